@@ -10,15 +10,15 @@ it is there; each round ends with its `finish`, which is handed on when all else
 
 What listens to a run stands in one of these places, for whole and streamed runs alike:
 
-- `on_step`, in `_notify`: each finished step, before the run goes on. Telemetry, progress and journals stand here.
+- `on_step`, in `_notify`: each finished step, before the run goes on. Progress stands here.
 - `prompt`, in `_prepare`: a stateful prompt, from which each step is rendered; see `agents/rendering.py`.
 - `prepare_step`, in `_prepare`: the request of each step, before it is sent, which it may change.
 - `stop_when`, in `_stop`: whether the run ends after a step.
 - `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
 - `on_settled` and `on_answer`: the history when approved calls begin and end, and the answer before the last part is
   read. A memory stands here.
-- `Interceptor` of `fxai.models.interceptor`, a service: around the whole run, each turn, each call and the work of the
-  memory. What makes a run durable stands here.
+- `Interceptor` of `fxai.models.interceptor`, a service: around the whole run, each step, turn and call, and the work of
+  the memory. What makes a run durable stands here, and telemetry.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -46,7 +46,7 @@ from fxai.agents.run_tools import Binding
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Suspend, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
@@ -60,7 +60,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
-from fxai.models.interceptor import Interceptor, RunInfo, interceptor_of
+from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
@@ -289,14 +289,21 @@ def run_loop(
         emit: hands each part to the reader of a streamed run; each round ends with its `finish`. A run that fails, or
             whose reader leaves before its last part, has no answer.
     """
-    return Suspend(partial(_program, prompt, plan, on_answer, on_settled, emit))
+    return Within(partial(_program, prompt, plan, on_answer, on_settled, emit))
 
 
 def _program(
-    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None, on_settled: OnSettled | None, emit: Emit | None
+    prompt: Prompt,
+    plan: RunPlan,
+    on_answer: OnAnswer | None,
+    on_settled: OnSettled | None,
+    emit: Emit | None,
+    context: ContextOf[Any],
 ) -> AnyEffect:
     run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
-    looped: AnyEffect = Fold(Generate(_loop, (run, emit, on_answer), {}), run.fail, None)
+    around = interceptor_of(context)
+    loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
+    looped: AnyEffect = Fold(Generate(loop, (run, emit, on_answer), {}), run.fail, None)
     if not plan.prepare_step and plan.prompt is None:
         return looped
     run.scope = Scope()
@@ -306,10 +313,21 @@ def _program(
     return looped.on_exit(run.scope.close)
 
 
-def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+    """The loop, where an interceptor stands around each of its steps."""
+    yield from _begin(run, emit, on_answer)
+    one = Generate(_loop, (run, emit, on_answer), {"is_one": True})
+    while run.goes_on:
+        yield around.step(StepInfo(len(run.steps) + 1), one)
+    return (yield one)
+
+
+def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
+    """The answer of the run; with `is_one` only its next step, where it goes on."""
     # What follows a step stands here, and not in a generator for each: a crowd of runs waits in this one alone.
     plan = run.plan
-    yield from _begin(run, emit, on_answer)
+    if not is_one:
+        yield from _begin(run, emit, on_answer)
     step: StepRequest | AiError | None
     is_prepared = plan.is_prepared
     while run.goes_on:
@@ -330,6 +348,8 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
         if emit is not None or on_answer is not None:
             is_read = round_.is_whole or run.failure is None
             yield from _hand_over(run, [*round_.unread, *round_.finish] if is_read else (), emit, on_answer)
+        if is_one:
+            return None
     if run.failure is not None:
         yield fail(run.failure)
     return run.answer

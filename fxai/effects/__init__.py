@@ -27,6 +27,7 @@ from fxai.effects.schedule import Retryable, Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.service import ClassKey, Clock, Reference, Service, Tag
 from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.effects.tracing import Operation, Tracer
 
 __all__ = [
     "Absent",
@@ -55,6 +56,7 @@ __all__ = [
     "MergedOf",
     "MissingServiceError",
     "NeverRunWarning",
+    "Operation",
     "Reason",
     "Ref",
     "Reference",
@@ -69,6 +71,7 @@ __all__ = [
     "Succeeded",
     "Tag",
     "Timeout",
+    "Tracer",
     "fx",
     "runtime",
 ]

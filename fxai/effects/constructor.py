@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import wraps
 from inspect import GEN_CREATED, getgeneratorstate
 from types import GeneratorType
@@ -42,6 +42,7 @@ from fxai.effects.effect import (
     Wait,
 )
 from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.tracing import AttributeValue, Tracer
 
 _P = ParamSpec("_P")
 _A = TypeVar("_A")
@@ -209,6 +210,21 @@ def reference(key: ServiceKey[Any, _S]) -> EffectOf[_S, Never, None]:
 def context() -> EffectOf[ContextOf[Any], Never, None]:
     """The services that are there."""
     return Ask(lambda services: cast("ContextOf[Any]", services))
+
+
+def annotate_span(attributes: Mapping[str, AttributeValue]) -> EffectOf[None, Never, None]:
+    """Adds attributes to the span that the program stands in; does nothing where it is not traced.
+
+    Args:
+        attributes: by name, such as `{"orders.found": 3}`; one that is there already is replaced.
+    """
+
+    def annotate(services: ContextOf[Any]) -> None:
+        tracer: Tracer | None = services.services.get(Tracer)
+        if tracer is not None:
+            tracer.annotate(attributes)
+
+    return Ask(annotate)
 
 
 def sleep(seconds: float) -> EffectOf[None, Never, None]:

@@ -41,6 +41,7 @@ from fxai.effects import development
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.mistake import MYPY, NotItsValue, Unprovided, not_an_effect, refuse_as_value
+from fxai.effects.tracing import AttributeValue, Named, Operation, Tracer
 
 _A = TypeVar("_A", default=None)
 _E = TypeVar("_E", default=Never)
@@ -242,6 +243,15 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         """The effect with services that exist already."""
         return Local(self, lambda outer: outer.merge(context))
 
+    # -- what is told of it
+
+    def span(self, name: str, /, **attributes: AttributeValue) -> EffectOf[_A_co, _E_co, _R_co]:
+        """The effect in a span of its own where the program is traced (see `fxai.telemetry`); else as it was.
+
+        `name` says what it does, the same in each run; what differs is an attribute. See also `fx.annotate_span`.
+        """
+        return Observe(self, Named(name, attributes))
+
     def pipe(self, f: Callable[[EffectOf[_A_co, _E_co, _R_co]], _T]) -> _T:
         """`f(self)`: for functions of the floors above, in reading order."""
         return f(self)
@@ -412,6 +422,20 @@ class Within(Instruction, eq=False):
 
     f: Callable[[Any], Any]  # of the context, an effect
     op = 12
+
+
+@final
+class Observe(Instruction, eq=False):
+    """The effect, told of to the tracer of the context, if there is one."""
+
+    source: Any
+    operation: Operation
+    op = Within.op
+
+    def f(self, context: ContextOf[Any]) -> Any:
+        """The effect, in a span where there is a tracer."""
+        tracer: Tracer | None = context.services.get(Tracer)
+        return self.source if tracer is None else tracer.trace(self.operation, self.source)
 
 
 @final

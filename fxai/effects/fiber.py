@@ -42,6 +42,7 @@ from fxai.effects.effect import (
 from fxai.effects.mistake import not_an_effect
 from fxai.effects.service import LIVE, Clock
 from fxai.effects.task import in_own_task
+from fxai.effects.tracing import Tracer
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -210,12 +211,14 @@ class Fiber(msgspec.Struct, eq=False):
                                     continue
                             elif op <= _AWAIT:
                                 awaited = cur.f() if op == _WAIT else cur.f(self)
-                                return awaited
+                                tracer = self.env.services.get(Tracer)
+                                return awaited if tracer is None else _activate(tracer, awaited)
                             elif op == _AWAIT_EXIT:
                                 push(_FLATTEN_FRAME)
                                 awaited = value = cur.f(self)
                                 if value.__class__ is not succeeded and value.__class__ is not failed:
-                                    return awaited
+                                    tracer = self.env.services.get(Tracer)
+                                    return awaited if tracer is None else _activate(tracer, awaited)
                             elif op == _FAIL:
                                 cause = cur.cause
                                 cur = None
@@ -500,6 +503,12 @@ def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], No
     child.postpone(effect)
     yield child, copy_context()
     return child
+
+
+def _activate(tracer: Tracer, awaited: Any) -> Any:
+    """What is awaited, in its span; an effect, which refuses to be, and what is done in its place stay as they are."""
+    is_plain = hasattr(awaited, "__await__") and not isinstance(awaited, EffectOf)
+    return tracer.activate(awaited) if is_plain else awaited
 
 
 def _refuse(awaited: Any) -> Children:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fxai.effects.concurrency import all_, collect, for_each, fork, race
 from fxai.effects.constructor import (
+    annotate_span,
     attempt,
     attempt_async,
     checkpoint,
@@ -41,6 +42,7 @@ __all__ = [
     "acquire_release",
     "add_finalizer",
     "all_",
+    "annotate_span",
     "attempt",
     "attempt_async",
     "checkpoint",

@@ -22,7 +22,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
-from fxai.effects.constructor import attempt_async, fail, gen, sync
+from fxai.effects.constructor import annotate_span, attempt_async, fail, gen, sync
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen, Succeed, Suspend
 from fxai.effects.layer import LayerOf
@@ -282,7 +282,8 @@ class Connection:
             said = f"it is held back: {_parts(self._held[name][1])}"
             return fail(McpError(self.name, "held-back", said, "approve it again", name))
         known = tool or self._tools.get(name)
-        answer = over_link(lambda: self._link.call(name, arguments, progress))
+        told = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": self._link.about[2]})
+        answer = told.and_then(over_link(lambda: self._link.call(name, arguments, progress)))
         return answer.flat_map(lambda got: _value(self.name, name, known, got))
 
 

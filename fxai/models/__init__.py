@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger, ApprovalUse
 from fxai.models.chat import Chat, ChatError, ChatStore, ChatStoreError
 from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, repair_by_model
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import (
     ModelOptions,
     ModelRequest,
@@ -21,6 +22,7 @@ from fxai.models.model_request import (
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
     from fxai.models.prepared_tools import PreparationError
+    from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, per_step, retryable, unavailable
 
 __all__ = [
@@ -34,11 +36,14 @@ __all__ = [
     "EmbeddingModel",
     "Embeddings",
     "LanguageModel",
+    "ModelInfo",
     "ModelOptions",
     "ModelRequest",
     "ObjectPending",
     "ObjectResponse",
     "PreparationError",
+    "Price",
+    "PriceTable",
     "ReasoningEffort",
     "Repair",
     "RoundOptions",
@@ -58,6 +63,7 @@ __all__ = [
 _ROOMS = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "prepared_tools": "PreparationError",
+    "price": "Price PriceTable",
     "selection": "fallback per_step retryable unavailable",
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}

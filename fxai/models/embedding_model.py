@@ -30,14 +30,16 @@ from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import FiberHandle
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap, Gen
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, FlatMap, Gen, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
+from fxai.effects.tracing import Operation, Tracer
 from fxai.messages.errors import AiError
 from fxai.messages.part import Usage
 from fxai.messages.reason import InvalidOutputError
+from fxai.models.model_info import ModelInfo, info_of
 
 _E = TypeVar("_E")
 _R = TypeVar("_R")
@@ -59,12 +61,28 @@ class Embeddings(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
 
 
+@final
+class EmbeddingCall(Operation, eq=False):
+    """A request to a model that embeds, for a tracer; it gives `Embeddings`."""
+
+    info: ModelInfo
+    texts: tuple[str, ...]
+
+
 class EmbeddingModel(Service):
     """A model that embeds texts. Implementations give `ask`; programs use the static methods, which need it."""
 
     @abstractmethod
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
         """The vectors of these texts, one at least and `most` at most, in one request."""
+
+    @property
+    def info(self) -> ModelInfo | None:
+        """Which model it is, by the names of its provider; by default by those of its class.
+
+        None: it only hands requests on to another model.
+        """
+        return info_of(self)
 
     @property
     def most(self) -> int | None:
@@ -141,6 +159,19 @@ def _join_all(several: Sequence[Embeddings]) -> Embeddings:
     return Embeddings(vectors, usage)
 
 
+def _ask_in_span(model: EmbeddingModel, texts: tuple[str, ...]) -> EffectOf[Embeddings, AiError]:
+    """`model.ask(texts)`, of which a tracer hears, if there is one and the model itself answers."""
+
+    def ask(services: ContextOf[Any]) -> AnyEffect:
+        tracer: Tracer | None = services.services.get(Tracer)
+        if tracer is None or (info := model.info) is None:
+            return model.ask(texts)
+        traced: AnyEffect = tracer.trace(EmbeddingCall(info, texts), Suspend(lambda: model.ask(texts)))
+        return traced
+
+    return Within(ask)
+
+
 def _ask(model: EmbeddingModel, texts: tuple[str, ...], method: str) -> Effect[Embeddings, AiError]:
     def check(found: Embeddings) -> Effect[Embeddings, AiError]:
         given, wanted = len(found.vectors), len(texts)
@@ -149,7 +180,7 @@ def _ask(model: EmbeddingModel, texts: tuple[str, ...], method: str) -> Effect[E
         problem = f"Provider returned {given} embeddings but expected {wanted}"
         return fx.fail(AiError("EmbeddingModel", method, InvalidOutputError(problem)))
 
-    return model.ask(texts).flat_map(check)
+    return _ask_in_span(model, texts).flat_map(check)
 
 
 # -- batching
@@ -243,12 +274,17 @@ class _Batching(EmbeddingModel):
 
     @property
     @override
+    def info(self) -> None:
+        return None
+
+    @property
+    @override
     def most(self) -> int | None:
         return self._model.most
 
     @override
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        return self._model.ask(texts)
+        return _ask_in_span(self._model, texts)
 
     @override
     def ask_one(self, text: str) -> Effect[Vector, AiError]:

@@ -54,6 +54,14 @@ class RunInfo(msgspec.Struct, frozen=True, eq=False):
 
 
 @final
+class StepInfo(msgspec.Struct, frozen=True, eq=False):
+    """A step of a run of an agent that is about to begin."""
+
+    number: int
+    """The number of the step, from 1."""
+
+
+@final
 class TurnInfo(msgspec.Struct, frozen=True, eq=False):
     """A turn that a model is about to be asked for."""
 
@@ -103,6 +111,11 @@ class Interceptor:
         del about
         return running
 
+    def step(self, about: StepInfo, running: AnyEffect) -> AnyEffect:
+        """A step of a run: its render and its hooks, its turn, and the calls of that. What it gives is the run's own."""
+        del about
+        return running
+
     def turn(self, about: TurnInfo, asking: AnyEffect) -> AnyEffect:
         """A model's turn, which gives its parts."""
         del about
@@ -144,6 +157,12 @@ class _Chain(Interceptor):
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
         for link in reversed(self.links):
             running = link.run(about, running)
+        return running
+
+    @override
+    def step(self, about: StepInfo, running: AnyEffect) -> AnyEffect:
+        for link in reversed(self.links):
+            running = link.step(about, running)
         return running
 
     @override

@@ -30,6 +30,7 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
+from fxai.models.model_info import ModelInfo, info_of
 from fxai.models.model_request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
 from fxai.models.round import Emit, Round, Steps, take_turn
 from fxai.schema.codec import Schema
@@ -70,6 +71,14 @@ _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 class LanguageModel(Service):
     """A model that can be asked. Implementations give `ask`; programs use the static methods, which need it."""
+
+    @property
+    def info(self) -> ModelInfo | None:
+        """Which model it is, by the names of its provider; by default by those of its class.
+
+        None: it only hands requests on to other models, by `ask_model` and `stream_model`, which say which they are.
+        """
+        return info_of(self)
 
     @abstractmethod
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

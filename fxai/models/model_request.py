@@ -14,12 +14,15 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, 
 import msgspec
 
 from fxai.effects.constructor import PlainAwaitable
-from fxai.effects.effect import EffectOf
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, EffectOf, Instruction, Suspend, Within
 from fxai.effects.stream import StreamOf
+from fxai.effects.tracing import Operation, Tracer
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, ToolCall, ToolParamsStart, ToolResult, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, Reason
+from fxai.models.model_info import ModelInfo
 from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
@@ -118,6 +121,11 @@ class ModelOptions(TypedDict, total=False):
 class Model(Protocol):
     """What takes requests: a language model."""
 
+    @property
+    def info(self) -> ModelInfo | None:
+        """Which model it is; None: it hands requests on to others."""
+        ...
+
     def ask(self, request: ModelRequest, /) -> EffectOf[tuple[Part, ...], AiError, None]:
         """The model's turn, whole."""
         ...
@@ -155,6 +163,60 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.prompt, self.tools, self.tool_choice))
+
+
+# -- asking a model, so that a tracer hears of it
+
+
+@final
+class ModelCall(Operation, eq=False):
+    """A request to a language model, for a tracer; it gives the parts of the turn, or a stream of them."""
+
+    info: ModelInfo
+    request: ModelRequest
+    is_stream: bool
+
+
+def ask_model(model: Model, request: ModelRequest) -> EffectOf[tuple[Part, ...], AiError]:
+    """`model.ask(request)`, of which a tracer hears, if there is one and the model itself answers."""
+    return _Asking(model, request)
+
+
+def stream_model(model: Model, request: ModelRequest) -> StreamOf[StreamPart, AiError]:
+    """`model.ask_stream(request)`, of which a tracer hears, as `ask_model`."""
+    return StreamOf(_Streaming(model, request))
+
+
+@final
+class _Asking(Instruction, eq=False):
+    model: Model
+    request: ModelRequest
+    op = Within.op
+
+    def f(self, services: ContextOf[Any]) -> AnyEffect:
+        model, request = self.model, self.request
+        tracer: Tracer | None = services.services.get(Tracer)
+        if tracer is None or (info := model.info) is None:
+            return model.ask(request)
+        asked = Suspend(lambda: model.ask(request))
+        traced: AnyEffect = tracer.trace(ModelCall(info, request, is_stream=False), asked)
+        return traced
+
+
+@final
+class _Streaming(Instruction, eq=False):
+    model: Model
+    request: ModelRequest
+    op = Within.op
+
+    def f(self, services: ContextOf[Any]) -> AnyEffect:
+        model, request = self.model, self.request
+        tracer: Tracer | None = services.services.get(Tracer)
+        if tracer is None or (info := model.info) is None:
+            return model.ask_stream(request).pull()
+        opening = Suspend(lambda: model.ask_stream(request).pull())
+        traced: AnyEffect = tracer.trace_stream(ModelCall(info, request, is_stream=True), opening)
+        return traced
 
 
 # -- a round: its request, and how the calls of its turn are run

@@ -63,7 +63,16 @@ from fxai.messages.part import (
 from fxai.messages.response import Response
 from fxai.models.approval import authority
 from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
-from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, refusal
+from fxai.models.model_request import (
+    Model,
+    ModelRequest,
+    Repair,
+    Resolution,
+    allows,
+    ask_model,
+    refusal,
+    stream_model,
+)
 from fxai.models.repair import RepairBroke, call_as_read, mend
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.tool import Tool
@@ -225,13 +234,13 @@ def take_turn(
 def _ask(
     model: Model, request: ModelRequest, around: Interceptor | None, place: str | None, limits: RoundLimits | None
 ) -> AnyEffect:
-    asking: AnyEffect = model.ask(request)
+    asking: AnyEffect = ask_model(model, request)
     asking = asking if around is None else around.turn(TurnInfo(place, request), asking)
     return asking if limits is None else limits.cut(asking)
 
 
 def _ask_stream(model: Model, request: ModelRequest, around: Interceptor | None, place: str | None) -> AnyStream:
-    parts = model.ask_stream(request)
+    parts = stream_model(model, request)
     return parts if around is None else around.stream_turn(TurnInfo(place, request), parts)
 
 

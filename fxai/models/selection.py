@@ -39,7 +39,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, WarningPart
 from fxai.messages.reason import AuthenticationError, ModelUnavailableError, QuotaExhaustedError
 from fxai.models.language_model import LanguageModel
-from fxai.models.model_request import ModelRequest
+from fxai.models.model_request import ModelRequest, ask_model, stream_model
 
 _SAYS_NOTHING: Final = frozenset({"response-metadata", "warning"})
 
@@ -127,6 +127,11 @@ class _Fallback(LanguageModel):
         self._models = models
         self._when = when
 
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         return self._ask(request, 0, ())
@@ -137,7 +142,7 @@ class _Fallback(LanguageModel):
                 return fx.fail_cause(_cause(error, failed))
             return self._ask(request, place + 1, (*failed, error))
 
-        answered = self._models[place].ask(request)
+        answered = ask_model(self._models[place], request)
         return answered.map(lambda parts: (*_warnings(failed), *parts)).catch_all(again)
 
     @override
@@ -153,7 +158,7 @@ class _Fallback(LanguageModel):
                 return StreamOf.from_iterable(tuple(opening.held)).concat(ended)
             return self._stream(request, place + 1, (*failed, error))
 
-        parts = StreamOf.from_iterable(_warnings(failed)).concat(self._models[place].ask_stream(request))
+        parts = StreamOf.from_iterable(_warnings(failed)).concat(stream_model(self._models[place], request))
         return opening.of(parts).catch_all(again)
 
     def _ends(self, error: AiError, place: int) -> bool:
@@ -208,6 +213,11 @@ class HeldModel(LanguageModel):
         """
         return fx.suspend(lambda: self._build() if self._model is None else fx.succeed(self._model))
 
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole.
@@ -215,7 +225,7 @@ class HeldModel(LanguageModel):
         Fails with:
             AiError: As the model, and as its layer.
         """
-        return self.open().flat_map(lambda model: model.ask(request))
+        return self.open().flat_map(lambda model: ask_model(model, request))
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
@@ -224,7 +234,7 @@ class HeldModel(LanguageModel):
         Fails with:
             AiError: As the model, and as its layer.
         """
-        return StreamOf.unwrap(self.open().map(lambda model: model.ask_stream(request)))
+        return StreamOf.unwrap(self.open().map(lambda model: stream_model(model, request)))
 
     def _build(self) -> Effect[LanguageModel, AiError]:
         own = Scope()
@@ -308,14 +318,19 @@ class _Selection(LanguageModel):
         self._models = models
         self._choose = choose
 
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        return fx.suspend(lambda: self._choose_model(request)).flat_map(lambda model: model.ask(request))
+        return fx.suspend(lambda: self._choose_model(request)).flat_map(lambda model: ask_model(model, request))
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         chosen = fx.suspend(lambda: self._choose_model(request))
-        return StreamOf.unwrap(chosen.map(lambda model: model.ask_stream(request)))
+        return StreamOf.unwrap(chosen.map(lambda model: stream_model(model, request)))
 
     def _choose_model(self, request: ModelRequest) -> Effect[HeldModel, AiError]:
         name = self._choose(request)

@@ -46,6 +46,7 @@ from fxai.messages.part import (
 from fxai.messages.reason import Reason
 from fxai.messages.response import Response, stream_of
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 
 
@@ -160,6 +161,11 @@ class ScriptedModel:
 class _Scripted(LanguageModel):
     def __init__(self, script: ScriptedModel) -> None:
         self._script = script
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        return ModelInfo("fxai.testing", "scripted")
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

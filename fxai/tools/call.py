@@ -38,6 +38,7 @@ from fxai.effects.effect import (
     Within,
 )
 from fxai.effects.fiber import Children, Fiber, Inside, inside
+from fxai.effects.tracing import Tracer
 from fxai.schema.codec import Schema
 from fxai.schema.data import copy_data, holds_more
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
@@ -52,7 +53,7 @@ from fxai.schema.parsing import (
     plain_faults,
     written,
 )
-from fxai.tools.handler import Answering, CallContext, missing_handler
+from fxai.tools.handler import Answering, CallContext, ToolExecution, missing_handler
 from fxai.tools.tool_error import (
     CallFailure,
     CallFailureError,
@@ -184,6 +185,14 @@ class Call(msgspec.Struct, eq=False):
         return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
     def _start(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
+        tracer: Tracer | None = services.services.get(Tracer)
+        if tracer is None:
+            return self._run(services)
+        operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
+        traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, Within(self._run))
+        return traced
+
+    def _run(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
         tool = self.tools.get(self.name)
         if tool is None:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
@@ -231,7 +240,7 @@ class Call(msgspec.Struct, eq=False):
         again = self._reread(tool, refused)
         if again.__class__ is _Refused:
             return self._mistake(InvalidParameters(self.name, again.faults))
-        ran: EffectOf[Outcome, ToolError, Any] = Within(self._start)
+        ran: EffectOf[Outcome, ToolError, Any] = Within(self._run)
         marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
         return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 

@@ -36,12 +36,24 @@ from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import PlainAwaitable, lift_any, of_result
 from fxai.effects.context import ContextOf, MissingServiceError
-from fxai.effects.effect import AnyEffect, Await, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
+from fxai.effects.effect import (
+    AnyEffect,
+    Await,
+    AwaitExit,
+    EffectOf,
+    Generate,
+    Instruction,
+    Local,
+    Observe,
+    Succeed,
+    Within,
+)
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf
+from fxai.effects.tracing import Operation
 from fxai.tools.identity import Identity
 from fxai.tools.tool_options import ToolInfo
 from fxai.tools.type_hints import needed_services
@@ -428,6 +440,21 @@ def missing_handler(tool: ToolInfo) -> LookupError:
     )
 
 
+@final
+class ToolExecution(Operation, eq=False):
+    """A call of a tool that is run, for a tracer; it gives an `Outcome`, or, typed, what the handler does."""
+
+    name: str
+    tool: ToolInfo | None
+    """None: there is no tool of that name."""
+    call_id: str
+    """Empty where no model made the call."""
+    given: Any
+    """The parameters: plain JSON data or its text."""
+    is_typed: bool = False
+    """Whether the parameters are a value of their type, and the call gives one, as `tool.call` does."""
+
+
 def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
     """The typed success or failure of a tool's handler for typed parameters; no JSON is involved."""
 
@@ -437,7 +464,7 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
             raise missing_handler(tool)
         return answer_effect(handler.answer(params, tool, None, services))
 
-    return Within(start)
+    return Observe(Within(start), ToolExecution(tool.name, tool, "", params, is_typed=True))
 
 
 class HandlerError(TypeError):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
-from typing_extensions import Unpack
+from typing_extensions import Unpack, override
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -24,6 +24,7 @@ from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
@@ -75,6 +76,12 @@ class AnthropicModel(LanguageModel):
         self._cache: Cache = RequestCache()
         self.name: str = config.model
         """The model's name."""
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        """Its name, and the server that it is asked of."""
+        return ModelInfo("anthropic", self.name, *self._client.server)
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole. One that may be long is asked for as a stream, so that nothing cuts it on the way.

@@ -29,6 +29,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.messages.wire import MessageError
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ToolChoice
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
@@ -46,6 +47,12 @@ class HostModel(LanguageModel):
     def __init__(self, host: Host, program: Program) -> None:
         self._host = host
         self._program = program
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        """The command, without its directory; no server is asked."""
+        return ModelInfo("host", self._program.name)
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

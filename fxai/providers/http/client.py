@@ -149,6 +149,11 @@ class Client:
         self._line = line
         self._retry = retry
 
+    @property
+    def server(self) -> tuple[str, int]:
+        """The host and the port that it asks."""
+        return self._line.server
+
     def post(
         self,
         path: str,
@@ -296,6 +301,7 @@ class Line:
         self._headers = dict(headers)
         self.timeout = timeout
         self.module = module
+        self.server: tuple[str, int] = (base.host, base.port or (443 if base.scheme == "https" else 80))
 
     async def close(self) -> None:
         """Closes the pool and every connection of it."""

@@ -24,6 +24,7 @@ from fxai.messages.part import Part, StreamPart
 from fxai.messages.response import Response
 from fxai.models.embedding_model import EmbeddingModel, Embeddings
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.providers.local.engine import Engine, Pooling, Setting
 from fxai.providers.local.failure import LocalFailure
@@ -46,6 +47,12 @@ class LocalModel(LanguageModel):
     def name(self) -> str:
         """The model's name: what its file says, else the file's name."""
         return self._engine.name
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        """Its name; no server is asked."""
+        return ModelInfo("local", self.name)
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

@@ -22,6 +22,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import Usage
 from fxai.messages.reason import ModelUnavailableError
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
+from fxai.models.model_info import ModelInfo
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.model import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
@@ -121,6 +122,12 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         self._most = most
         self.name = name
         """The model's name."""
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        """Its name, and the server that it is asked of."""
+        return ModelInfo("openai", self.name, *self._client.server)
 
     @property
     @override

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
-from typing_extensions import Unpack
+from typing_extensions import Unpack, override
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -26,6 +26,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
@@ -144,6 +145,12 @@ class OpenAIModel(LanguageModel):
         self._cache: Cache = RequestCache()
         self.name = name
         """The model's name."""
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        """Its name, and the server that it is asked of."""
+        return ModelInfo("openai", self.name, *self._client.server)
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole.

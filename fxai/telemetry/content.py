@@ -1,0 +1,170 @@
+"""Content: what was said, in the form that the conventions give it; recorded only where the program asks for it.
+
+>>> from fxai.messages.prompt import Prompt
+>>> input_messages(Prompt.make("Hello"))
+[{'role': 'user', 'parts': [{'type': 'text', 'content': 'Hello'}]}]
+"""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.agents.answer import Answer
+from fxai.effects.tracing import Operation
+from fxai.messages.accumulate import gather
+from fxai.messages.message import FileUrl
+from fxai.messages.prompt import Prompt
+from fxai.models.model_request import ModelCall
+from fxai.schema.codec import Schema
+from fxai.telemetry.convention import (
+    ARGUMENTS,
+    FINISH_REASONS,
+    INPUT_MESSAGES,
+    INSTRUCTIONS,
+    OUTPUT_MESSAGES,
+    RESULT,
+    TOOL_DEFINITIONS,
+    AgentRun,
+)
+from fxai.tools.call import Outcome
+from fxai.tools.handler import ToolExecution
+
+Where: TypeAlias = Literal["off", "span", "event"]
+"""Where content is recorded: nowhere, on the spans, or as events of their own, which a collector may keep elsewhere."""
+
+Redact: TypeAlias = Callable[[str, Any], Any]
+"""Is given the attribute's name, such as `gen_ai.input.messages`, and its content, as plain JSON data of its own; gives
+what is recorded in its place, and None to leave it out. Where it raises, nothing is recorded of it."""
+
+_LOG: Final = logging.getLogger("fxai.telemetry")
+
+
+@final
+class Content(msgspec.Struct, frozen=True):
+    """What is recorded of content, and what is taken out of it first."""
+
+    where: Where = "off"
+    redact: Redact | None = None
+
+    def before(self, operation: Operation) -> dict[str, Any]:
+        """What an operation works on, by the names of attributes, redacted."""
+        if isinstance(operation, ModelCall):
+            prompt, tools = operation.request.prompt, operation.request.tools
+            found = {
+                INSTRUCTIONS: [_text(message.content) for message in prompt if message.role == "system"],
+                INPUT_MESSAGES: input_messages(prompt),
+                TOOL_DEFINITIONS: [_definition(tool) for tool in tools],
+            }
+            return self._redacted(found)
+        if isinstance(operation, AgentRun):
+            return self._redacted({INPUT_MESSAGES: input_messages(operation.prompt)})
+        if isinstance(operation, ToolExecution):
+            return self._redacted({ARGUMENTS: _arguments(operation)})
+        return {}
+
+    def after(self, operation: Operation, value: Any) -> dict[str, Any]:
+        """What an operation gave, by the names of attributes, redacted."""
+        if isinstance(operation, ModelCall):
+            return self._redacted({OUTPUT_MESSAGES: output_messages(gather(value))})
+        if isinstance(operation, AgentRun) and isinstance(value, Answer) and value.steps:
+            return self._redacted({OUTPUT_MESSAGES: output_messages(value.response.content)})
+        if isinstance(operation, ToolExecution):
+            result = value.encoded_result if isinstance(value, Outcome) else _encoded(operation, value)
+            return self._redacted({RESULT: result})
+        return {}
+
+    def _redacted(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for name, value in found.items():
+            if value is None or value == []:
+                continue
+            try:
+                kept[name] = value if self.redact is None else self.redact(name, value)
+            except Exception:
+                _LOG.exception("`redact` broke, and %s is not recorded", name)
+        return {name: value for name, value in kept.items() if value is not None}
+
+
+def as_text(value: Any) -> str:
+    """Content as the text of an attribute of a span, which holds no objects."""
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
+
+
+# -- messages
+
+
+def input_messages(prompt: Prompt) -> list[dict[str, Any]]:
+    """The messages of a prompt, without its instructions, as the conventions have them."""
+    return [
+        {"role": message.role, "parts": [_part(part) for part in message.content]}
+        for message in prompt
+        if message.role != "system"
+    ]
+
+
+def output_messages(parts: Iterable[Any]) -> list[dict[str, Any]]:
+    """The message that a model answered with, as the conventions have it."""
+    shown: list[dict[str, Any]] = []
+    reason: str = "unknown"
+    for part in parts:
+        if part.type == "finish":
+            reason = FINISH_REASONS.get(part.reason, part.reason)
+        elif part.type in _SHOWN:
+            shown.append(_part(part))
+    return [{"role": "assistant", "parts": shown, "finish_reason": reason}]
+
+
+_SHOWN: Final = frozenset({"text", "reasoning", "tool-call", "tool-result", "file"})
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "content": text}
+
+
+def _part(part: Any) -> dict[str, Any]:
+    match part.type:
+        case "text":
+            return _text(part.text)
+        case "reasoning":
+            return {"type": "reasoning", "content": part.text}
+        case "tool-call":
+            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.params}
+        case "tool-result":
+            encoded = getattr(part, "encoded_result", part.result)
+            return {"type": "tool_call_response", "id": part.id, "response": encoded}
+        case "file" if isinstance(part.data, FileUrl):
+            return {"type": "uri", "mime_type": part.media_type, "uri": part.data.url}
+        case "file":
+            return {"type": "blob", "mime_type": part.media_type, "content": b64encode(part.data).decode()}
+        case other:
+            return {"type": other}
+
+
+# -- tools
+
+
+def _definition(tool: Any) -> dict[str, Any]:
+    parameters = tool.parameters
+    document = parameters.document if isinstance(parameters, Schema) else parameters
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": document.to_dict(),
+    }
+
+
+def _arguments(operation: ToolExecution) -> Any:
+    tool = operation.tool
+    if operation.is_typed and tool is not None and isinstance(tool.parameters, Schema):
+        return tool.parameters.encode_unsafe(operation.given)
+    return operation.given
+
+
+def _encoded(operation: ToolExecution, value: Any) -> Any:
+    return None if operation.tool is None else operation.tool.success.encode_unsafe(value)

@@ -1,0 +1,404 @@
+"""The tracer that makes spans, metrics and events of OpenTelemetry, which it imports.
+
+A tracer stands in one span, which the context carries to whatever runs inside. Where it stands in none, a span begins
+under the one that OpenTelemetry has as its current one, such as that of a web server's request.
+
+What goes wrong in it, or in what it calls, is written to the log `fxai.telemetry`; the program goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
+from typing import Any, Final, TypeVar, cast, final
+
+import msgspec
+from opentelemetry import propagate
+from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
+from opentelemetry.context import Context, attach, detach, get_current
+from opentelemetry.metrics import MeterProvider, get_meter
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_current_span, get_tracer
+from opentelemetry.trace.propagation import set_span_in_context
+from typing_extensions import override
+
+from fxai.effects.cause import Cause, Exit, Failed, Succeeded
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, EffectOf, Fold, Local, Observe, OnExit, Succeed, Suspend, Sync, Within
+from fxai.effects.pull import END
+from fxai.effects.scope import Scope
+from fxai.effects.tracing import AttributeValue, Operation, Tracer
+from fxai.models.embedding_model import EmbeddingCall
+from fxai.models.interceptor import Interceptor, RunInfo, StepInfo
+from fxai.models.model_request import ModelCall
+from fxai.models.price import PriceTable
+from fxai.telemetry import convention
+from fxai.telemetry.content import Content, as_text
+from fxai.telemetry.convention import Attributes, SpanData
+from fxai.tools.handler import ToolExecution
+
+_A = TypeVar("_A")
+
+_LOG: Final = logging.getLogger("fxai.telemetry")
+_KINDS: Final = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
+_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS: Final = tuple(4**power for power in range(14))
+_NOTHING: EffectOf[None] = Succeed(None)
+
+
+def _version() -> str:
+    try:
+        return version("fxai")
+    except PackageNotFoundError:  # run from its sources
+        return "0"
+
+
+@final
+class Instruments:
+    """What the spans and metrics of a layer are made with."""
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None,
+        meter_provider: MeterProvider | None,
+        logger_provider: LoggerProvider | None,
+        content: Content,
+        prices: PriceTable | None,
+    ) -> None:
+        self.content = content
+        self.prices = prices
+        url = convention.SCHEMA_URL
+        self.tracer = get_tracer("fxai", _version(), tracer_provider, url)
+        self.logger = get_logger("fxai", _version(), logger_provider, url)
+        meter = get_meter("fxai", _version(), meter_provider, url)
+        seconds = partial(meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_SECONDS)
+        client = seconds("gen_ai.client.operation.duration", description="How long a request to a model took.")
+        self.durations = {
+            "chat": client,
+            "embeddings": client,
+            "execute_tool": seconds("gen_ai.execute_tool.duration", description="How long a call of a tool took."),
+            "invoke_agent": seconds("gen_ai.invoke_agent.duration", description="How long a run of an agent took."),
+        }
+        self.first_part = seconds(
+            "gen_ai.client.operation.time_to_first_chunk", description="How long until a stream's first part came."
+        )
+        self.tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Tokens of a request, as the provider counted them.",
+            explicit_bucket_boundaries_advisory=_TOKENS,
+        )
+        self.cost = meter.create_counter("fxai.client.cost", description="What requests cost, by the prices given.")
+
+
+@final
+class OtelTracer(Tracer):
+    """A tracer that stands in a span; `fxai.telemetry.layer` gives one that stands in none."""
+
+    __slots__ = ("_context", "_instruments", "_span")
+
+    def __init__(self, instruments: Instruments, context: Context | None = None, span: Span | None = None) -> None:
+        self._instruments = instruments
+        self._context = context
+        self._span = span
+
+    @override
+    def trace(self, operation: Operation, effect: Any) -> AnyEffect:
+        traced = _Traced(self._instruments, operation, is_root=self._context is None)
+        return OnExit(Within(lambda env: traced.run(effect, env, self._parent())), traced.end)
+
+    @override
+    def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
+        traced = _Traced(self._instruments, operation, is_root=self._context is None)
+        return Within(lambda env: traced.open(opening, env, self._parent()))
+
+    @override
+    def activate(self, awaitable: Awaitable[_A]) -> Awaitable[_A]:
+        return awaitable if self._context is None else _Active(self._context, awaitable)
+
+    @override
+    def annotate(self, attributes: Mapping[str, AttributeValue]) -> None:
+        if self._span is not None:
+            _guard(lambda: cast(Span, self._span).set_attributes(attributes))
+
+    @override
+    def inject(self) -> dict[str, str]:
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier, context=self._parent())
+        return carrier
+
+    @override
+    def resume(self, carrier: Mapping[str, str], effect: Any) -> AnyEffect:
+        inner = OtelTracer(self._instruments, propagate.extract(carrier))
+        return Local(effect, partial(_with_tracer, inner))
+
+    def _parent(self) -> Context:
+        return get_current() if self._context is None else self._context
+
+
+def _with_tracer(tracer: Tracer, env: ContextOf[Any]) -> ContextOf[Any]:
+    return ContextOf({**env.services, Tracer: tracer})
+
+
+def _guard(f: Callable[[], Any]) -> None:
+    """Runs what must not end the program: what it raises is written to the log."""
+    try:
+        f()
+    except Exception:
+        _LOG.exception("telemetry broke, and the program goes on")
+
+
+@final
+class _Active:
+    """An awaitable, during which a context is the current one."""
+
+    __slots__ = ("_awaitable", "_context")
+
+    def __init__(self, context: Context, awaitable: Awaitable[Any]) -> None:
+        self._context = context
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        token = attach(self._context)
+        try:
+            return (yield from self._awaitable.__await__())
+        finally:
+            detach(token)
+
+    def close(self) -> None:
+        """Gives it up before it was awaited."""
+        getattr(self._awaitable, "close", lambda: None)()
+
+
+def _in_context(context: Context, f: Callable[..., Any], *arguments: Any) -> Any:
+    token = attach(context)
+    try:
+        return f(*arguments)
+    finally:
+        detach(token)
+
+
+@final
+class SpanInterceptor(Interceptor):
+    """Has each run of an agent and each of its steps in a span; models and tools tell the tracer themselves."""
+
+    @override
+    def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
+        return Observe(running, convention.AgentRun(about.agent, about.prompt))
+
+    @override
+    def step(self, about: StepInfo, running: AnyEffect) -> AnyEffect:
+        return Observe(running, convention.AgentStep(about.number))
+
+
+# -- one operation
+
+
+@final
+class _Traced:
+    """An operation, from its begin to its end."""
+
+    def __init__(self, instruments: Instruments, operation: Operation, *, is_root: bool) -> None:
+        self._instruments = instruments
+        self._operation = operation
+        self._is_root = is_root
+        self._data = SpanData("", "internal", "", {})
+        self._span: Span | None = None
+        self._context: Context | None = None
+        self._is_own = True  # whether the span ends here
+        self._began = 0.0
+        self._first: float | None = None
+        self._parts: list[Any] = []
+
+    def run(self, effect: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
+        """The effect, in the span that begins now."""
+        _guard(lambda: self._begin(parent))
+        inner = self._inner(env)
+        return effect if inner is None else Local(self._activated(effect), lambda _: inner)
+
+    def open(self, opening: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
+        """The pull of a stream, in a span that begins now, and ends with the stream or with its scope."""
+        scope: Scope = env.fetch(Scope)
+        token = scope.add(self._leave)
+        _guard(lambda: self._begin(parent))
+        inner = self._inner(env)
+        if inner is None:
+            scope.remove(token)
+            return cast(AnyEffect, opening)
+        tracer = inner.services[Tracer]
+
+        def pull_in_span(pull: AnyEffect) -> AnyEffect:
+            return Succeed(Fold(Local(pull, partial(_with_tracer, tracer)), self._fail, self._take))
+
+        return Fold(Local(opening, lambda _: inner), self._fail, pull_in_span)
+
+    def _inner(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
+        if self._span is None or self._context is None:
+            return None
+        return _with_tracer(OtelTracer(self._instruments, self._context, self._span), env)
+
+    def _activated(self, effect: Any) -> AnyEffect:
+        """The effect, whose own function, if it is one, is called with the span as the current one."""
+        f, context = getattr(effect, "f", None), cast(Context, self._context)
+        if effect.op == Within.op:
+            return Within(lambda env: _in_context(context, effect.f, env))
+        if effect.op == Suspend.op:
+            return Suspend(lambda: _in_context(context, cast(Any, f)))
+        return Sync(lambda: _in_context(context, cast(Any, f))) if effect.op == Sync.op else effect
+
+    # -- its begin
+
+    def _begin(self, parent: Context) -> None:
+        data = self._data = convention.begin(self._operation)
+        self._began = perf_counter()
+        span = get_current_span(parent)
+        self._is_own = not (self._is_root and _is_same(span, self._operation))
+        if self._is_own:
+            kind = _KINDS[data.kind]
+            span = self._instruments.tracer.start_span(data.name, parent, kind, data.attributes)
+        elif span.is_recording():
+            span.set_attributes(data.attributes)
+        self._span, self._context = span, set_span_in_context(span, parent)
+        content = self._instruments.content
+        if content.where == "span" and span.is_recording():
+            _show(span, content.before(self._operation))
+
+    # -- a stream
+
+    def _take(self, part: Any) -> AnyEffect:
+        if part is END:
+            self._finish(Succeeded(tuple(self._parts)))
+        else:
+            if self._first is None:
+                self._first = perf_counter() - self._began
+            self._parts.append(part)
+        return Succeed(part)
+
+    def _fail(self, cause: Cause[Any]) -> None:
+        self._finish(Failed(cause))
+
+    def _leave(self, _: Exit[Any, Any]) -> EffectOf[None]:
+        if self._span is not None:
+            _guard(lambda: cast(Span, self._span).set_attribute(convention.INTERRUPTED, True))
+            self._finish(Succeeded(tuple(self._parts)))
+        return _NOTHING
+
+    # -- its end
+
+    def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+        """Ends the span, if it has begun and not ended."""
+        self._finish(exit_)
+        return _NOTHING
+
+    def _finish(self, exit_: Exit[Any, Any]) -> None:
+        span, self._span = self._span, None
+        if span is None:
+            return
+        took = perf_counter() - self._began
+        _guard(lambda: self._tell(span, exit_, took))
+        if self._is_own:
+            _guard(span.end)
+
+    def _tell(self, span: Span, exit_: Exit[Any, Any], took: float) -> None:
+        found: Attributes = {}
+        if isinstance(exit_, Failed):
+            error = convention.error_type(exit_.cause)
+            found = {convention.INTERRUPTED: True} if error is None else {convention.ERROR_TYPE: error}
+        else:
+            found = convention.end(self._operation, exit_.value)
+        if self._first is not None:
+            found[convention.FIRST_PART] = self._first
+        span.set_attributes(found)
+        if convention.ERROR_TYPE in found and self._is_own:
+            span.set_status(Status(StatusCode.ERROR, self._description(exit_)))
+        self._measure(span, exit_, found, took)
+        self._record(span, exit_, found)
+
+    def _description(self, exit_: Exit[Any, Any]) -> str | None:
+        """What went wrong, in words, which may repeat what was said: content."""
+        is_told = isinstance(exit_, Failed) and self._instruments.content.where == "span"
+        return str(cast("Failed[Any]", exit_).cause.squash()) if is_told else None
+
+    def _measure(self, span: Span, exit_: Exit[Any, Any], found: Attributes, took: float) -> None:
+        duration = self._instruments.durations.get(self._data.operation)
+        if duration is None:
+            return
+        kept = (*_OF_METRICS, convention.RESPONSE_MODEL, convention.ERROR_TYPE)
+        both = {**self._data.attributes, **found}
+        attributes = {name: both[name] for name in kept if name in both}
+        duration.record(took, attributes, self._context)
+        if self._first is not None:
+            self._instruments.first_part.record(self._first, attributes, self._context)
+        operation = self._operation
+        if isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
+            self._count(span, operation, exit_.value, attributes)
+
+    def _count(self, span: Span, operation: ModelCall | EmbeddingCall, value: Any, attributes: Attributes) -> None:
+        usage = convention.usage_of(value)
+        if usage is None:
+            return
+        counts = {"input": usage.input_tokens, "output": usage.output_tokens}
+        for kind, count in counts.items():
+            if count is not None:
+                self._instruments.tokens.record(count, {**attributes, convention.TOKEN_TYPE: kind}, self._context)
+        prices = self._instruments.prices
+        if isinstance(operation, EmbeddingCall) and usage.output_tokens is None:
+            usage = msgspec.structs.replace(usage, output_tokens=0)
+        cost = None if prices is None else prices.cost(operation.info, usage)
+        if cost is not None and prices is not None:
+            span.set_attributes({convention.COST: float(cost), convention.CURRENCY: prices.currency})
+            self._instruments.cost.add(float(cost), {**attributes, convention.CURRENCY: prices.currency}, self._context)
+
+    # -- content and events
+
+    def _record(self, span: Span, exit_: Exit[Any, Any], found: Attributes) -> None:
+        content, operation = self._instruments.content, self._operation
+        if content.where == "span" and span.is_recording() and isinstance(exit_, Succeeded):
+            _show(span, content.after(operation, exit_.value))
+        if not isinstance(operation, ModelCall):
+            return
+        if content.where == "event":
+            said = content.before(operation)
+            if isinstance(exit_, Succeeded):
+                said |= content.after(operation, exit_.value)
+            self._emit("gen_ai.client.inference.operation.details", {**self._data.attributes, **found, **said})
+        if isinstance(exit_, Failed) and convention.ERROR_TYPE in found:
+            said = {"exception.type": found[convention.ERROR_TYPE]}
+            if content.where != "off":
+                said["exception.message"] = str(exit_.cause.squash())
+            self._emit("gen_ai.client.operation.exception", {**self._data.attributes, **said}, SeverityNumber.WARN)
+
+    def _emit(self, name: str, attributes: Any, severity: SeverityNumber = SeverityNumber.INFO) -> None:
+        self._instruments.logger.emit(
+            event_name=name, attributes=attributes, context=self._context, severity_number=severity
+        )
+
+
+_OF_METRICS: Final = (
+    convention.OPERATION,
+    convention.PROVIDER,
+    convention.REQUEST_MODEL,
+    convention.TOOL_NAME,
+    "gen_ai.agent.name",
+    "server.address",
+    "server.port",
+)
+
+
+def _show(span: Span, found: Mapping[str, Any]) -> None:
+    for name, value in found.items():
+        span.set_attribute(name, as_text(value))
+
+
+def _is_same(span: Span, operation: Operation) -> bool:
+    """Whether another library has begun a span of this very call of a tool, as that of MCP servers does."""
+    known: Any = getattr(span, "attributes", None)
+    if not known or not isinstance(operation, ToolExecution) or not span.is_recording():
+        return False
+    return (
+        "mcp.method.name" in known
+        and known.get(convention.OPERATION) == "execute_tool"
+        and known.get(convention.TOOL_NAME) == operation.name
+    )

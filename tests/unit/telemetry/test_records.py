@@ -1,0 +1,157 @@
+"""Metrics, and what is recorded of content where the program asks for it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from fxai import Agent
+from fxai.effects import Effect, fx
+from fxai.messages import Usage
+from fxai.models import LanguageModel, Price, PriceTable
+from fxai.testing import ScriptedModel, call, finish, text
+from fxai.tools import Tool, Toolkit
+from tests.kit.traces import Traces
+
+PRICES = PriceTable("USD", {"scripted": Price.per_million("1", "10")})
+
+
+def _ask(*turns: Any) -> Effect[Any]:
+    return LanguageModel.generate_text("What is it?").provide(ScriptedModel.make(turns).layer)
+
+
+def test_tokens_and_durations_are_measured() -> None:
+    """Tokens by kind, and how long each request, call and run took, with the same names as the spans have."""
+    traces = Traces()
+    tick = Tool.make("tick", success=str)
+    turns = [[call("tick", {}), finish("tool-calls", Usage(10, 5))], [text("Done."), finish("stop", Usage(20, 7))]]
+    agent = Agent.make("clerk", toolkit=Toolkit.make(tick), model=ScriptedModel.make(turns).layer)
+    handled = agent.execute("Go.").provide(tick.handler(lambda _: fx.succeed("tock")))
+
+    fx.run(handled.provide(traces.layer()))
+
+    tokens = {point["gen_ai.token.type"]: total for point, total in traces.points("gen_ai.client.token.usage")}
+    assert tokens == {"input": 30, "output": 12}
+    ((asked, took),) = traces.points("gen_ai.client.operation.duration")
+    assert asked == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "fxai.testing",
+        "gen_ai.request.model": "scripted",
+    }
+    assert took > 0
+    assert [point["gen_ai.tool.name"] for point, _ in traces.points("gen_ai.execute_tool.duration")] == ["tick"]
+    assert [point["gen_ai.agent.name"] for point, _ in traces.points("gen_ai.invoke_agent.duration")] == ["clerk"]
+
+
+def test_tokens_that_nobody_counted_are_not_measured() -> None:
+    """Unknown is not zero: there is no point of them, and no cost."""
+    traces = Traces()
+
+    fx.run(_ask(text("Yes.")).provide(traces.layer(prices=PRICES)))
+
+    assert traces.points("gen_ai.client.token.usage") == []
+    assert traces.points("fxai.client.cost") == []
+    assert "fxai.usage.cost" not in traces.attributes("chat scripted")
+
+
+def test_the_cost_is_told_where_the_price_is_known() -> None:
+    """On the span of the request, and as a metric, with its currency."""
+    traces = Traces()
+    turn = [text("Yes."), finish("stop", Usage(1000, 100))]
+
+    fx.run(_ask(turn).provide(traces.layer(prices=PRICES)))
+    fx.run(_ask(turn).provide(traces.layer(prices=PriceTable("USD", {}))))
+
+    first, second = [dict(span.attributes or {}) for span in traces.spans]
+    assert (first["fxai.usage.cost"], first["fxai.usage.currency"]) == (0.002, "USD")
+    assert "fxai.usage.cost" not in second
+    assert [total for _, total in traces.points("fxai.client.cost")] == [0.002]
+
+
+def test_the_first_part_of_a_stream_is_timed() -> None:
+    """There is one point for a stream, and none for a request that is answered whole."""
+    traces = Traces()
+    model = ScriptedModel.make([["Yes", "."], "No."])
+    both = LanguageModel.stream_text("?").collect().and_then(LanguageModel.generate_text("?"))
+
+    fx.run(both.provide(model.layer).provide(traces.layer()))
+
+    assert len(traces.points("gen_ai.client.operation.time_to_first_chunk")) == 1
+
+
+def test_content_is_on_the_spans_where_it_is_asked_for() -> None:
+    """Instructions, messages, definitions, parameters and results, as JSON text in the form of the conventions."""
+    traces = Traces()
+    double = Tool.make("double", parameters=int, success=int, description="Doubles.")
+    model = ScriptedModel.make([call("double", 4, id="c1"), text("It is 8.")])
+    agent = Agent.make("clerk", toolkit=Toolkit.make(double), instructions="Be brief.", model=model.layer)
+    handled = agent.execute("Twice 4?").provide(double.handler(lambda n: fx.succeed(2 * n)))
+
+    fx.run(handled.provide(traces.layer(content="span")))
+
+    chat: Any = [span.attributes for span in traces.spans if span.name == "chat scripted"][-1]
+    said = json.loads(chat["gen_ai.input.messages"])
+    assert json.loads(chat["gen_ai.system_instructions"]) == [{"type": "text", "content": "Be brief."}]
+    assert said[0] == {"role": "user", "parts": [{"type": "text", "content": "Twice 4?"}]}
+    assert said[1]["parts"] == [{"type": "tool_call", "id": "c1", "name": "double", "arguments": 4}]
+    assert said[2]["parts"] == [{"type": "tool_call_response", "id": "c1", "response": 8}]
+    assert json.loads(chat["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "It is 8."}], "finish_reason": "stop"}
+    ]
+    assert json.loads(chat["gen_ai.tool.definitions"])[0]["description"] == "Doubles."
+    called = traces.attributes("execute_tool double")
+    assert (called["gen_ai.tool.call.arguments"], called["gen_ai.tool.call.result"]) == ("4", "8")
+    run = traces.attributes("invoke_agent clerk")
+    assert "It is 8." in run["gen_ai.output.messages"]
+
+
+def test_content_may_be_an_event_of_its_own() -> None:
+    """Then the spans have none of it, and a collector can keep it elsewhere."""
+    traces = Traces()
+
+    fx.run(_ask(text("It is a secret.")).provide(traces.layer(content="event")))
+
+    ((name, event),) = traces.events
+    assert name == "gen_ai.client.inference.operation.details"
+    assert "It is a secret." in json.dumps(event["gen_ai.output.messages"], default=list)
+    assert "secret" not in traces.named("chat scripted").to_json()
+
+
+def test_content_is_redacted_before_it_is_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    """The hook gives what is recorded; None leaves it out, and where it raises nothing is recorded of it."""
+    traces = Traces()
+
+    def redact(name: str, value: Any) -> Any:
+        if name == "gen_ai.output.messages":
+            raise RuntimeError("no rule")
+        return json.loads(json.dumps(value).replace("What", "[…]")) if name == "gen_ai.input.messages" else None
+
+    asked = LanguageModel.generate_text("What is it?", toolkit=Toolkit.make(Tool.make("tick").external()))
+    program = asked.provide(ScriptedModel.make([text("It is.")]).layer)
+    fx.run(program.provide(traces.layer(content="span", redact=redact)))
+
+    found = traces.attributes("chat scripted")
+    assert json.loads(found["gen_ai.input.messages"])[0]["parts"][0]["content"] == "[…] is it?"
+    assert "gen_ai.output.messages" not in found
+    assert "gen_ai.tool.definitions" not in found
+    assert "`redact` broke, and gen_ai.output.messages is not recorded" in caplog.text
+
+
+def test_a_price_is_exact_and_given_by_the_program() -> None:
+    """A float is refused, as is what is no amount; cached tokens have a price of their own."""
+    price = Price.per_million("0.15", 2, cached_input=Decimal("0.015"))
+    wrong: Any = 0.15
+
+    assert price.cost(Usage(1_000_000, 0, cached_input_tokens=500_000)) == Decimal("0.0825")
+    assert price.cost(Usage(1_000_000, None)) is None
+    assert price.highest_input == Decimal("0.15")
+    with pytest.raises(TypeError, match="write it as a text"):
+        Price.per_million(wrong, 1)
+    for bad in ("-1", "NaN", "Infinity", "1e-13", "x", "1e13"):
+        with pytest.raises(ValueError, match="the price of input tokens"):
+            Price.per_million(bad, 1)
+    with pytest.raises(TypeError, match="names of models"):
+        PriceTable("USD", {"m": wrong})
