@@ -46,7 +46,7 @@ from fxai.agents.run_tools import Binding
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Then, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
@@ -303,7 +303,8 @@ def _program(
     run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
     around = interceptor_of(context)
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
-    looped: AnyEffect = Fold(Generate(loop, (run, emit, on_answer), {}), run.fail, None)
+    given = (run, emit, on_answer)
+    looped: AnyEffect = Fold(Then(Generate(_begin, given, {}), Generate(loop, given, {})), run.fail, None)
     if not plan.prepare_step and plan.prompt is None:
         return looped
     run.scope = Scope()
@@ -315,7 +316,6 @@ def _program(
 
 def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """The loop, where an interceptor stands around each of its steps."""
-    yield from _begin(run, emit, on_answer)
     one = Generate(_loop, (run, emit, on_answer), {"is_one": True})
     while run.goes_on:
         yield around.step(StepInfo(len(run.steps) + 1), one)
@@ -325,11 +325,8 @@ def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: 
 def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
     """The answer of the run; with `is_one` only its next step, where it goes on."""
     # What follows a step stands here, and not in a generator for each: a crowd of runs waits in this one alone.
-    plan = run.plan
-    if not is_one:
-        yield from _begin(run, emit, on_answer)
+    plan, is_prepared = run.plan, run.plan.is_prepared
     step: StepRequest | AiError | None
-    is_prepared = plan.is_prepared
     while run.goes_on:
         step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
         if isinstance(step, AiError):

@@ -112,7 +112,7 @@ class Interceptor:
         return running
 
     def step(self, about: StepInfo, running: AnyEffect) -> AnyEffect:
-        """A step of a run: its render and its hooks, its turn, and the calls of that. What it gives is the run's own."""
+        """A step of a run: its render and its hooks, its turn, and the calls of that; its value is the run's."""
         del about
         return running
 

@@ -63,16 +63,7 @@ from fxai.messages.part import (
 from fxai.messages.response import Response
 from fxai.models.approval import authority
 from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
-from fxai.models.model_request import (
-    Model,
-    ModelRequest,
-    Repair,
-    Resolution,
-    allows,
-    ask_model,
-    refusal,
-    stream_model,
-)
+from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
 from fxai.models.repair import RepairBroke, call_as_read, mend
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.tool import Tool

@@ -1,6 +1,6 @@
 """Floor 6. Telemetry: spans, metrics and events of OpenTelemetry, by its conventions for generative AI.
 
-`layer()` gives a program a tracer, and `traced(layer)` any layer with one; the extra `otel` brings what they import.
+`layer()` gives a program a tracer, and `trace(layer)` any layer with one; the extra `otel` brings what they import.
 Sampling, processors and exporters are those of OpenTelemetry's own providers.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fxai.telemetry.content import Redact, Where
 
-__all__ = ["TelemetryOptions", "layer", "traced"]
+__all__ = ["TelemetryOptions", "layer", "trace"]
 
 _L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
 
@@ -58,6 +58,25 @@ def layer(**options: Unpack[TelemetryOptions]) -> LayerOf[Tracer, Never, None]:
         ImportError: the extra `otel` is not installed.
         ValueError: `content` is none of the three.
     """
+    return _trace(LayerOf.empty(), options)
+
+
+def trace(around: _L, **options: Unpack[TelemetryOptions]) -> _L:
+    """The same layer, under which programs are traced, and so is its own building. Needs the extra `otel`.
+
+    Args:
+        around: any layer, such as that of a model or of all that a program needs.
+        options: see `TelemetryOptions`.
+
+    Raises:
+        ImportError: the extra `otel` is not installed.
+        ValueError: `content` is none of the three.
+    """
+    return cast(_L, _trace(layer_of(around), options))
+
+
+def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf[Any, Any, Any]:
+    """The layer, with a tracer, and an interceptor that makes the spans of runs."""
     try:
         from fxai.telemetry.tracer import Instruments, OtelTracer, SpanInterceptor
     except ModuleNotFoundError as error:
@@ -77,20 +96,7 @@ def layer(**options: Unpack[TelemetryOptions]) -> LayerOf[Tracer, Never, None]:
         options.get("prices"),
     )
     tracer: Tracer = OtelTracer(instruments)
-    around: Interceptor = SpanInterceptor()
-    return intercept(LayerOf.succeed(Tracer, tracer), lambda _: Succeed(around))
-
-
-def traced(around: _L, **options: Unpack[TelemetryOptions]) -> _L:
-    """The same layer, under which programs are traced, and so is its own building. Needs the extra `otel`.
-
-    Args:
-        around: any layer, such as that of a model or of all that a program needs.
-        options: see `TelemetryOptions`.
-
-    Raises:
-        ImportError: the extra `otel` is not installed.
-        ValueError: `content` is none of the three.
-    """
-    given: Any = layer_of(around)
-    return cast(_L, given.provide_merge(layer(**options)))
+    spans: Interceptor = SpanInterceptor()
+    own = LayerOf.succeed(Tracer, tracer)
+    both: LayerOf[Any, Any, Any] = cast(Any, around).provide(own).merge(own)
+    return intercept(both, lambda _: Succeed(spans))

@@ -23,13 +23,13 @@ from fxai.models.model_request import ModelCall
 from fxai.schema.codec import Schema
 from fxai.telemetry.convention import (
     ARGUMENTS,
-    FINISH_REASONS,
     INPUT_MESSAGES,
     INSTRUCTIONS,
     OUTPUT_MESSAGES,
     RESULT,
     TOOL_DEFINITIONS,
     AgentRun,
+    finish_reason,
 )
 from fxai.tools.call import Outcome
 from fxai.tools.handler import ToolExecution
@@ -60,25 +60,25 @@ class Content(msgspec.Struct, frozen=True):
                 INPUT_MESSAGES: input_messages(prompt),
                 TOOL_DEFINITIONS: [_definition(tool) for tool in tools],
             }
-            return self._redacted(found)
+            return self._clean(found)
         if isinstance(operation, AgentRun):
-            return self._redacted({INPUT_MESSAGES: input_messages(operation.prompt)})
+            return self._clean({INPUT_MESSAGES: input_messages(operation.prompt)})
         if isinstance(operation, ToolExecution):
-            return self._redacted({ARGUMENTS: _arguments(operation)})
+            return self._clean({ARGUMENTS: _arguments(operation)})
         return {}
 
     def after(self, operation: Operation, value: Any) -> dict[str, Any]:
         """What an operation gave, by the names of attributes, redacted."""
         if isinstance(operation, ModelCall):
-            return self._redacted({OUTPUT_MESSAGES: output_messages(gather(value))})
+            return self._clean({OUTPUT_MESSAGES: output_messages(gather(value))})
         if isinstance(operation, AgentRun) and isinstance(value, Answer) and value.steps:
-            return self._redacted({OUTPUT_MESSAGES: output_messages(value.response.content)})
+            return self._clean({OUTPUT_MESSAGES: output_messages(value.response.content)})
         if isinstance(operation, ToolExecution):
-            result = value.encoded_result if isinstance(value, Outcome) else _encoded(operation, value)
-            return self._redacted({RESULT: result})
+            result = value.encoded_result if isinstance(value, Outcome) else _encode(operation, value)
+            return self._clean({RESULT: result})
         return {}
 
-    def _redacted(self, found: Mapping[str, Any]) -> dict[str, Any]:
+    def _clean(self, found: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for name, value in found.items():
             if value is None or value == []:
@@ -113,7 +113,7 @@ def output_messages(parts: Iterable[Any]) -> list[dict[str, Any]]:
     reason: str = "unknown"
     for part in parts:
         if part.type == "finish":
-            reason = FINISH_REASONS.get(part.reason, part.reason)
+            reason = finish_reason(part.reason)
         elif part.type in _SHOWN:
             shown.append(_part(part))
     return [{"role": "assistant", "parts": shown, "finish_reason": reason}]
@@ -166,5 +166,5 @@ def _arguments(operation: ToolExecution) -> Any:
     return operation.given
 
 
-def _encoded(operation: ToolExecution, value: Any) -> Any:
+def _encode(operation: ToolExecution, value: Any) -> Any:
     return None if operation.tool is None else operation.tool.success.encode_unsafe(value)

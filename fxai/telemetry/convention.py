@@ -49,12 +49,20 @@ COST: Final = "fxai.usage.cost"
 CURRENCY: Final = "fxai.usage.currency"
 INTERRUPTED: Final = "fxai.interrupted"
 
-FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
+_FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
     "tool-calls": "tool_call",
     "content-filter": "content_filter",
     "pending": "tool_call",
 }
-"""How the conventions call a reason to finish, where they call it otherwise."""
+
+
+def finish_reason(reason: FinishReason) -> str:
+    """What the conventions call a reason to finish.
+
+    >>> finish_reason("tool-calls"), finish_reason("stop")
+    ('tool_call', 'stop')
+    """
+    return _FINISH_REASONS.get(reason, reason)
 
 
 @final
@@ -180,7 +188,7 @@ def _end_chat(parts: Iterable[Any]) -> Attributes:
     attributes: Attributes = {}
     for part in parts:
         if part.type == "finish":
-            attributes["gen_ai.response.finish_reasons"] = [FINISH_REASONS.get(part.reason, part.reason)]
+            attributes["gen_ai.response.finish_reasons"] = [finish_reason(part.reason)]
             attributes |= usage_attributes(part.usage)
         elif part.type == "response-metadata":
             if part.id is not None:

@@ -216,7 +216,7 @@ class _Traced:
         """The effect, in the span that begins now."""
         _guard(lambda: self._begin(parent))
         inner = self._inner(env)
-        return effect if inner is None else Local(self._activated(effect), lambda _: inner)
+        return effect if inner is None else Local(self._with_current(effect), lambda _: inner)
 
     def open(self, opening: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
         """The pull of a stream, in a span that begins now, and ends with the stream or with its scope."""
@@ -239,7 +239,7 @@ class _Traced:
             return None
         return _with_tracer(OtelTracer(self._instruments, self._context, self._span), env)
 
-    def _activated(self, effect: Any) -> AnyEffect:
+    def _with_current(self, effect: Any) -> AnyEffect:
         """The effect, whose own function, if it is one, is called with the span as the current one."""
         f, context = getattr(effect, "f", None), cast(Context, self._context)
         if effect.op == Within.op:

@@ -26,7 +26,8 @@ class Traces:
 
     def __init__(self, sampler: Sampler = ALWAYS_ON) -> None:
         self._spans = InMemorySpanExporter()
-        self._logs = InMemoryLogRecordExporter()
+        make_logs: Any = InMemoryLogRecordExporter  # which has no types
+        self._logs = make_logs()
         self._reader = InMemoryMetricReader()
         self.tracers = TracerProvider(sampler=sampler)
         self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
@@ -36,12 +37,10 @@ class Traces:
 
     def layer(self, **options: Unpack[TelemetryOptions]) -> Layer[Any]:
         """The layer whose tracer tells these providers."""
-        providers: TelemetryOptions = {
-            "tracer_provider": self.tracers,
-            "meter_provider": self._meters,
-            "logger_provider": self._loggers,
-        }
-        return layer(**providers, **options)
+        options["tracer_provider"] = self.tracers
+        options["meter_provider"] = self._meters
+        options["logger_provider"] = self._loggers
+        return layer(**options)
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:
@@ -91,4 +90,8 @@ class Traces:
             if metric.name == name
         ]
         points: list[Any] = [point for metric in metrics for point in metric.data.data_points]
-        return [(dict(point.attributes), getattr(point, "sum", None) or getattr(point, "value", 0)) for point in points]
+        return [(dict(point.attributes), float(_sum_of(point))) for point in points]
+
+
+def _sum_of(point: Any) -> Any:
+    return point.sum if hasattr(point, "sum") else point.value

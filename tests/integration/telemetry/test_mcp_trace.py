@@ -89,7 +89,8 @@ def test_a_server_is_told_of_the_span_in_meta(monkeypatch: pytest.MonkeyPatch, i
     meta = json.loads(shown["result"] if "result" in shown else shown["content"][0]["text"])
     called = traces.named("execute_tool told")
     inside = traces.named("MCP send tools/call told") if is_sdk_traced else called
-    assert meta["traceparent"].split("-")[1:3] == [f"{inside.context.trace_id:032x}", f"{inside.context.span_id:016x}"]
+    context: Any = inside.context
+    assert meta["traceparent"].split("-")[1:3] == [f"{context.trace_id:032x}", f"{context.span_id:016x}"]
     assert traces.attributes("execute_tool told")["mcp.method.name"] == "tools/call"
     if is_sdk_traced:
         assert ["execute_tool told", "MCP send tools/call told"] in traces.tree()

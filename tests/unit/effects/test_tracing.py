@@ -27,7 +27,8 @@ class Names(Tracer):
         way = f"{self._way}/{getattr(operation, 'name', type(operation).__name__)}"
         self._told.append(way)
         inner: Tracer = Names(self._told, way)
-        return effect.provide(Layer.succeed(Tracer, inner)).on_exit(lambda _: fx.sync(lambda: self._told.append("-")))
+        traced: Effect[Any, Any, Any] = effect.provide(Layer.succeed(Tracer, inner))
+        return traced.on_exit(lambda _: fx.sync(lambda: self._told.append("-")))
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> Any:
@@ -81,7 +82,8 @@ def test_a_run_of_an_agent_tells_of_itself() -> None:
 
 def test_an_effect_that_is_awaited_is_refused_where_it_is_traced() -> None:
     """As it is where it is not: `fx.wait` takes what is no effect."""
-    waits: Any = fx.wait(lambda: fx.succeed(1))  # type: ignore[arg-type, return-value]
+    wrong: Any = fx.succeed(1)
+    waits: Effect[Any] = fx.wait(lambda: wrong)
 
     with pytest.raises(TypeError, match="takes an awaitable that is no effect"):
         fx.run(waits.provide(Layer.succeed(Tracer, Names([]))))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import Agent
-from fxai.effects import Effect, fx
+from fxai.effects import fx
 from fxai.messages import Usage
 from fxai.models import LanguageModel, Price, PriceTable
 from fxai.testing import ScriptedModel, call, finish, text
@@ -19,7 +19,7 @@ from tests.kit.traces import Traces
 PRICES = PriceTable("USD", {"scripted": Price.per_million("1", "10")})
 
 
-def _ask(*turns: Any) -> Effect[Any]:
+def _ask(*turns: Any) -> Any:
     return LanguageModel.generate_text("What is it?").provide(ScriptedModel.make(turns).layer)
 
 

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
-from opentelemetry import trace
+from opentelemetry import trace as otel
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from returns.result import Failure, Result, Success
 
@@ -16,7 +16,7 @@ from fxai import Agent
 from fxai.effects import Backend, Effect, Gen, Layer, Stream, fx
 from fxai.messages import InternalProviderError, TextDelta, Usage
 from fxai.models import EmbeddingModel, Embeddings, LanguageModel, fallback
-from fxai.telemetry import layer, traced
+from fxai.telemetry import layer, trace
 from fxai.testing import ScriptedModel, call, fails, finish, text
 from fxai.tools import Tool, Toolkit
 from tests.kit.traces import Traces
@@ -96,9 +96,9 @@ def test_spans_have_the_attributes_of_the_conventions() -> None:
         "gen_ai.usage.cache_read.input_tokens": 4,
         "gen_ai.usage.reasoning.output_tokens": 2,
     }
-    assert traces.named("chat scripted").kind == trace.SpanKind.CLIENT
+    assert traces.named("chat scripted").kind == otel.SpanKind.CLIENT
     assert traces.attributes("invoke_agent clerk")["gen_ai.agent.name"] == "clerk"
-    assert traces.named("invoke_agent clerk").kind == trace.SpanKind.INTERNAL
+    assert traces.named("invoke_agent clerk").kind == otel.SpanKind.INTERNAL
     assert "secret" not in "".join(span.to_json() for span in traces.spans)
 
 
@@ -128,7 +128,7 @@ def test_what_goes_wrong_is_named_and_not_told() -> None:
     assert traces.attributes("execute_tool nope")["error.type"] == "UnknownTool"
     failed = [span for span in traces.spans if span.name == "chat scripted"][-1]
     assert (failed.attributes or {})["error.type"] == "InternalProviderError"
-    assert failed.status.status_code == trace.StatusCode.ERROR
+    assert failed.status.status_code == otel.StatusCode.ERROR
     assert failed.status.description is None
     assert "secret" not in "".join(span.to_json() for span in traces.spans)
     assert traces.events[-1][0] == "gen_ai.client.operation.exception"
@@ -178,7 +178,7 @@ def test_the_span_of_a_stream_ends_with_it(backend: Backend) -> None:
 
     fx.run(asked.collect().and_then(asked.take(2).collect()).provide(model.layer).provide(traces.layer()))
 
-    whole, left = [dict(span.attributes or {}) for span in traces.spans]
+    whole, left = [dict[str, Any](span.attributes or {}) for span in traces.spans]
     assert whole["gen_ai.request.stream"] is True
     assert whole["gen_ai.response.time_to_first_chunk"] > 0
     assert whole["gen_ai.response.finish_reasons"] == ("stop",)
@@ -265,7 +265,7 @@ def test_other_libraries_find_the_span_that_their_code_runs_in(backend: Backend)
         ["waits", "in wait"],
         ["does", "in function"],
     ]
-    assert trace.get_current_span() is trace.INVALID_SPAN
+    assert otel.get_current_span() is otel.INVALID_SPAN
 
 
 def test_spans_stand_under_the_current_span_of_the_caller() -> None:
@@ -312,11 +312,11 @@ def test_sampling_is_the_sdks() -> None:
 
 
 def test_a_layer_is_traced_with_what_it_builds() -> None:
-    """`traced(layer)` has the type of the layer, and what its building does is in spans too."""
+    """`trace(layer)` has the type of the layer, and what its building does is in spans too."""
     traces = Traces()
     model = ScriptedModel.make([text("Hello.")]).layer
     opened = Layer.scoped(LanguageModel, fx.service(LanguageModel).span("open").provide(model))
-    around: Layer[LanguageModel] = traced(opened, tracer_provider=traces.tracers)
+    around: Layer[LanguageModel] = trace(opened, tracer_provider=traces.tracers)
 
     assert fx.run(LanguageModel.generate_text("Hello").provide(around)).text == "Hello."
     assert traces.tree() == ["open", "chat scripted"]
@@ -334,14 +334,14 @@ def test_a_typed_call_is_traced_as_a_call_of_a_model_is() -> None:
 def test_a_tracer_that_breaks_does_not_break_the_program(caplog: pytest.LogCaptureFixture) -> None:
     """What its provider raises is logged, and the program gives what it gives."""
 
-    class Broken(trace.NoOpTracerProvider):
+    class Broken(otel.NoOpTracerProvider):
         def get_tracer(self, *_: Any, **__: Any) -> Any:
             return object()
 
-    traced_one = fx.succeed(1).span("one").provide(layer(tracer_provider=Broken()))
+    one = fx.succeed(1).span("one").provide(layer(tracer_provider=Broken()))
     streamed = LanguageModel.stream_text("?").collect().provide(ScriptedModel.make(["Yes."]).layer)
 
-    assert fx.run(traced_one) == 1
+    assert fx.run(one) == 1
     assert any(isinstance(part, TextDelta) for part in fx.run(streamed.provide(layer(tracer_provider=Broken()))))
     assert "telemetry broke, and the program goes on" in caplog.text
 
