@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
@@ -152,12 +152,22 @@ class Pairing:
     """The calls of a history that grows, and their results, wherever in it these stand.
 
     A result belongs to the call with its id. Of several calls with one id, which some servers give, the first has the
-    first result.
+    first result; on the wire each has an id of its own.
+
+    >>> pairing = Pairing()
+    >>> [pairing.begin(ToolCallPart("call_0", "add", {})) for _ in range(3)]
+    ['call_0', 'call_0_2', 'call_0_3']
+    >>> [pairing.end("call_0")[1] for _ in range(3)]
+    ['call_0', 'call_0_2', 'call_0_3']
     """
 
-    __slots__ = ("_approvals", "_calls", "_results")
+    __slots__ = ("_approvals", "_begun", "_calls", "_early", "_ids", "_open", "_results")
 
     def __init__(self) -> None:
+        self._begun: defaultdict[str, deque[tuple[ToolCallPart, str]]] = defaultdict(deque)
+        self._early: set[str] = set()
+        self._ids: dict[str, int] = {}
+        self._open: Counter[str] = Counter()  # calls without a result, by id
         self._calls: dict[str, ToolCallPart] = {}
         self._results: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
         self._approvals: set[str] = set()
@@ -165,21 +175,44 @@ class Pairing:
     def add(self, messages: Sequence[Message]) -> list[ToolCallPart]:
         """Add the messages that come next; gives their calls that no result answers, those of the provider's left out.
 
-        A call is answered where its id is that of a result, before it or behind it.
+        A call is answered where its id is that of a result, before it or behind it; of calls with one id, each by one.
         """
         calls = {part.id: part for part in _calls(messages)}
         self._calls.update(calls)
+        self._open.update(part.id for part in _calls(messages) if not part.provider_executed)
         for part in _results(messages):
             self._results[part.id].append(part)
+            self._open[part.id] -= 1
         for message in messages:
             if message.role == "tool":
                 self._approvals.update(part.approval_id for part in message.content if part.type != "tool-result")
-        return [call for call in calls.values() if not call.provider_executed and call.id not in self._results]
+        return [call for call in calls.values() if not call.provider_executed and self._open[call.id] > 0]
 
     def has_other_calls(self, messages: Iterable[Message]) -> bool:
-        """Whether these messages have a call with an id that stands in those before: of a call, a result, an answer."""
-        known = (self._calls, self._results, self._approvals)
-        return any(part.id in ids for part in _calls(messages) for ids in known)
+        """Whether a call of these messages has the id of an open call, or of a result or an answer that came early."""
+        ids = {part.id for part in _calls(messages)}
+        return not ids.isdisjoint(self._early | self._approvals) or any(self._begun.get(id_) for id_ in ids)
+
+    def begin(self, part: ToolCallPart) -> str:
+        """The id under which the next call is written: its own, or another one where an earlier call has that."""
+        count = self._ids.get(part.id, 0) + 1
+        while (id_ := part.id if count == 1 else f"{part.id}_{count}") in self._ids and id_ != part.id:
+            count += 1
+        self._ids[part.id] = count
+        self._ids.setdefault(id_, 1)
+        self._begun[part.id].append((part, id_))
+        return id_
+
+    def end(self, id_: str) -> tuple[ToolCallPart | None, str]:
+        """The call that the next result with this id answers, and the id under which it is written.
+
+        The first of those that have begun; for a result that comes before its call, that call as far as it is known.
+        """
+        begun = self._begun.get(id_)
+        if begun:
+            return begun.popleft()
+        self._early.add(id_)
+        return self._calls.get(id_), id_
 
     def call(self, id_: str) -> ToolCallPart | None:
         """The call with this id, the last one of several; None where there is none."""

@@ -121,8 +121,8 @@ def made_file_block(part: FilePart) -> dict[str, Any] | None:
     return {"type": "container_upload", "file_id": part.data.url}
 
 
-def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
-    """The block of a call of one of our tools, as the model wrote it.
+def call_block(part: ToolCallPart, tools: PreparedTools, id_: str) -> dict[str, Any]:
+    """The block of a call of one of our tools, as the model wrote it, by the id that it has on the wire.
 
     Parameters that are no JSON go under the key that Anthropic's documentation names for them.
     """
@@ -131,7 +131,7 @@ def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
     own = own_metadata(part.metadata)
     caller = {"caller": own["caller"]} if is_object(own.get("caller")) else {}
     toolset = {} if wire.toolset is None else {"toolset_name": wire.toolset}
-    block = {"type": "tool_use", "id": call_id(part.id), "name": name, "input": _input(part, wire.params)}
+    block = {"type": "tool_use", "id": call_id(id_), "name": name, "input": _input(part, wire.params)}
     return with_cache({**block, **caller, **toolset}, part.metadata)
 
 
@@ -156,15 +156,17 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
     return with_cache({**extras, **body}, part.metadata)
 
 
-def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[FilePart], None]) -> dict[str, Any]:
-    """The block of the result of a call of a tool that runs here; `toolset` is what the call names.
+def result_block(
+    part: ToolResultPart, id_: str, toolset: str | None, lost: Callable[[FilePart], None]
+) -> dict[str, Any]:
+    """The block of the result of the call `id_` of a tool that runs here; `toolset` is what the call names.
 
     `lost` is called with each file that the API does not take; a note to the model stands in its place.
     """
     content = _content(part.result, lost)
     fields = {"content": content, "is_error": part.is_failure or None, "toolset_name": toolset}
     known = {name: value for name, value in fields.items() if value is not None}
-    return with_cache({"type": "tool_result", "tool_use_id": call_id(part.id), **known}, part.metadata)
+    return with_cache({"type": "tool_result", "tool_use_id": call_id(id_), **known}, part.metadata)
 
 
 def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
@@ -345,7 +347,7 @@ class HistoryWriter:
                 return self._check(made_file_block(part), f"a file of type {part.media_type!r} that a model made")
             case "tool-call" | "tool-result":
                 if part.type == "tool-call" and not part.provider_executed:
-                    return call_block(part, self._tools)
+                    return call_block(part, self._tools, self._pairing.begin(part))
                 return self._check(hosted_block(part), f"what another provider did for {part.name!r}")
             case "tool-approval-request":
                 return None
@@ -363,7 +365,8 @@ class HistoryWriter:
         result = self._pairing.take(part.id)
         if result is None:
             raise refusal(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
-        return result_block(result, self._tools.wire_call(part.name, part.params).toolset, self._left_out)
+        _, id_ = self._pairing.end(part.id)
+        return result_block(result, id_, self._tools.wire_call(part.name, part.params).toolset, self._left_out)
 
 
 def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:

@@ -131,7 +131,7 @@ class InputWriter:
         return self._digests
 
     def is_extended_by(self, messages: Sequence[Message]) -> bool:
-        """Whether these messages can be added without changing what is written: no call of theirs has an earlier id."""
+        """Whether these messages can be added without changing what is written: no answer there is to a call here."""
         return not self._pairing.has_other_calls(messages)
 
     def write(self, messages: Sequence[Message]) -> None:
@@ -212,7 +212,7 @@ class InputWriter:
 
     def _call(self, part: ToolCallPart, result: ToolResultPart | None, pictures: dict[str, FilePart]) -> None:
         if not part.provider_executed:
-            self.items.append(item_of(part, self._offer))
+            self.items.append(item_of(part, self._offer, self._pairing.begin(part)))
         elif _kind(part) in HOSTED or _kind(part) in PAIRED:
             item = hosted_item(part, result, pictures)
             if item is not None:
@@ -234,7 +234,8 @@ class InputWriter:
         """Results of calls, and answers to the provider's own approval requests; approvals of ours are not sent."""
         for part in message.content:
             if part.type == "tool-result":
-                self.items.extend(output_of(part, self._pairing.call(part.id), self._offer, self._result_item))
+                call, id_ = self._pairing.end(part.id)
+                self.items.extend(output_of(part, id_, call, self._offer, self._result_item))
                 continue
             call = self._pairing.call(part.approval_id)
             if call is not None and _kind(call) == "mcp_approval_request":

@@ -7,7 +7,7 @@
 >>> part.id, part.name, part.params
 ('c1', 'add', {'a': 1})
 >>> called = ToolCallPart(part.id, part.name, part.params, metadata=part.metadata)
->>> item_of(called, offer) == item
+>>> item_of(called, offer, "c1") == item
 True
 """
 
@@ -113,10 +113,10 @@ def arguments_of(part: ToolCallPart, params: Any) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
-    """The item of a call, for the history; the opposite of `call_of`."""
+def item_of(part: ToolCallPart, offer: RequestTools, id_: str) -> dict[str, Any]:
+    """The item of a call, for the history; the opposite of `call_of`. `id_` is the call's id there."""
     kind = item_type(part, offer)
-    item: dict[str, Any] = {"type": kind, "call_id": part.id, **marks(part, *_KEPT)}
+    item: dict[str, Any] = {"type": kind, "call_id": id_, **marks(part, *_KEPT)}
     wire = offer.prepared.wire_call(part.name, part.params)
     match kind:
         case "function_call":
@@ -124,11 +124,11 @@ def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
         case "custom_tool_call":
             return {**item, "name": wire.name, "input": input_of(part)}
         case "computer_call":
-            return {**_whole(item, kind, part.id), **_computer(part, single=bool(marks(part).get("single")))}
+            return {**_whole(item, kind, id_), **_computer(part, single=bool(marks(part).get("single")))}
         case "tool_search_call":
             return {**item, "execution": "client", "arguments": part.params}
         case _:
-            return {**_whole(item, kind, part.id), OURS[kind]: part.params}
+            return {**_whole(item, kind, id_), OURS[kind]: part.params}
 
 
 def refuse_unanswered(calls: Iterable[ToolCallPart]) -> None:
@@ -168,16 +168,18 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     return {**checks, **({"action": actions[0]} if single and actions else {"actions": actions})}
 
 
-def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
-    """The items that answer a call, where the prompt holds it; `write` writes a text or a file of a result."""
+def output_of(
+    part: ToolResultPart, id_: str, call: ToolCallPart | None, offer: RequestTools, write: Any
+) -> list[dict[str, Any]]:
+    """The items that answer the call `id_`, where the prompt holds it; `write` writes a text or a file of a result."""
     kind = offer.item(part.name) if call is None else item_type(call, offer)
     caller: Mapping[str, Any] = {} if call is None else marks(call, "caller")
-    answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **caller}
+    answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": id_, **caller}
     match kind:
         case "shell_call":
             return [{**answer, "output": _shell(part)}]
         case "local_shell_call":
-            return [{"type": answer["type"], "id": part.id, "output": result_text(part)}]
+            return [{"type": answer["type"], "id": id_, "output": result_text(part)}]
         case "apply_patch_call":
             return [{**answer, "status": "failed" if part.is_failure else "completed", "output": _bare(part)}]
         case "computer_call":
