@@ -152,7 +152,7 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
         body: dict[str, Any] = {"id": part.id, "name": own.get("name", part.name), "input": part.params or {}}
     else:
         body = {"tool_use_id": part.id, "content": without_nulls(part.result)}
-    extras = {key: value for key, value in own.items() if key not in ("name", "cache_control")}
+    extras = {key: value for key, value in own.items() if key not in ("name", "cache_control", "beside")}
     return with_cache({**extras, **body}, part.metadata)
 
 

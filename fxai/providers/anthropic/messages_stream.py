@@ -217,8 +217,9 @@ class Reader:
             opened.block["signature"] = text_at(delta, "signature", "/delta")
         elif kind == "citations_delta":
             opened.citations.append(delta.get("citation"))
-        elif opened.kind not in ("text", "thinking", *_CALLS):
-            opened.block.update({key: value for key, value in delta.items() if key != "type"})
+        else:
+            known = opened.block if opened.kind in ("text", "thinking", *_CALLS) else ()
+            opened.block.update({key: value for key, value in delta.items() if key != "type" and key not in known})
         return ()
 
     def _delta(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:

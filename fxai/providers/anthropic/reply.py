@@ -170,10 +170,11 @@ class Blocks:
             case "thinking":
                 return [Reasoning(text_at(block, "thinking", pointer), metadata=_extras(block, "signature"))]
             case "redacted_thinking":
-                return [Reasoning("", metadata={NAME: {"redacted_data": text_at(block, "data", pointer)}})]
+                redacted = {"redacted_data": text_at(block, "data", pointer)}
+                return [Reasoning("", metadata={NAME: {**_extras(block).get(NAME, {}), **redacted}})]
             case "container_upload":
                 url = FileUrl(text_at(block, "file_id", pointer))
-                return [File("application/octet-stream", url, metadata={NAME: {"type": kind}})]
+                return [File("application/octet-stream", url, metadata=_extras(block, "type"))]
             case "tool_use":
                 return [self._call(block, pointer)]
             case "server_tool_use" | "mcp_tool_use":
@@ -215,8 +216,8 @@ class Blocks:
             text = answer.text(text)
         citations = citations_of(block)
         if not citations:
-            return [Text(text)]
-        return [Text(text, metadata={NAME: {"citations": citations}}), *self._new_sources(citations)]
+            return [Text(text, metadata=_extras(block))]
+        return [Text(text, metadata=_extras(block, "citations")), *self._new_sources(citations)]
 
     def _new_sources(self, citations: list[Any]) -> Iterable[Source]:
         """The sources of citations, each once in a message."""
@@ -296,8 +297,20 @@ def _unread(params: Any) -> str | None:
     return params.text if isinstance(params, Unread) else None
 
 
+_HELD: Final = frozenset(
+    (
+        *("type", "text", "citations", "thinking", "data", "file_id", "id", "name", "input", "toolset_name"),
+        *("tool_use_id", "content"),
+    )
+)
+"""The fields of blocks that parts hold."""
+
+
 def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Metadata of these fields, and of those that this version does not know: an API may refuse them, so they stay."""
     extras = {key: block[key] for key in keys if block.get(key) is not None}
+    beside = {key: one for key, one in block.items() if key not in _HELD and key not in keys and one is not None}
+    extras.update({"beside": beside} if beside else {})
     return {NAME: extras} if extras else {}
 
 

@@ -26,13 +26,13 @@ from fxai.models.prepared_tools import Notes, PreparationError, without_nulls
 from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 
-_REASONING: Final = re.compile(r"^(?:ft:)?(?:o[1-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
-_PLAIN: Final = re.compile(r"^(?:ft:)?(?:gpt-3|gpt-4|chatgpt-4|gpt-[5-9][\d.]*-chat-latest|davinci|babbage)")
-_SAMPLING: Final = re.compile(r"^(?:gpt-5\.[1-9]|gpt-[6-9])")
+_OF: Final = r"^(?:ft:|openai[/.])?"  # of a tuned model, and of servers that have models of several makers
+_REASONING: Final = re.compile(_OF + r"(?:o[1-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
+_PLAIN: Final = re.compile(_OF + r"(?:gpt-3|gpt-4|chatgpt-4|gpt-[5-9][\d.]*-chat-latest|davinci|babbage)")
+_SAMPLING: Final = re.compile(_OF + r"(?:gpt-5\.[1-9]|gpt-[6-9])")
+_QUIET: Final = re.compile(_OF + r"gpt-5\.[124](?:-\d{4}-\d\d-\d\d)?$")  # their effort is none unless it is asked for
 # Structured outputs came with gpt-4o-2024-08-06; what was there before has none.
-_WITHOUT_SCHEMA: Final = re.compile(
-    r"^(?:ft:)?(?:gpt-3\.5|gpt-4(?:-|$)|gpt-4o-2024-05-13|chatgpt-4o|o1-mini|o1-preview)"
-)
+_WITHOUT_SCHEMA: Final = re.compile(_OF + r"(?:gpt-3\.5|gpt-4(?:-|$)|gpt-4o-2024-05-13|chatgpt-4o|o1-mini|o1-preview)")
 
 
 def is_known(model: str) -> bool:
@@ -48,8 +48,13 @@ def reasons(model: str) -> bool | None:
 
 
 def samples(model: str, effort: str | None) -> bool:
-    """Whether it takes `temperature` and `top_p`: a model that reasons does not, unless its effort is `none`."""
-    return not reasons(model) or (effort == "none" and _SAMPLING.match(model) is not None)
+    """Whether it takes `temperature` and `top_p`: a model that reasons does not, unless its effort is `none`.
+
+    >>> samples("gpt-5.5", None), samples("gpt-5.5", "none"), samples("gpt-5.2", None)
+    (False, True, True)
+    """
+    quiet = effort == "none" if effort is not None else _QUIET.match(model) is not None
+    return not reasons(model) or (quiet and _SAMPLING.match(model) is not None)
 
 
 def supports_schema(model: str) -> bool:
@@ -121,7 +126,7 @@ def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> 
         chat = "max_completion_tokens" if is_known(model) else "max_tokens"
         fields["max_output_tokens" if api == "responses" else chat] = request.max_tokens
     if request.temperature is not None:
-        if samples(model, request.reasoning):
+        if samples(model, _effort(request)):
             fields["temperature"] = request.temperature
         else:
             problem = f"{model} reasons, and takes no temperature: it is not sent"
@@ -140,6 +145,15 @@ def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> 
         else:
             fields["reasoning_effort"] = request.reasoning
     return fields
+
+
+def _effort(request: ModelRequest) -> str | None:
+    """How much is to be thought, as the provider's own options say, or the request; None: as the model does."""
+    own = request.provider_options.get(NAME)
+    options: Mapping[str, Any] = own if is_object(own) else {}
+    reasoning = options.get("reasoning")
+    effort = (reasoning.get("effort") if is_object(reasoning) else None) or options.get("reasoning_effort")
+    return effort if isinstance(effort, str) else request.reasoning
 
 
 def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Api) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -43,8 +44,7 @@ from fxai.models.prepared_tools import without_nulls
 from fxai.providers.openai.chat_input import THOUGHTS
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.tool_calls import ANSWERED, HOSTED, OURS, PAIRED, call_of, hosted_parts
-from fxai.providers.openai.tool_encoding import RequestTools
+from fxai.providers.openai.tool_calls import OURS, calls_of, goes_on, hosted_parts, is_hosted, is_undecided
 from fxai.schema.data import is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
@@ -276,7 +276,10 @@ def finish_of(reason: object, *, calls: bool) -> FinishReason:
 def _responses(data: Item, sent: WireRequest) -> Iterable[Part]:
     if not isinstance(data.get("output"), list):
         raise form_error("the answer has no list of items", "/output")
-    parts = [part for item in objects_in(data, "output") for part in item_parts(item, sent)]
+    items = objects_in(data, "output")
+    parts = [
+        part for place, item in enumerate(items) for part in item_parts(item, sent, islice(items, place + 1, None))
+    ]
     return [metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
 
 
@@ -309,8 +312,13 @@ _PLACED: Final = frozenset(
 )
 
 
-def item_parts(item: Item, sent: WireRequest) -> list[Part]:
-    """The parts of an item of Responses, in order; `sent` is the request that the item answers.
+def item_parts(item: Item, sent: WireRequest, behind: Iterable[Item] = ()) -> list[Part]:
+    """The parts of an item of Responses, in order.
+
+    Args:
+        item: the item.
+        sent: the request that it answers.
+        behind: the items behind it, as far as they are known.
 
     >>> from fxai.messages.prompt import Prompt
     >>> from fxai.models.model_request import ModelRequest
@@ -327,10 +335,10 @@ def item_parts(item: Item, sent: WireRequest) -> list[Part]:
         return list(_reasoning(item))
     if kind == "function_call" and sent.is_answer(item.get("name")):
         return [Text(sent.answer(str(item.get("arguments", ""))))]
-    if is_hosted(item, sent.offer):
+    if is_hosted(item, sent.offer) or (is_undecided(item, sent.offer) and any(map(goes_on, behind))):
         return list(hosted_parts(item, sent.offer))
     if kind in OURS:
-        return [call_of(item, sent.offer)]
+        return list(calls_of(item, sent.offer))
     whole = {key: value for key, value in item.items() if key != "created_by" and value is not None}
     return [Text("", metadata=mark(item=whole if "tools" in whole else without_nulls(whole)))]
 
@@ -341,21 +349,15 @@ def kind_of_item(item: Item) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def is_hosted(item: Item, offer: RequestTools) -> bool:
-    """Whether an item is a call that the provider runs, or the result of one."""
-    kind = kind_of_item(item)
-    if kind == "tool_search_call":
-        return item.get("execution") != "client"
-    if kind in ("shell_call", "shell_call_output"):
-        place = item.get("environment")
-        return offer.runs("shell_call") or (is_object(place) and place.get("type") == "container_reference")
-    return kind in HOSTED or kind in PAIRED or kind in ANSWERED
-
-
 def _message(item: Item, sent: WireRequest) -> list[Part]:
     about = {"id": item.get("id"), "phase": item.get("phase"), "status": _status(item)}
-    parts: list[Part] = []
-    for place, content in enumerate(objects_in(item, "content")):
+    contents = objects_in(item, "content")
+    unknown = [content for content in contents if content.get("type") not in ("refusal", "output_text")]
+    if len(unknown) == len(contents):
+        return [Text("", metadata=mark(item=without_nulls(dict(item))))]
+    beside, parts = {**_beside(item), **({"content": unknown} if unknown else {})}, list[Part]()
+    for place, content in enumerate(contents):
+        about["beside"] = {**beside, **_beside(content)} or None
         if content.get("type") == "refusal":
             parts.append(Text(str(content.get("refusal", "")), metadata=mark(**about, refusal=True)))
         elif content.get("type") == "output_text":
@@ -363,7 +365,20 @@ def _message(item: Item, sent: WireRequest) -> list[Part]:
             metadata = mark(**about, annotations=notes or None, logprobs=content.get("logprobs") or None)
             parts.append(Text(sent.answer(str(content.get("text", ""))), metadata=metadata))
             parts.extend(source_of(one, f"{item.get('id')}:{place}:{n}") for n, one in enumerate(notes))
-    return parts or [Text("", metadata=mark(item=without_nulls(dict(item))))]
+    return parts
+
+
+_ITEM_FIELDS: Final = frozenset(
+    (
+        *("type", "id", "role", "phase", "status", "content", "summary", "encrypted_content", "created_by"),
+        *("text", "refusal", "annotations", "logprobs"),
+    )
+)
+
+
+def _beside(item: Item) -> dict[str, Any]:
+    """What of a text or of reasoning this version does not know; it does not go back: an API may refuse it."""
+    return {key: one for key, one in item.items() if key not in _ITEM_FIELDS and one not in (None, [], {}, "")}
 
 
 def _status(item: Item) -> Any:
@@ -375,6 +390,7 @@ def _status(item: Item) -> Any:
 def _reasoning(item: Item) -> Iterable[Reasoning]:
     """The reasoning of an item: a part for each summary, then for each text; what is encrypted goes with the last."""
     id_, last = item.get("id"), {"encrypted_content": item.get("encrypted_content"), "status": _status(item)}
+    last["beside"] = _beside(item) or None
     pieces = [(kind, one) for kind in ("summary", "content") for one in objects_in(item, kind)]
     if not pieces:
         yield Reasoning("", metadata=mark(id=id_, **last))

@@ -38,9 +38,8 @@ from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import (
     ANSWERED,
-    HOSTED,
-    PAIRED,
     hosted_item,
+    is_hosted_type,
     item_of,
     output_of,
     refuse_unanswered,
@@ -213,7 +212,7 @@ class InputWriter:
     def _call(self, part: ToolCallPart, result: ToolResultPart | None, pictures: dict[str, FilePart]) -> None:
         if not part.provider_executed:
             self.items.append(item_of(part, self._offer, self._pairing.begin(part)))
-        elif _kind(part) in HOSTED or _kind(part) in PAIRED:
+        elif is_hosted_type(_kind(part)):
             item = hosted_item(part, result, pictures)
             if item is not None:
                 self.items.append(item)

@@ -18,6 +18,7 @@ fxai.providers.openai.reply.ReplyError: ...the stream ended before...
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, final
 
 import msgspec
@@ -39,13 +40,13 @@ from fxai.messages.part import (
     ToolParamsStart,
     ToolResult,
 )
+from fxai.messages.response import stream_of
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.reply import (
     Item,
     ReplyError,
     cut,
     finish_part,
-    is_hosted,
     item_parts,
     kind_of_item,
     metadata_of,
@@ -55,7 +56,16 @@ from fxai.providers.openai.reply import (
     source_of,
 )
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.tool_calls import ANSWERED, OURS, hosted_name, media_type
+from fxai.providers.openai.tool_calls import (
+    ANSWERED,
+    OURS,
+    goes_on,
+    hosted_name,
+    is_hosted,
+    is_undecided,
+    is_wrapper,
+    media_type,
+)
 from fxai.schema.data import is_object
 
 
@@ -197,6 +207,8 @@ class StreamItem:
         offer, kind = self._sent.offer, str(item["type"])
         if kind == "function_call" and self._sent.is_answer(item.get("name")):
             return
+        if is_wrapper(item, offer) or is_undecided(item, offer):
+            return  # it starts when it is whole, and it is known what it is
         hosted = is_hosted(item, offer)
         if hosted:
             name = hosted_name(item, offer)
@@ -288,12 +300,12 @@ class StreamItem:
         content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
         return {**self._item, "type": kind, "content": content} if kind == "message" else self._item
 
-    def finish(self, item: Item) -> Iterable[StreamPart]:
-        """The item is whole: what of it was not given yet, and the ends."""
+    def finish(self, item: Item, behind: Iterable[Item] = ()) -> Iterable[StreamPart]:
+        """The item is whole: what of it was not given yet, and the ends; `behind` are items that follow it."""
         if self._done:
             return
         self._done = True
-        parts = item_parts(item, self._sent) if item.get("type") else []
+        parts = item_parts(item, self._sent, behind) if item.get("type") else []
         match item.get("type"):
             case "reasoning":
                 yield from self._end_reasoning(item, parts)
@@ -335,8 +347,8 @@ class StreamItem:
 
     def _end_call(self, call: ToolCall) -> Iterable[StreamPart]:
         if self._call is None:
-            self._call = call.id
-            yield ToolParamsStart(call.id, call.name, call.provider_executed, call.dynamic)
+            yield from stream_of([call])
+            return
         if not self._deltas:
             text = msgspec.json.encode(call.params).decode() if call.params_text is None else call.params_text
             yield ToolParamsDelta(self._call, text)
@@ -380,6 +392,7 @@ class ResponsesReader:
         self._items: dict[int | str, StreamItem] = {}
         self._keys: dict[str, int | str] = {}  # from an item's id to where it is in `_items`
         self._latest: int | str = 0
+        self._undecided: list[tuple[StreamItem, Item]] = []  # calls that are whole, and nobody knows who runs them
         self._metadata: ResponseMetadata | None = None
         self._ends: list[AnyPart] = []  # what decides how the turn ended
         self.done: bool = False
@@ -421,8 +434,21 @@ class ResponsesReader:
             yield from self._begin(response)
             yield from self._rest(response)
         elif kind in ("response.output_item.added", "response.output_item.done") and is_object(event.get("item")):
-            item = self._item(event, event["item"])
-            yield from item.begin(event["item"]) if kind.endswith("added") else item.finish(event["item"])
+            item, whole = self._item(event, event["item"]), event["item"]
+            if goes_on(whole):
+                yield from self._decide(whole)
+            if kind.endswith("added"):
+                yield from item.begin(whole)
+            elif is_undecided(whole, self._sent.offer):
+                self._undecided.append((item, whole))
+            else:
+                yield from item.finish(whole)
+
+    def _decide(self, behind: Item) -> Iterable[StreamPart]:
+        """The calls that what follows shows to be the provider's."""
+        for item, whole in self._undecided:
+            yield from item.finish(whole, (behind,))
+        self._undecided.clear()
 
     def _begin(self, response: Item) -> list[StreamPart]:
         """The metadata of the response; once more where a server has more of it at the end."""
@@ -434,9 +460,12 @@ class ResponsesReader:
 
     def _rest(self, response: Item) -> Iterable[StreamPart]:
         """The items that the response holds and whose own events were missing or never ended them."""
-        for place, item in enumerate(objects_in(response, "output")):
+        items = objects_in(response, "output")
+        for place, item in enumerate(items):
             known = self._keys.get(str(item.get("id")), place)
-            yield from self._at(known).finish(item)
+            yield from self._at(known).finish(item, islice(items, place + 1, None))
+        for undecided, whole in self._undecided:
+            yield from undecided.finish(whole)
         for known_item in self._items.values():
             yield from known_item.end()
 

@@ -25,7 +25,7 @@ from fxai.messages.message import FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.part import ApprovalRequest, File, ToolCall, ToolResult
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import PreparationError, contents_of, without_nulls
-from fxai.providers.openai.options import mark, marks
+from fxai.providers.openai.options import NAME, mark, marks
 from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
@@ -61,6 +61,9 @@ OURS: Final[Mapping[str, str]] = {
 """The types of calls that are answered here, each with the field that holds the parameters."""
 
 _KEPT: Final = ("id", "namespace", "caller", "async", "environment", "status")
+_PLACED: Final = frozenset(
+    (*_KEPT, *OURS.values(), "type", "call_id", "name", "action", "pending_safety_checks", "execution", "created_by")
+)
 _STATUS_NEEDED: Final = frozenset(("local_shell_call", "apply_patch_call", "computer_call"))
 _ID_NEEDED: Final = frozenset(("local_shell_call", "computer_call"))
 
@@ -77,6 +80,8 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
     id_ = str(item.get("call_id") or item.get("id") or "")
     kept: dict[str, Any] = {name: item.get(name) for name in _KEPT}
     kept["status"] = None if kept["status"] == "completed" else kept["status"]
+    rest = {key: one for key, one in item.items() if key not in _PLACED and one not in (None, [], {}, "")}
+    kept["beside"] = rest or None  # an API may refuse what this version does not know: it does not go back
     match kind:
         case "function_call":
             return offer.call(str(item.get("name", "")), id_, str(item.get("arguments", "")), mark(**kept))
@@ -87,6 +92,46 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
             return _own_call(offer, kind, id_, _actions(item), mark(type=kind, **kept, **one))
         case _:
             return _own_call(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **kept))
+
+
+def calls_of(item: Mapping[str, Any], offer: RequestTools) -> list[ToolCall]:
+    """The calls that an item asks for: one, or those that it wraps."""
+    call = call_of(item, offer)
+    inside = unwrap_parallel(call.name, call.params) if is_wrapper(item, offer) else None
+    if inside is None:
+        return [call]
+    about = {NAME: {key: one for key, one in marks(call).items() if key not in ("id", "status", "beside")}}
+    kept = about if about[NAME] else {}
+    return [offer.parsed_call(name, f"{call.id}_{n}", params, kept) for n, (name, params) in enumerate(inside, 1)]
+
+
+_WRAPPERS: Final = ("parallel", "multi_tool_use.parallel", "multi_tool_use_parallel")
+
+
+def is_wrapper(item: Mapping[str, Any], offer: RequestTools) -> bool:
+    """Whether an item is a call of no tool of the request, but of what OpenAI's models wrap several calls into."""
+    name = item.get("name")
+    return item.get("type") == "function_call" and name in _WRAPPERS and name not in offer.prepared.names
+
+
+def unwrap_parallel(name: str, params: Any) -> list[tuple[str, Any]] | None:
+    """The calls that a model wrapped into one, each with its tool's name and parameters; None if it is no such call.
+
+    Models of OpenAI's do so now and then, though no such tool is offered; whoever asks knows that none is.
+
+    >>> wrapped = {"tool_uses": [{"recipient_name": "functions.add", "parameters": {"a": 1}}]}
+    >>> unwrap_parallel("multi_tool_use.parallel", wrapped)
+    [('add', {'a': 1})]
+    >>> unwrap_parallel("add", wrapped) is None
+    True
+    """
+    uses = params.get("tool_uses") if is_object(params) else None
+    if name not in _WRAPPERS or not is_array(uses) or not uses:
+        return None
+    inside = [(one.get("recipient_name"), one.get("parameters")) for one in uses if is_object(one)]
+    if len(inside) < len(uses) or not all(isinstance(tool, str) and tool for tool, _ in inside):
+        return None
+    return [(str(tool).removeprefix("functions."), {} if given is None else given) for tool, given in inside]
 
 
 def _own_call(offer: RequestTools, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
@@ -240,12 +285,46 @@ ANSWERED: Final[Mapping[str, str]] = {
 }
 """The types of those results, each with the type of its call."""
 
+_FIELDS: Final = ("name", "action", "arguments", "input")
+"""The fields that are the parameters of a call whose type is unknown here."""
+
 _BESIDE: Final = ("id", "server_label", "caller", "environment")  # kept in the metadata of the call
 _NEVER: Final = ("type", "id", "call_id", "created_by")
 _NULLABLE: Final = {"code_interpreter_call": ("code", "outputs"), "image_generation_call": ("result",)}
 
 Hosted: TypeAlias = ToolCall | ToolResult | File | ApprovalRequest
 """The parts that an item of a hosted tool becomes."""
+
+
+def is_hosted(item: Mapping[str, Any], offer: RequestTools) -> bool:
+    """Whether an item is a call that the provider runs, or the result of one; a call of a type unknown here is."""
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        return False
+    if kind == "tool_search_call":
+        return item.get("execution") != "client"
+    if kind in ("shell_call", "shell_call_output"):
+        place = item.get("environment")
+        return offer.runs("shell_call") or (is_object(place) and place.get("type") == "container_reference")
+    return kind in ANSWERED or (is_hosted_type(kind) and kind not in OURS)
+
+
+def is_hosted_type(kind: str) -> bool:
+    """Whether an item of this type may be a call that the provider ran."""
+    return kind in HOSTED or kind in PAIRED or kind.endswith("_call")
+
+
+def is_undecided(item: Mapping[str, Any], offer: RequestTools) -> bool:
+    """Whether only what follows tells who runs a call: one of a custom tool that the request does not have.
+
+    Servers such as xAI's run tools of their own and write them so. Where the model goes on behind it, they ran it.
+    """
+    return item.get("type") == "custom_tool_call" and item.get("name") not in offer.prepared.names
+
+
+def goes_on(item: Mapping[str, Any]) -> bool:
+    """Whether an item shows that the model had the results of the calls before it: it is no call that is ours."""
+    return item.get("type") not in OURS
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
@@ -255,7 +334,9 @@ def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
         label = str(item.get("server_label", ""))
         name = offer.name(f"mcp:{label}")
         return label if name == f"mcp:{label}" else name
-    return offer.tool_of_item(kind)
+    if kind in HOSTED or kind in PAIRED:
+        return offer.tool_of_item(kind)
+    return str(item.get("name") or kind.removesuffix("_call"))
 
 
 def media_type(form: object) -> str:
@@ -269,12 +350,12 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     if kind in ANSWERED:
         about = mark(id=item.get("id"), type=kind, caller=item.get("caller"))
         return [_result(item, name, str(item.get("call_id") or item.get("id")), _rest(item, ("caller",)), about)]
-    fields = HOSTED.get(kind) or PAIRED.get(kind) or ()
+    fields = HOSTED.get(kind, PAIRED.get(kind, _FIELDS))
     id_ = str(item.get("call_id") or item.get("id"))
     kept = {key: item.get(key) for key in _BESIDE}
     if kind in PAIRED and item.get("status") != "completed":
         kept["status"] = item.get("status")
-    params = without_nulls({key: _arguments(key, item.get(key)) for key in fields})
+    params = without_nulls({key: _arguments(key, item.get(key)) for key in fields if item.get(key) is not None})
     call = ToolCall(id_, name, params, provider_executed=True, metadata=mark(type=kind, **kept))
     if kind in PAIRED:
         return [call]
@@ -331,7 +412,7 @@ def hosted_item(
         # A search of the provider's own has no call id: then the item's stands for the call.
         pair = {} if call.id == beside.get("id") else {"call_id": call.id}
         return {"type": kind, **pair, **server, **beside, **params}
-    if kind in ("mcp_call", "mcp_approval_request"):
+    if kind in ("mcp_call", "mcp_approval_request") or "arguments" in params:
         given = params.get("arguments")
         params["arguments"] = given if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
     if kind == "mcp_approval_request":
@@ -341,4 +422,5 @@ def hosted_item(
     nothing: dict[str, Any] = dict.fromkeys(_NULLABLE.get(kind, ()))
     picture = pictures.get(str(beside.get("id"))) if kind == "image_generation_call" else None
     drawn = {"result": b64encode(picture.data).decode()} if picture and isinstance(picture.data, bytes) else {}
-    return {"type": kind, **nothing, **beside, **params, **result.result, **drawn}
+    pair = {} if call.id == beside.get("id") else {"call_id": call.id}
+    return {"type": kind, **nothing, **pair, **beside, **params, **result.result, **drawn}

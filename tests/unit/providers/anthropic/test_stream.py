@@ -139,7 +139,7 @@ def test_parameters_that_are_no_json_are_kept_as_text() -> None:
 
 
 def test_what_is_not_known_is_passed_over() -> None:
-    """Pings, new events and new deltas are no failure; a new kind of block is kept with what its deltas say."""
+    """Pings and new events are no failure; new deltas and a new kind of block are kept with what they say."""
     new = {"type": "compaction", "content": None}
     events = [
         events_of(message([]))[0],
@@ -154,7 +154,7 @@ def test_what_is_not_known_is_passed_over() -> None:
     ]
 
     assert [part.metadata for part in read_all(events) if part.type == "text"] == [
-        {},
+        {"anthropic": {"beside": {"mood": "good"}}},
         {"anthropic": {"block": {"type": "compaction", "content": "So far."}}},
     ]
 
