@@ -134,7 +134,7 @@ def test_a_tool_of_the_wrappers_name_is_called_by_it() -> None:
 def test_what_is_not_known_stays_beside_and_does_not_go_back() -> None:
     """Fields of texts, reasoning and calls, and contents of a message: an API may refuse them in a request."""
     contents = [{"type": "output_text", "text": "Hi", "tone": "warm"}, {"type": "smell", "of": "tea"}]
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "mood": "calm"}
+    thought: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "mood": "calm"}
     call = {**WRAPPER, "name": "add", "arguments": "{}", "speed": 2}
     response = _read([thought, {**TEXT, "weight": 3, "content": contents}, call])
     beside = [part.metadata["openai"]["beside"] for part in _content(response)]
@@ -148,7 +148,13 @@ def test_the_end_of_an_answer_holds_what_else_it_says() -> None:
     """The tier that served, filters, the cost: in the metadata of the finish; what repeats the request is not there."""
     usage = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11, "cost": 0.5, "is_byok": False}
     details = {"input_tokens_details": {"cached_tokens": 4, "audio_tokens": 3, "image_tokens": 0}}
-    reply = {"status": "completed", "output": [], "temperature": 1.0, "service_tier": "flex", "moderation": {"a": 1}}
+    reply: dict[str, Any] = {
+        "status": "completed",
+        "output": [],
+        "temperature": 1.0,
+        "service_tier": "flex",
+        "moderation": {"a": 1},
+    }
     *_, finish = openai.read_reply({**reply, "usage": {**usage, **details}, "debug": None}, _sent())
 
     assert finish.metadata["openai"] == {
