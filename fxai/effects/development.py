@@ -7,6 +7,9 @@ A `NeverRunWarning` is given for an effect that is dropped by the statement that
 that nothing ever reads, and for one that a loop takes for its items. These are mistakes whatever the program does. An
 effect that waits in a variable for a branch that is not taken is none, and one that is part of another is that one's.
 
+Watching has to be cheap. Of the effects that one place of a program makes, the first 50 are watched; and in a test that
+makes more than 10,000, every 64th of the rest is looked at.
+
 >>> is_on({"FXAI_DEBUG": "1"}, {})
 True
 """
@@ -19,13 +22,16 @@ import os
 import sys
 import warnings
 from bisect import bisect_right
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sized
 from functools import lru_cache, partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, TypeAlias, cast
 
+_OFTEN = 50  # effects of one place that are watched: a line that is wrong is wrong when it first runs
+_TEST = 10_000  # effects of a test that are all looked at; of more, every 64th
 _CALLERS = 8  # frames around the place where an effect is made, of which one may be the statement that drops it
 _DEPTH = 6  # how deep inside its fields an effect may hold others: in the closure of a function in a tuple, say
+_MANY = 1000  # items of a list that are looked at
 _DROPS = frozenset({"POP_TOP", "COMPARE_OP", "CONTAINS_OP", "IS_OP"})
 _LOOPS = frozenset({"GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE"})
 _HOLDERS = (tuple, list, dict, FunctionType, MethodType, CellType, partial)
@@ -47,6 +53,9 @@ ON = is_on(os.environ, sys.modules)
 
 _made: dict[int, tuple[_Place, ...]] = {}  # by identity, where each was made that was not run and is part of no other
 _told: dict[str, dict[Any, Any]] = {}  # by file, the lines that were warned of
+_steps: dict[int, CodeType] = {}  # by place, the code of a `yield from`, so that nothing else takes its place
+_times: dict[int, int] = {}  # by place, how many effects of it were watched
+_left = [sys.maxsize]  # how many effects more are all looked at
 
 
 class Op(int):
@@ -58,11 +67,32 @@ class Op(int):
         return self
 
 
+def begin_test() -> None:
+    """A test begins, which may make very many effects: its time is not to be spent on them."""
+    _left[0] = _TEST
+
+
 def make(effect: object) -> None:
     """Notes where an effect was made; those that it holds are its own from now on."""
+    _left[0] = left = _left[0] - 1
+    if left < 0 and left & 63:
+        return
+    # What makes effects is called from many places: four frames say which one it is.
+    one: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    two: Any = one.f_back or one
+    three: Any = two.f_back or two
+    four: Any = three.f_back or three
+    place = id(one.f_code) + one.f_lasti + (id(two.f_code) + two.f_lasti) * 31
+    place += (id(three.f_code) + three.f_lasti) * 961 + (id(four.f_code) + four.f_lasti) * 29_791
+    times = _times.get(place, 0)
+    if times < _OFTEN:
+        _times[place] = times + 1
+        _note(effect, one)
+
+
+def _note(effect: object, frame: FrameType | None) -> None:
     _adopt(effect, _DEPTH)
     places: list[_Place] = []
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and len(places) < _CALLERS:
         places.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
@@ -71,6 +101,8 @@ def make(effect: object) -> None:
 
 def _adopt(holder: object, depth: int) -> None:
     held: object = holder.__closure__ if isinstance(holder, FunctionType) else holder
+    if isinstance(held, (tuple, list, dict)) and len(cast("Sized", held)) > _MANY:
+        return
     for one in gc.get_referents(held):
         if _made.pop(id(one), None) is None and depth and isinstance(one, _HOLDERS):
             _adopt(cast(object, one), depth - 1)
@@ -90,8 +122,8 @@ def drop(effect: object) -> None:
         if code is here and is_dropped and dropping.opname in _DROPS:
             _warn("an effect was dropped here, and never run: write `yield from` before it", code, made)
             return
-        if following.opname == "STORE_FAST" and following.argval in _unread(code):
-            _warn(f"the effect in {following.argval!r} was never run: nothing reads it", code, made)
+        if following.opname.startswith("STORE_FAST") and (name := _names(following)[0]) in _unread(code):
+            _warn(f"the effect in {name!r} was never run: nothing reads it", code, made)
             return
         if code.co_name == "__init__":
             return  # the object that was made holds it
@@ -108,12 +140,18 @@ def watch(*classes: Any) -> None:
 
 def iterate(effect: object) -> Generator[Any, Any, Any]:
     """What `__iter__` is: an effect is run by `yield from`; it warns where a loop takes the effect for its items."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     _made.pop(id(effect), None)
-    if _instruction(frame.f_code, frame.f_lasti).opname in _LOOPS:
-        _warn("an effect is not its items: `(yield from effect)` gives those", frame.f_code, frame.f_lasti)
     watched: Any = effect
     steps: Generator[Any, Any, Any] = watched.__fx_steps__()
+    if _left[0] < 0:
+        return steps
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    place = id(frame.f_code) + frame.f_lasti
+    if place not in _steps:
+        if _instruction(frame.f_code, frame.f_lasti).opname in _LOOPS:
+            _warn("an effect is not its items: `(yield from effect)` gives those", frame.f_code, frame.f_lasti)
+        else:
+            _steps[place] = frame.f_code
     return steps
 
 
@@ -129,14 +167,21 @@ def _instruction(code: CodeType, offset: int, *, after: int = 0) -> dis.Instruct
     return instructions[min(bisect_right(offsets, offset) - 1 + after, len(offsets) - 1)]
 
 
+def _names(one: dis.Instruction) -> tuple[str, ...]:
+    """The local variables of an instruction; from 3.13 on, one may stand for two: what it does first comes first."""
+    names: Any = one.argval
+    return cast("tuple[str, ...]", names) if isinstance(names, tuple) else (cast(str, names),)
+
+
 @lru_cache(4096)
 def _unread(code: CodeType) -> frozenset[str]:
     """The local variables that are never read, but for those whose names begin with `_`: they are meant."""
     read: set[str] = set()
     for one in _instructions(code)[1]:
-        if "LOAD_FAST" in one.opname or one.opname == "DELETE_FAST":
-            names: Any = one.argval
-            read.update(cast("tuple[str, ...]", names) if isinstance(names, tuple) else (names,))
+        if one.opname.startswith(("LOAD_FAST", "DELETE_FAST")):
+            read.update(_names(one))
+        elif one.opname == "STORE_FAST_LOAD_FAST":
+            read.add(_names(one)[1])
     return frozenset(name for name in code.co_varnames if name not in read and not name.startswith("_"))
 
 

@@ -23,6 +23,7 @@ providers and writes the files anew, `--cassettes=auto` adds what they lack; els
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,7 @@ __all__ = [
     "pytest_addoption",
     "pytest_configure",
     "pytest_generate_tests",
+    "pytest_runtest_setup",
     "scripted_model",
     "standing_clock",
     "tests_cassette",
@@ -83,6 +85,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
     cases = [case for mark in marks for case in laws_of(*mark.args, **mark.kwargs)]
     metafunc.parametrize("law", cases, ids=str)
+
+
+def pytest_runtest_setup() -> None:
+    """Tell the development mode that a test begins."""
+    if development := sys.modules.get("fxai.effects.development"):
+        development.begin_test()
 
 
 @pytest.fixture

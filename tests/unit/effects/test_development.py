@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fxai.effects import EffectOf, Layer, NeverRunWarning, Tag, fx
-from fxai.effects.development import ON, is_on
+from fxai.effects.development import ON, begin_test, is_on
 from tests.kit.journal import Journal
 
 CONSTANT = fx.sync(lambda: 1)
@@ -73,6 +73,16 @@ def test_an_effect_that_nothing_reads_is_told_of() -> None:
     assert _told_of(program) == [1]
 
 
+def test_an_effect_that_nothing_reads_is_told_of_before_another_variable_on_its_line() -> None:
+    """From 3.13 on, one instruction stores the effect and reads the other one."""
+
+    def program() -> Generator[Any, Any, None]:
+        other = mailer.send("ok")
+        sent = mailer.send("a"); yield from other  # fmt: skip # noqa: E702, F841  # pyright: ignore[reportUnusedVariable]
+
+    assert _told_of(program) == [2]
+
+
 def test_an_effect_that_is_taken_for_its_value_is_told_of() -> None:
     """A loop over it, and what it is compared with."""
 
@@ -87,6 +97,21 @@ def test_an_effect_that_is_taken_for_its_value_is_told_of() -> None:
         return seen
 
     assert _told_of(program) == [2, 4, 5]
+
+
+def test_of_very_many_effects_only_some_are_watched() -> None:
+    """A place is told of when it is first wrong; the millionth effect of a test costs next to nothing."""
+
+    def program() -> Generator[Any, Any, None]:
+        for _ in range(20_000):
+            yield from fx.succeed(1)
+        for _ in range(64):
+            mailer.send("a")
+
+    begin_test()
+    assert set(_told_of(program)) == {4}
+    begin_test()
+    assert len(_told_of(program)) < 64
 
 
 def test_a_plain_function_is_told_of_too() -> None:
