@@ -13,9 +13,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, Never, TypeAlias, final
+from typing import Any, Never, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
@@ -34,6 +34,7 @@ from fxai.effects.effect import (
     OnExit,
     Succeed,
     Suspend,
+    Sync,
     Within,
 )
 from fxai.effects.service import Service
@@ -167,22 +168,41 @@ def acquire_release(
     return Mask(Within(within))
 
 
-def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]:
-    """What an asynchronous context manager gives; it is left when the scope around closes.
+@overload
+def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]: ...
+@overload
+def acquire_cm(manager: Callable[[], AbstractContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]: ...
+def acquire_cm(manager: Callable[[], Any]) -> EffectOf[Any, Never, Any]:
+    """What a context manager gives, an asynchronous or an ordinary one; it is left when the scope around closes.
 
-    It is given the exception that ended the program, if one did. What it raises is a defect. Managers that hold
-    a cancel scope or task group of their own must be entered and left by one task: use `fx.wait` around those.
+    It is given the exception that ended the program, if one did. What it raises is a defect. An ordinary one is entered
+    and left inline, as by `fx.sync`, and should not block; what is both is taken as asynchronous. Managers that hold a
+    cancel scope or task group of their own must be entered and left by one task: use `fx.wait` around those.
     """
 
-    def leave(entered: AbstractAsyncContextManager[_A], exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
+    def leave(entered: Any, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
         error = exit_.cause.squash() if isinstance(exit_, Failed) else None
-        return Await(lambda _: entered.__aexit__(type(error) if error else None, error, None))
+        raised = type(error) if error else None, error, None
+        if _is_async(entered):
+            return Await(lambda _: entered.__aexit__(*raised))
+        return Sync(lambda: entered.__exit__(*raised))
 
-    def enter(entered: AbstractAsyncContextManager[_A]) -> EffectOf[_A, Never, Scope | None]:
-        opened: EffectOf[_A, Never, None] = Await(lambda _: entered.__aenter__())
+    def enter(entered: Any) -> EffectOf[Any, Never, Any]:
+        if not _is_async(entered) and not _has(entered, "__enter__"):
+            raise TypeError(f"fx.acquire_cm takes a function that makes a context manager, and it made {entered!r}")
+        opened: EffectOf[Any, Never, None]
+        opened = Await(lambda _: entered.__aenter__()) if _is_async(entered) else Sync(entered.__enter__)
         return opened.flat_map(lambda value: add_finalizer(lambda exit_: leave(entered, exit_)).as_(value))
 
     return Mask(Suspend(lambda: enter(manager())))
+
+
+def _is_async(manager: object) -> bool:
+    return _has(manager, "__aenter__")
+
+
+def _has(manager: object, method: str) -> bool:
+    return hasattr(type(manager), method)
 
 
 def scoped(effect: EffectOf[_A, _E, Scope | _R2]) -> EffectOf[_A, _E, _R2]:

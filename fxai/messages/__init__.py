@@ -9,6 +9,7 @@ A `Prompt` is a conversation, a `Response` the answer to it, an `AiError` the re
 
 from __future__ import annotations
 
+from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.message import (
     AssistantContent,
@@ -116,6 +117,7 @@ __all__ = [
     "NetworkError",
     "NetworkKind",
     "Part",
+    "Pending",
     "Prompt",
     "PromptInput",
     "QuotaExhaustedError",

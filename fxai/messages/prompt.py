@@ -10,7 +10,7 @@ True
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from threading import Lock
 from typing import Any, ClassVar, TypeAlias, final
@@ -19,7 +19,16 @@ from returns.result import Result
 
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import Pending, pending_in, place_results
-from fxai.messages.message import Content, FileUrl, Message, SystemMessage, TextPart, UserMessage
+from fxai.messages.message import (
+    Content,
+    FileUrl,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolContent,
+    ToolMessage,
+    UserMessage,
+)
 from fxai.messages.part import AnyPart
 from fxai.messages.wire import (
     HISTORY_LIMITS,
@@ -152,6 +161,25 @@ class Prompt:
             start -= 1
         turn = self.__buffer__.messages[max(start, 0) : self.__length__]
         return pending_in(part for message in turn if message.role != "system" for part in message.content)
+
+    def reply(self, answer: Callable[[Pending], ToolContent | None]) -> Prompt:
+        """The prompt with an answer to each call of `pending`, in a tool message; itself where there is none.
+
+        Another run of an agent or a model goes on from it. `answer` may be a method, as in
+        `history.reply(Pending.approve)`, or a function that gives `call.approve()`, `call.deny("…")` or
+        `call.answer(result)`; where it gives None, the call waits on.
+
+        Raises:
+            ValueError: the answer is of the wrong kind, see `Pending`.
+
+        >>> from fxai.messages.message import AssistantMessage, ToolCallPart
+        >>> asked = Prompt((AssistantMessage.make(ToolCallPart("c", "add", {"a": 1, "b": 2})),))
+        >>> print(asked.reply(lambda call: call.answer(call.params["a"] + call.params["b"])))
+        assistant: [call c] add {"a": 1, "b": 2}
+        tool: [result c] add 3
+        """
+        answers = [given for call in self.pending if (given := answer(call)) is not None]
+        return self.append(ToolMessage.make(*answers)) if answers else self
 
     def concat(self, other: PromptInput) -> Prompt:
         """The prompt with another behind it; `other` may be all that `make` takes."""

@@ -45,6 +45,25 @@ class Manager:
         return True
 
 
+class PlainManager:
+    """An ordinary context manager that tells what it hears."""
+
+    def __init__(self, journal: Journal, *, broken: bool = False) -> None:
+        self.journal = journal
+        self.broken = broken
+
+    def __enter__(self) -> int:
+        self.journal.add("enter")
+        return 7
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        self.journal.add(f"leave {kind.__name__ if kind else None}")
+        if self.broken:
+            raise KeyError("broken")
+        return True
+
+
+MANAGERS = pytest.mark.parametrize("manager", [Manager, PlainManager])
 ENDS: dict[str, Effect[None, Lost]] = {
     "success": fx.succeed(None),
     "failure": fx.fail(Lost()),
@@ -246,10 +265,13 @@ def test_a_finalizer_can_be_removed() -> None:
         ("interruption", "InterruptedProgramError"),
     ],
 )
-def test_a_context_manager_is_entered_and_told_the_end(kind: str, told: str | None, backend: Backend) -> None:
+@MANAGERS
+def test_a_context_manager_is_entered_and_told_the_end(
+    kind: str, told: str | None, manager: Any, backend: Backend
+) -> None:
     """`acquire_cm` gives what it gives and leaves it with the exception that ended the program; it swallows nothing."""
     journal = Journal()
-    program = fx.acquire_cm(lambda: Manager(journal)).tap(lambda _: ENDS[kind])
+    program: EffectOf[int, Lost, Scope | None] = fx.acquire_cm(lambda: manager(journal)).tap(lambda _: ENDS[kind])
 
     ended = fx.run_exit(fx.scoped(program), backend=backend)
 
@@ -257,14 +279,23 @@ def test_a_context_manager_is_entered_and_told_the_end(kind: str, told: str | No
     assert journal.lines == ["enter", f"leave {told}"]
 
 
-def test_what_a_context_manager_raises_is_a_defect(backend: Backend) -> None:
+@MANAGERS
+def test_what_a_context_manager_raises_is_a_defect(manager: Any, backend: Backend) -> None:
     """On leaving, and on being made."""
     journal = Journal()
-    leaving = fx.scoped(fx.acquire_cm(lambda: Manager(journal, broken=True)))
+    leaving: Effect[Any] = fx.scoped(fx.acquire_cm(lambda: manager(journal, broken=True)))
     making: Any = fx.scoped(fx.acquire_cm(boom))
 
     assert ending_of(fx.run_exit(leaving, backend=backend)) == "defect"
     assert ending_of(fx.run_exit(making, backend=backend)) == "defect"
+
+
+def test_what_is_no_context_manager_is_refused() -> None:
+    """The message says what to give, and what was given."""
+    program: Any = fx.scoped(fx.acquire_cm(cast(Any, lambda: 7)))
+
+    with pytest.raises(TypeError, match="a function that makes a context manager, and it made 7"):
+        fx.run_sync(program)
 
 
 def test_the_scope_is_a_service() -> None:

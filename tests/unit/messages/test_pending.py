@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fxai.messages import (
     AnyPart,
     ApprovalRequest,
     AssistantMessage,
     Finish,
+    Pending,
     Prompt,
     Text,
+    ToolApprovalRequestPart,
     ToolApprovalResponsePart,
     ToolCall,
     ToolCallPart,
@@ -17,7 +21,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.calls import Pending, pending_in, place_results
+from fxai.messages.calls import pending_in, place_results
 
 A, B = ToolCall("a", "add", {"n": 1}), ToolCall("b", "add", {"n": 2}, dynamic=True)
 
@@ -46,6 +50,24 @@ def test_a_request_without_its_call_is_open_too() -> None:
 
     assert (one.id, one.name, one.params, one.deny().approved) == ("gone", "", None, False)
     assert len({one, Pending("gone", "", {"other": 1}, "r")}) == 2
+
+
+def test_each_open_call_can_be_replied_to() -> None:
+    """All answers stand in one tool message; a call that gets none waits on; where nothing waits, nothing is added."""
+    calls = AssistantMessage.make(
+        ToolCallPart("a", "add", {}), ToolCallPart("b", "wipe", {}), ToolApprovalRequestPart("r", "b")
+    )
+    history = Prompt((UserMessage.make("x"), calls))
+
+    answered = history.reply(lambda one: one.approve() if one.approval_id else one.answer(5))
+    half = history.reply(lambda one: one.deny("no") if one.approval_id else None)
+
+    assert answered[-1] == ToolMessage.make(ToolResultPart("a", "add", 5), ToolApprovalResponsePart("r", True))
+    assert [one.id for one in half.pending] == ["a"]
+    assert history.reply(lambda _: None) is history
+    assert answered.reply(Pending.approve) is answered
+    with pytest.raises(ValueError, match="waits for a result, not for an approval"):
+        history.reply(Pending.approve)
 
 
 def test_of_a_history_the_last_turn_counts() -> None:
