@@ -52,7 +52,7 @@ def on_look(item: Item) -> Gen[Shelf, SoldOut, Stock]:
     stock = yield from fx.service(Stock)
     pieces = stock.get(item.name, 0)
     if not pieces:
-        yield from fx.fail(SoldOut(tuple(stock)))
+        return (yield from fx.fail(SoldOut(tuple(stock))))
     return Shelf(item.name, pieces)
 
 

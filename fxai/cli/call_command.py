@@ -192,14 +192,14 @@ def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], Non
 def _services(offer: TargetTools, tool: AnyTool) -> Gen[ContextOf[Any], Any, Scope]:
     if not tool.requires_handler:
         said = f"nothing here answers the tool {tool.name!r}: its provider or a client does"
-        yield from fx.fail(CliError(said, "call one that has a handler"))
+        return (yield from fx.fail(CliError(said, "call one that has a handler")))
     services: ContextOf[Any] = ContextOf({})
     if offer.layer is not None:
         services = yield from offer.layer.build()
     if services.find(tool.identity) is None:
         given = "name the layer of its handler with --layer module:name"
         remedy = given if offer.layer is None else "give a layer that has a handler for it"
-        yield from fx.fail(CliError(f"nothing answers the tool {tool.name!r}", remedy))
+        return (yield from fx.fail(CliError(f"nothing answers the tool {tool.name!r}", remedy)))
     require_services((tool,), services)
     return services
 

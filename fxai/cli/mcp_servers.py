@@ -151,7 +151,7 @@ def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scop
     missing = [tool.name for tool in asked if services.find(tool.identity) is None]
     if missing:
         said = f"nothing answers {', '.join(missing[:8])}"
-        yield from fx.fail(CliError(said, "give a layer that has a handler for each"))
+        return (yield from fx.fail(CliError(said, "give a layer that has a handler for each")))
     require_services(asked, services)
     given: ContextOf[Any] = services
     return BoundToolkit.of(kit, Layer.effect_context(fx.succeed(given)))

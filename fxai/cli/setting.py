@@ -121,7 +121,7 @@ def open_setting(
         services = yield from setting.layer.build()
     missing = [t.name for t in setting.agent.binding.unanswered if services.find(t.identity) is None]
     if missing:
-        yield from fx.fail(_handler_error(setting, missing))
+        return (yield from fx.fail(_handler_error(setting, missing)))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
     require_prompt(setting.agent, state, services)
@@ -151,7 +151,7 @@ def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None,
     memory = yield from own.find().provide_context(there.services)
     if own.auto_append:
         if there.agent.prompt is not None and type(memory).commit_with is Memory.commit_with:
-            yield from fx.fail(keeps_no_state(memory))
+            return (yield from fx.fail(keeps_no_state(memory)))
         return memory
     copy = Memory.in_process()
     messages = yield from memory.load()

@@ -167,7 +167,7 @@ def _call(made: AnyTool, host: Host, program: Program, params: Any, context: Cal
     found = _value(made, answer, "".join(pieces))
     if isinstance(found, Failure):
         said = f"its result is not what the tool {made.name!r} gives: {found.failure()}"
-        yield from fx.fail(HostFailure(program.name, "invalid-output", said))
+        return (yield from fx.fail(HostFailure(program.name, "invalid-output", said)))
     return found.unwrap()
 
 
