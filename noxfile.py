@@ -57,6 +57,18 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def beside(session: nox.Session) -> None:
+    """Does the program in pydantic-ai, beside which the order desk stands, do the same, and pass the same checkers?"""
+    session.install("-e", ".", "mypy", "pyright[nodejs]", "pydantic-ai-slim>=2.68,<3")
+    program = "examples/beside/order_desk_pydantic_ai.py"
+    session.run("mypy", "--strict", "--config-file", "", program)
+    session.run("pyright", "--project", "examples/beside", program)
+    said = [session.run("python", one, silent=True) for one in ("examples/45_order_desk.py", program)]
+    if said[0] != said[1]:
+        session.error(f"they do not say the same: {said}")
+
+
+@nox.session(python="3.11")
 def lowest(session: nox.Session) -> None:
     """Does it still work with the oldest dependencies that it says it allows?"""
     requirements: list[str] = PROJECT["project"]["dependencies"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +41,9 @@ SAID = {
         "Turn 2: price gave 5.0",
         "Turn 3: Tab.order gave 2",
         "On the tab: ['tea', 'tea']",
+    ],
+    "45_order_desk.py": [
+        "Order 1 is open, at 1000 cents.\nOrder 1 is cancelled, at 1000 cents.\nOrder 1 is cancelled.\n",
     ],
     "50_aspects_and_composites.py": [
         "weather Oslo: 21.4\npeople Oslo: 717710\nweather Oslo: 21.4\n",
@@ -84,7 +89,7 @@ SAID = {
         "  mode question, tools opening_hours price; called opening_hours {'day': 'Sunday'}\n  -> Sunday: 9 to 11.\n",
         "Sent: 5. Mode: sort.",
     ],
-    "97_order_desk.py": [
+    "97_basket.py": [
         "Step 1: basket {}, tools look change order\n",
         "Step 2: basket {}, tools change order\n    weary disables look\n",
         "    change add {'name': 'mugs', 'pieces': 9}: {'error': 'there are 2'}\n",
@@ -101,6 +106,8 @@ SAID = {
     ],
 }
 
+BESIDE = ROOT / "docs/explanation/beside-pydantic-ai.md"
+DESKS = (ROOT / "examples/45_order_desk.py", ROOT / "examples/beside/order_desk_pydantic_ai.py")
 PROGRAM = """
 import runpy, sys
 def offline(event, arguments):
@@ -131,3 +138,31 @@ def test_an_example_runs_offline_and_says_what_it_promises(example: Path, tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     assert [line for line in SAID[example.name] if line not in done.stdout] == []
     assert list(tmp_path.iterdir()) == []
+
+
+def _code_lines(text: str) -> int:
+    """The lines that are no blank line, no comment, no docstring and no import."""
+    module = ast.parse(text)
+    nodes = list(ast.walk(module))
+    docs = [
+        node.body[0] for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body
+    ]
+    docs += [node.body[0] for node in nodes if isinstance(node, ast.AsyncFunctionDef)]
+    left: list[ast.stmt] = [one for one in docs if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
+    left += [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    skipped = {line for node in left for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    lines = enumerate(text.splitlines(), 1)
+    return sum(1 for line, code in lines if code.strip() and not code.strip().startswith("#") and line not in skipped)
+
+
+def test_the_order_desk_is_short_and_the_page_beside_it_counts_right() -> None:
+    """At most 160 lines; the page has the counts of both programs, and what it shows of them stands in them."""
+    page = BESIDE.read_text(encoding="utf-8")
+    ours, theirs = (desk.read_text(encoding="utf-8") for desk in DESKS)
+    shown = re.findall(r'^```python title="(\w[^"\n]*)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+
+    assert len(ours.splitlines()) <= 160
+    for desk, text in zip(DESKS, (ours, theirs), strict=True):
+        assert re.search(rf"{desk.name}\) \| {len(text.splitlines())} \| {_code_lines(text)} \|", page)
+    assert len(shown) == 6
+    assert [code for title, code in shown if code not in (ours if title == "fxai" else theirs)] == []

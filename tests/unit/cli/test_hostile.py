@@ -20,8 +20,7 @@ import pytest
 from fxai.cli.chat_view import ChatScreen
 from fxai.cli.command import cli
 from fxai.mcp import Elicitation
-from fxai.messages import Prompt
-from fxai.messages.calls import Pending
+from fxai.messages import Pending, Prompt
 from fxai.schema.display import clean, in_line, json_line, one_line
 from tests.kit.command_line import Run
 from tests.kit.hostile_targets import EVIL, NAME, SCHEMA

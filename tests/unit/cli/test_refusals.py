@@ -19,7 +19,7 @@ from fxai.cli.command import cli
 from fxai.cli.exit import CliError, Outlet, writable
 from fxai.cli.input import PipedInput
 from fxai.cli.question import Consent
-from fxai.messages.calls import Pending
+from fxai.messages import Pending
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
 from tests.kit.command_line import Run

@@ -1,0 +1,190 @@
+"""A basket: a stateful prompt that reminds, disables and groups, and outlives the process that it began in.
+
+The first process ends where an order waits for somebody to agree, and writes conversation and state to a file. The
+second one, this program once more, reads both, agrees, and goes on: what is ordered is what the basket held at the step
+that asked for it, and it is ordered once. Run it: `python examples/97_basket.py`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+from returns.result import Failure
+
+from fxai import Answer, BoundToolkit, Effect, Step, Tool, Toolkit, fx
+from fxai.agents.stateful import PromptState, Render, StatefulPrompt, StepPatch, StepView
+from fxai.messages import Pending, Prompt
+from fxai.models import ApprovalKey
+from fxai.testing import ScriptedModel, call, text
+from fxai.tools.aspects import Aspect, Invocation, Return
+
+STOCK = {"tea": 40, "mugs": 2}
+
+
+class Item(msgspec.Struct, frozen=True):
+    """Something of the shop's."""
+
+    name: str
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line of an order."""
+
+    name: str
+    pieces: int
+
+
+look = Tool.make("look", description="Says how much of an item there is.", parameters=Item, success=int)
+add = Tool.make("add", description="Puts pieces of an item in.", parameters=Line, success=str, failure=str)
+remove = Tool.make("remove", description="Takes an item out.", parameters=Item, success=str)
+order = Tool.make("order", description="Orders what is in the basket.", success=str, needs_approval=True)
+
+
+# An aspect for each of two operations that the model sees as one tool.
+
+
+def in_stock(asked: Invocation[Line]) -> Failure[str] | None:
+    """Refuses what there is not."""
+    left = STOCK.get(asked.params.name, 0)
+    return Failure(f"there are {left}") if asked.params.pieces > left else None
+
+
+def in_capitals(_: Invocation[Item], said: str) -> Return[str]:
+    """Says it louder."""
+    return Return(said.upper())
+
+
+checked = Aspect.make(tool=add, before=in_stock)
+loud = Aspect.make(tool=remove, after=in_capitals)
+
+
+def desk(at: Render) -> None:
+    """What the model has at each step: its tools, what they do now, what is in the basket."""
+    basket = at.state("basket", dict[str, int]())
+    looks = at.state("looks", 0)
+    held = dict(basket.value)  # as this render sees it: a call of this step, approved whenever, orders this
+
+    def on_add(line: Line) -> Effect[str]:
+        return basket.update(lambda now: {**now, line.name: now.get(line.name, 0) + line.pieces}).as_("it is in")
+
+    def on_remove(item: Item) -> Effect[str]:
+        return basket.update(lambda now: {name: now[name] for name in now if name != item.name}).as_("it is out")
+
+    def on_order(_: object) -> Effect[str]:
+        print(f"  The van is loaded with {held}.")
+        return basket.update(lambda now: {name: now[name] for name in now if name not in held}).as_("ordered")
+
+    at.system("rules", "Look at the stock before you fill the basket, at most twice.")
+    at.data("basket", basket.value)
+    seen = at.tool(look, lambda item: looks.update(lambda n: n + 1).as_(STOCK.get(item.name, 0)))
+    at.composite(
+        "change",
+        BoundToolkit.of(Toolkit.make(add), checked.wrap(add.handler(on_add))),
+        BoundToolkit.of(Toolkit.make(remove), loud.wrap(remove.handler(on_remove))),
+        description="Changes the basket.",
+    )
+    buy = at.tool(order, on_order)
+
+    def weary(_: StepView) -> StepPatch | None:
+        return seen.disable() if looks.value >= 2 else None
+
+    at.effect("weary", weary)
+    at.effect("filled", lambda _: buy.remind() if basket.value else None, deps=tuple(sorted(basket.value.items())))
+
+
+prompt = StatefulPrompt.make("desk", desk)
+key = ApprovalKey("an example's secret is no secret").layer  # what one process asks, another may answer
+
+
+def show(answer: Answer[str]) -> None:
+    """Prints each step: what was there, what was called, and what came of it."""
+    for step in answer.steps:
+        assert step.record is not None
+        print(
+            f"  Step {step.number}: basket {step.record.before.values['basket']}, tools {' '.join(step.record.tools)}"
+        )
+        for key, patch in step.record.patches:
+            what = [f"disables {name}" for name in patch.hidden] + [f"reminds of {one}" for one in patch.reminders]
+            print(f"    {key} {', '.join(what)}")
+        show_turn(step)
+    assert answer.state is not None
+    print(f"  {answer.ended}: basket {answer.state.values['basket']}, looks {answer.state.values['looks']}")
+
+
+def show_turn(step: Step) -> None:
+    """Prints the calls with their results, those inside a composite one by one, and what the model says."""
+    came = {result.id: result.encoded_result for result in step.results}
+    for one in step.calls:
+        if one.name == "change":
+            for inside, each in zip(one.params["calls"], came[one.id]["results"], strict=True):
+                print(f"    change {inside['name']} {inside['args']}: {each['result']}")
+        else:
+            print(f"    {one.name} {one.params}: {came.get(one.id, 'waits')}")
+    if step.text:
+        print(f"    says {step.text}")
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """What one process leaves to the next one."""
+
+    history: msgspec.Raw
+    state: msgspec.Raw
+
+
+def save(file: Path, answer: Answer[str]) -> None:
+    """Writes the conversation and the state."""
+    assert answer.state is not None
+    saved = Saved(msgspec.Raw(answer.history.to_json().encode()), msgspec.Raw(answer.state.to_json().encode()))
+    file.write_bytes(msgspec.json.encode(saved))
+
+
+def begin(file: Path) -> None:
+    """The first process: it ends with an order that waits."""
+    model = ScriptedModel.make(
+        [
+            [call("look", {"name": "tea"}), call("look", {"name": "mugs"})],
+            call("change", {"calls": [_add("tea", 3), _add("mugs", 9), {"name": "remove", "args": {"name": "mugs"}}]}),
+            [call("order", {}), call("change", {"calls": [_add("mugs", 1)]})],
+        ]
+    )
+    answer = fx.run(prompt.execute("Three packs of tea, please, and a mug for later.").provide(model.layer | key))
+    show(answer)
+    save(file, answer)
+
+
+def _add(name: str, pieces: int) -> dict[str, object]:
+    return {"name": "add", "args": {"name": name, "pieces": pieces}}
+
+
+def go_on(file: Path) -> None:
+    """The second process: it agrees, and the run goes on; a third one finds nothing to agree to."""
+    saved = msgspec.json.decode(file.read_bytes(), type=Saved)
+    history = Prompt.from_json(bytes(saved.history)).unwrap()
+    state = PromptState.from_json(bytes(saved.state)).unwrap()
+    waiting = history.pending
+    print(f"  Waiting: {', '.join(one.name for one in waiting) or 'nothing'}.")
+    history = history.reply(Pending.approve) if waiting else history + Prompt.make("Thank you.")
+    model = ScriptedModel.make([text("It is ordered." if waiting else "You are welcome.")])
+    answer = fx.run(prompt.execute(history, state=state).provide(model.layer | key))
+    show(answer)
+    save(file, answer)
+
+
+def main() -> None:
+    """Three processes, one after another."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "desk.json"
+        print("A process begins:")
+        begin(file)
+        for _ in range(2):
+            command = (sys.executable, __file__, "go-on", str(file))
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            print(f"Another process goes on:\n{done.stdout}", end="")
+
+
+if __name__ == "__main__":
+    go_on(Path(sys.argv[2])) if sys.argv[1:2] == ["go-on"] else main()
