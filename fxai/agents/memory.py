@@ -30,14 +30,17 @@ from returns.result import Result, Success
 from typing_extensions import override
 
 from fxai.agents.state import PromptState, StateError
-from fxai.effects.constructor import attempt_work, fail
-from fxai.effects.effect import Effect, Succeed
+from fxai.effects.constructor import attempt_work, context, fail, gen
+from fxai.effects.effect import Effect, Gen, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
 from fxai.messages.calls import pending_in
-from fxai.messages.message import Content, FilePart, Message, ToolMessage, ToolResultPart
+from fxai.messages.message import Message, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
+from fxai.models.language_model import LanguageModel
+from fxai.models.model_request import ModelRequest
+from fxai.models.token_count import estimated_tokens
 from fxai.tools.tool_error import InDoubt
 
 if TYPE_CHECKING:
@@ -45,51 +48,12 @@ if TYPE_CHECKING:
 
 _A = TypeVar("_A")
 
+_COUNTING: Final = "the tokens of its turns cannot be counted"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
 
-_BYTES_OF_TOKEN = 4
-_OF_MESSAGE = 4  # tokens, for its role
-_OF_PICTURE = 1500  # tokens; what the large providers count for a megapixel
 
-
-def estimated_tokens(messages: Prompt) -> int:
-    """About how many tokens messages take: an estimate for English text, with no tokenizer asked.
-
-    A token for 4 bytes of UTF-8 in texts, names, parameters and results, 4 for each message, 1,500 for each picture
-    and each file that is named by its address. Other languages and code take up to twice as many.
-
-    >>> estimated_tokens(Prompt.make("How are you today?"))
-    9
-    """
-    return sum(_OF_MESSAGE + (0 if one.role == "system" else sum(map(_of_part, one.content))) for one in messages)
-
-
-def _of_part(part: Content) -> int:
-    match part.type:
-        case "text" | "reasoning":
-            return _of_bytes(len(part.text.encode()))
-        case "file":
-            return _of_file(part)
-        case "tool-call":
-            return _of_data([part.name, part.params])
-        case "tool-result":
-            return _of_data([part.name, part.result])
-        case "tool-approval-request" | "tool-approval-response":
-            return _OF_MESSAGE
-
-
-def _of_file(part: FilePart) -> int:
-    if isinstance(part.data, bytes) and not part.media_type.startswith("image/"):
-        return _of_bytes(len(part.data))
-    return _OF_PICTURE
-
-
-def _of_data(data: object) -> int:
-    return _of_bytes(len(msgspec.json.encode(data, enc_hook=repr)))
-
-
-def _of_bytes(count: int) -> int:
-    return -(-count // _BYTES_OF_TOKEN)
+TurnCount: TypeAlias = Callable[[Prompt], int] | Literal["model"]
+"""How the tokens of a turn are counted: by a function, or as the model of the run counts."""
 
 
 @final
@@ -104,7 +68,7 @@ class Window(msgspec.Struct, frozen=True):
     """How many turns at most; None: no bound."""
     most_tokens: int | None = None
     """How many tokens all turns together take at most, by `count`; None: no bound. The newest turn may take more."""
-    count: Callable[[Prompt], int] = estimated_tokens
+    count: TurnCount = estimated_tokens
     """How many tokens the messages of one turn take."""
 
     @staticmethod
@@ -117,13 +81,14 @@ class Window(msgspec.Struct, frozen=True):
         return Window(most)
 
     @staticmethod
-    def tokens(most: int, *, count: Callable[[Prompt], int] = estimated_tokens) -> Window:
+    def tokens(most: int, *, count: TurnCount = estimated_tokens) -> Window:
         """The newest turns that take at most `most` tokens together.
 
         Args:
             most: how many tokens.
-            count: how many the messages of one turn take; by default an estimate, see `estimated_tokens`. Give the
-                tokenizer of your model where it must be exact.
+            count: how many the messages of one turn take; by default an estimate, see `estimated_tokens`. `"model"`:
+                as the model of the run counts them (`LanguageModel.count`), turn by turn from the newest on, and each
+                once while that model is asked; outside of a run, and where a turn waits for an answer, an estimate.
 
         Raises:
             ValueError: `most` is less than 1.
@@ -147,9 +112,9 @@ class Window(msgspec.Struct, frozen=True):
     def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
         """The turns that fit, the oldest first; of `newest_first` no more are taken than are needed."""
         turns: list[Prompt] = []
-        tokens = 0
+        tokens, count = 0, estimated_tokens if self.count == "model" else self.count
         for turn in newest_first:
-            tokens += 0 if self.most_tokens is None else self.count(turn)
+            tokens += 0 if self.most_tokens is None else count(turn)
             if turns and self.most_tokens is not None and tokens > self.most_tokens:
                 break
             turns.append(turn)
@@ -381,6 +346,8 @@ class _JournalMemory(Memory):
         self._journal = journal
         self._window = window
         self._described = described
+        self._counts: dict[Prompt, int] = {}
+        self._counted_by: LanguageModel | None = None
 
     @override
     def __repr__(self) -> str:
@@ -390,10 +357,38 @@ class _JournalMemory(Memory):
     def load(self) -> Effect[Prompt, MemoryFailure]:
         def join(entries: Iterator[Entry[Prompt]]) -> Prompt:
             newest = _turns(entries)
-            turns = tuple(newest)[::-1] if self._window is None else self._window.newest(newest)
+            turns = tuple(newest)[::-1] if window is None else window.newest(newest)
             return Prompt(message for turn in turns for message in turn)
 
+        window = self._window
+        if window is not None and window.count == "model" and window.most_tokens is not None:
+            return context().flat_map(lambda services: self._load_counted(window, services.find(LanguageModel)))
         return self._attempt("load", lambda: self._journal.read(join))
+
+    def _load_counted(self, window: Window, model: LanguageModel | None) -> Effect[Prompt, MemoryFailure]:
+        """The turns in the window, as the model counts them; those of an earlier load are not counted again."""
+        counts, known = dict[Prompt, int](), self._counts if self._counted_by is model else {}
+
+        def count(turn: Prompt) -> Effect[int, MemoryFailure]:
+            if turn in known or model is None or turn.pending:
+                return Succeed(known[turn] if turn in known else estimated_tokens(turn))
+            counting = model.count(ModelRequest(turn)).map(lambda counted: counted.tokens)
+            return counting.map_error(lambda error: MemoryFailure(self._journal.place, "load", f"{_COUNTING}: {error}"))
+
+        @gen
+        def load() -> Gen[Prompt, MemoryFailure]:
+            turns = yield from self.turns()
+            left = window.most_tokens or 0
+            for turn in reversed(turns):
+                counts[turn] = yield from count(turn)
+                left -= counts[turn]
+                if left < 0:
+                    break
+            self._counts, self._counted_by = counts, model
+            newest = msgspec.structs.replace(window, count=lambda turn: counts.get(turn, 0)).newest(reversed(turns))
+            return Prompt(message for turn in newest for message in turn)
+
+        return load()
 
     @override
     def load_state(self) -> Effect[PromptState | None, MemoryFailure]:

@@ -212,6 +212,15 @@ Examples:
 Keys are never shown. --check asks each provider what it says of the model: nothing is generated and nothing charged.
 Exit codes: 0 shown; 1 with --check, a provider fails or a model that was named cannot be used; 2 wrong use.
 """
+_MORE_TOKENS: Final = """\b
+Examples:
+  fxai tokens "How many lines are in README.md?"
+  fxai tokens --model anthropic:claude-sonnet-5 --tools app.py:kit - < prompt.txt
+  fxai tokens --estimate --json - < prompt.txt | jq .tokens
+
+A provider that counts is asked: it is sent the prompt and the tools, and generates nothing. It is said how the number
+came to be. Exit codes: 0 shown, 1 it failed, 2 wrong use.
+"""
 _LEVELS: Final = ("info", "warning", "error")
 
 
@@ -426,6 +435,31 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
     from fxai.cli.model_list import show_models
 
     run_command(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+
+
+@cli.command(epilog=_MORE_TOKENS)
+@click.argument("prompt", required=False)
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=option.models_like,
+    help="The model that counts, as of fxai run; else local.",
+)
+@click.option("--tools", metavar="TARGET", help="Tools that would go with it, as of fxai tools.")
+@click.option("--system", metavar="TEXT", help="Instructions that would go with it.")
+@click.option("--estimate", is_flag=True, help="Ask no model: estimate from the length of the texts.")
+@option.as_json
+@option.debug
+def tokens(prompt: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Show how many tokens PROMPT takes, by the provider's count, the local model's tokenizer, or an estimate.
+
+    Without PROMPT, or with - in its place, it is read from stdin.
+    """
+    from fxai.cli.model_list import count_tokens
+
+    run_command(
+        lambda out, err: count_tokens(prompt, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug
+    )
 
 
 cli.add_command(chat_command)

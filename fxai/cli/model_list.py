@@ -19,12 +19,20 @@ model. Nothing is generated, so nothing is charged. A model that runs in this pr
 
 >>> [entry.checked for entry in check_models(list_models(("local",)))]
 [False]
+
+`fxai tokens` shows how many tokens a prompt takes:
+
+>>> count_tokens("How are you today?", out := io.StringIO(), io.StringIO(), estimate=True)
+True
+>>> print(out.getvalue().strip())
+9 tokens, estimated from the length of the texts
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,14 +42,24 @@ from urllib.parse import quote
 import msgspec
 
 from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.input import read_stdin
+from fxai.cli.progress import LoadProgress
 from fxai.cli.run_program import value_of
 from fxai.cli.screen import console
+from fxai.cli.target import find_tools, load_tools
 from fxai.cli.tool_view import RECENT
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
+from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
+from fxai.messages.prompt import Prompt
+from fxai.models.language_model import LanguageModel
+from fxai.models.model_request import ModelRequest
+from fxai.models.token_count import CountMethod, TokenCount, estimate_request
+from fxai.providers.by_name import from_name
 from fxai.schema.display import json_line, one_line
+from fxai.tools.toolkit import Toolkit
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
 """Whether a model can do something; "by a tool": it is made to call one; "unknown": fxai has no data on the model."""
@@ -289,3 +307,63 @@ def _ask_anthropic(model: str) -> Gen[object, AiError, Scope]:
 
     client = yield from open_account(timeout=_PATIENCE, retry=None)
     return (yield from client.get(f"/v1/models/{quote(model, safe='')}", method="check"))
+
+
+# -- tokens
+
+_HOW: Final[dict[CountMethod, str]] = {
+    "provider": "counted by the provider",
+    "tokenizer": "counted by the model's tokenizer",
+    "estimate": "estimated from the length of the texts",
+}
+
+
+def count_tokens(
+    given: str | None,
+    out: TextIO,
+    err: TextIO,
+    *,
+    model: str | None = None,
+    tools: str | None = None,
+    system: str | None = None,
+    estimate: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Shows the tokens of a prompt; arguments as the options of `fxai tokens`."""
+    prompt = Prompt.make(_text(given))
+    prompt = prompt if system is None else prompt.set_system(system)
+    kit: Toolkit[Any] = Toolkit.empty() if tools is None else load_tools(find_tools(tools)).toolkit
+    if estimate:
+        if model is not None:
+            raise CliError("--estimate asks no model", "leave out --model", code=WRONG_USE)
+        count = estimate_request(ModelRequest(prompt, kit.as_tuple))
+    else:
+        name = model or "local"
+        require_ready(name)
+        with LoadProgress(err, quiet=as_json) as loading:
+            counting = LanguageModel.count_tokens(prompt, toolkit=kit)
+            count = value_of(counting.provide(_layer_of(name, loading)))
+    _show(count, out, err, model=None if estimate else model or "local", as_json=as_json)
+    return True
+
+
+def _text(given: str | None) -> str:
+    if given in (None, "-"):
+        given = read_stdin(sys.stdin, wait=True)
+    if given is None or not given.strip():
+        raise CliError("there is no prompt", "give one: fxai tokens PROMPT, or pipe it in", code=WRONG_USE)
+    return given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _layer_of(name: str, loading: LoadProgress) -> LayerOf[LanguageModel, Any, None]:
+    return from_name(name, progress=loading) if name.partition(":")[0] == "local" else from_name(name)
+
+
+def _show(count: TokenCount, out: TextIO, err: TextIO, *, model: str | None, as_json: bool) -> None:
+    warnings = [warning.message for warning in count.warnings]
+    if as_json:
+        about = {"model": model, "tokens": count.tokens, "method": count.method, "is_estimate": count.is_estimate}
+        out.write(json_line({"ok": True, **about, "warnings": warnings}))
+        return
+    err.writelines(f"fxai: {one_line(warning)}\n" for warning in warnings)
+    out.write(f"{count.tokens} token{'' if count.tokens == 1 else 's'}, {_HOW[count.method]}\n")

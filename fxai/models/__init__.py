@@ -18,6 +18,7 @@ from fxai.models.model_request import (
     ToolChoice,
     ToolChoices,
 )
+from fxai.models.token_count import CountMethod, TokenCount, estimated_tokens
 
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
@@ -33,6 +34,7 @@ __all__ = [
     "ChatError",
     "ChatStore",
     "ChatStoreError",
+    "CountMethod",
     "EmbeddingModel",
     "Embeddings",
     "LanguageModel",
@@ -47,10 +49,12 @@ __all__ = [
     "ReasoningEffort",
     "Repair",
     "RoundOptions",
+    "TokenCount",
     "ToolChoice",
     "ToolChoices",
     "Vector",
     "batched",
+    "estimated_tokens",
     "fallback",
     "per_step",
     "repair_by_model",

@@ -55,6 +55,7 @@ from fxai.models.language_model import (
     text_round,
 )
 from fxai.models.model_request import RoundOptions
+from fxai.models.token_count import TokenCount
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool_error import ToolError
@@ -321,6 +322,27 @@ class Chat(Service):
 
         turn: EffectOf[Any, Any, Any] = scoped(self._begin().flat_map(run))
         return turn
+
+    def count_tokens(
+        self,
+        prompt: PromptInput = Prompt.empty,
+        *,
+        toolkit: Toolkit[Any] = _NO_TOOLS,
+        schema: TypeForm[Any] | Schema[Any] | None = None,
+        **options: Unpack[RoundOptions],
+    ) -> EffectOf[TokenCount, AiError | ChatStoreError, LanguageModel | None]:
+        """The tokens that the next turn takes before it is answered: the history, and `prompt` behind it.
+
+        It does not wait for a turn that is under way. Arguments as `LanguageModel.count_tokens`.
+
+        Fails as that, and with `ChatStoreError`.
+        """
+
+        def count(history: Prompt) -> EffectOf[TokenCount, AiError, LanguageModel | None]:
+            whole = history + Prompt.make(prompt)
+            return LanguageModel.count_tokens(whole, toolkit=toolkit, schema=schema, **options)
+
+        return self.history.flat_map(count)
 
     def generate_text(
         self, prompt: PromptInput = Prompt.empty, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]

@@ -2,7 +2,7 @@
 
 `LanguageModel.generate_text`, `generate_object` and `stream_text` each make one round: approvals that the prompt
 answers are settled, then comes the model's turn, then the results of its calls. Providers implement `ask` (and
-`ask_stream`); everything else is the same for all of them.
+`ask_stream`, and `count` where they can count tokens); everything else is the same for all of them.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -21,7 +21,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.constructor import fail
-from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed
+from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed, Suspend
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
@@ -33,6 +33,7 @@ from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_
 from fxai.models.model_info import ModelInfo, info_of
 from fxai.models.model_request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
 from fxai.models.round import Emit, Round, Steps, take_turn
+from fxai.models.token_count import TokenCount, estimate_request
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
@@ -87,6 +88,37 @@ class LanguageModel(Service):
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         """The same turn as it comes, `finish` last. Where a model cannot stream: the whole turn at once."""
         return StreamOf.unwrap(self.ask(request).map(lambda parts: StreamOf.from_iterable(list(stream_of(parts)))))
+
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        """The tokens that the request takes. Nothing is generated. By default an estimate, which asks no one.
+
+        Fails with:
+            AiError: Where a provider is asked: as `ask`.
+        """
+        return Suspend(lambda: Succeed(estimate_request(request)))
+
+    @staticmethod
+    def count_tokens(
+        prompt: PromptInput,
+        *,
+        toolkit: Toolkit[Any] = _NO_TOOLS,
+        schema: TypeForm[Any] | Schema[Any] | None = None,
+        **options: Unpack[RoundOptions],
+    ) -> EffectOf[TokenCount, AiError, LanguageModel | None]:
+        """The tokens that a request takes before it is answered; its arguments are those of `generate_text`.
+
+        Nothing is generated, and no tool is run. Where the provider counts, its number; the local model's own
+        tokenizer; else an estimate. `TokenCount.method` says which.
+
+        Args:
+            prompt: text, messages or a `Prompt`; it may be empty.
+            toolkit: the tools that the model may call: their definitions take tokens too.
+            schema: what the answer would be held to, as of `generate_object`.
+            options: see `RoundOptions` and `ModelOptions`.
+
+        Fails with `AiError`: the request cannot be sent as it is, or the provider that counts cannot be asked.
+        """
+        return Generate(_count, (Prompt.make(prompt), toolkit, schema, options), {})
 
     @staticmethod
     def generate_text(
@@ -223,6 +255,14 @@ def _round(
         for finish in round_.finish:
             yield emit(finish)
     return Response((*early, *round_.response.content)) if early else round_.response
+
+
+def _count(prompt: Prompt, toolkit: Toolkit[Any], schema: Any, options: RoundOptions) -> Steps:
+    """The steps of a count."""
+    model = yield Fetch(LanguageModel)
+    prepared = prepare(prompt, toolkit, options, may_be_silent=True)
+    request, _ = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
+    return (yield model.count(request if schema is None else request.answered_as(Schema[Any].of(schema))))
 
 
 # -- typed answers

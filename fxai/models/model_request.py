@@ -296,7 +296,12 @@ class Resolution(msgspec.Struct, frozen=True):
 
 
 def prepare(
-    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, is_hidden: Callable[[str], bool] | None = None
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    is_hidden: Callable[[str], bool] | None = None,
+    may_be_silent: bool = False,
 ) -> tuple[ModelRequest, Resolution] | AiError:
     """The request of a round and how its calls are resolved, or why there can be none.
 
@@ -306,9 +311,10 @@ def prepare(
         options: see `RoundOptions`.
         is_hidden: tells of a name whether it is that of a tool which this round lacks on purpose, so that a tool choice
             may name it. Where no tool is left to choose, nothing is required, and a warning says so.
+        may_be_silent: whether there may be nothing to answer, since the request is only counted.
     """
     tools = toolkit.tools
-    silence = _silence(prompt)
+    silence = None if may_be_silent else _silence(prompt)
     if silence is not None:
         return _error(InvalidUserInputError(f"there is nothing to answer: {silence}"))
     if not options:

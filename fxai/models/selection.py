@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Never, cast, final
 
+import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
@@ -40,6 +41,7 @@ from fxai.messages.part import Part, StreamPart, WarningPart
 from fxai.messages.reason import AuthenticationError, ModelUnavailableError, QuotaExhaustedError
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
+from fxai.models.token_count import TokenCount
 
 _SAYS_NOTHING: Final = frozenset({"response-metadata", "warning"})
 
@@ -161,6 +163,22 @@ class _Fallback(LanguageModel):
         parts = StreamOf.from_iterable(_warnings(failed)).concat(stream_model(self._models[place], request))
         return opening.of(parts).catch_all(again)
 
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        return self._count(request, 0, ())
+
+    def _count(self, request: ModelRequest, place: int, failed: tuple[AiError, ...]) -> Effect[TokenCount, AiError]:
+        def again(error: AiError) -> Effect[TokenCount, AiError]:
+            if self._ends(error, place):
+                return fx.fail_cause(_cause(error, failed))
+            return self._count(request, place + 1, (*failed, error))
+
+        def with_warnings(count: TokenCount) -> TokenCount:
+            warnings = tuple(WarningPart(f"another model counts: {error.message}") for error in failed)
+            return msgspec.structs.replace(count, warnings=(*warnings, *count.warnings))
+
+        return self._models[place].count(request).map(with_warnings).catch_all(again)
+
     def _ends(self, error: AiError, place: int) -> bool:
         return place + 1 == len(self._models) or not self._when(error)
 
@@ -235,6 +253,15 @@ class HeldModel(LanguageModel):
             AiError: As the model, and as its layer.
         """
         return StreamOf.unwrap(self.open().map(lambda model: stream_model(model, request)))
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        """The tokens that the request takes.
+
+        Fails with:
+            AiError: As the model, and as its layer.
+        """
+        return self.open().flat_map(lambda model: model.count(request))
 
     def _build(self) -> Effect[LanguageModel, AiError]:
         own = Scope()
@@ -331,6 +358,10 @@ class _Selection(LanguageModel):
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         chosen = fx.suspend(lambda: self._choose_model(request))
         return StreamOf.unwrap(chosen.map(lambda model: stream_model(model, request)))
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        return fx.suspend(lambda: self._choose_model(request)).flat_map(lambda model: model.count(request))
 
     def _choose_model(self, request: ModelRequest) -> Effect[HeldModel, AiError]:
         name = self._choose(request)

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import count
 from typing import Any, Never, TypeAlias, final
 
@@ -48,6 +48,7 @@ from fxai.messages.response import Response, stream_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
+from fxai.models.token_count import TokenCount, estimate_request
 
 
 @final
@@ -122,20 +123,30 @@ class _Turn(msgspec.Struct, frozen=True):
 class ScriptedModel:
     """A model that says its turns one after another. It can be asked from several programs; `requests` keeps all."""
 
-    __slots__ = ("_script", "_turns", "requests")
+    __slots__ = ("_script", "_turns", "counted", "requests", "tokens")
 
     requests: list[ModelRequest]
     """What it was asked, in order."""
+    counted: list[ModelRequest]
+    """The requests whose tokens it counted, in order."""
 
-    def __init__(self, turns: Sequence[Turn]) -> None:
+    def __init__(self, turns: Sequence[Turn], tokens: Callable[[ModelRequest], int] | None = None) -> None:
         self._script = len(turns)
         self._turns = iter([_Turn.of(turn) for turn in turns])
+        self.tokens = tokens
+        """How many tokens a request takes; None: an estimate."""
         self.requests = []
+        self.counted = []
 
     @staticmethod
-    def make(turns: Sequence[Turn]) -> ScriptedModel:
-        """A model that says these turns; asked once more, it fails with a defect that says so."""
-        return ScriptedModel(turns)
+    def make(turns: Sequence[Turn], *, tokens: Callable[[ModelRequest], int] | None = None) -> ScriptedModel:
+        """A model that says these turns; asked once more, it fails with a defect that says so.
+
+        Args:
+            turns: what it says.
+            tokens: how many tokens a request takes, as if its provider counted them; None: an estimate.
+        """
+        return ScriptedModel(turns, tokens)
 
     @property
     def layer(self) -> LayerOf[LanguageModel, Never, None]:
@@ -196,6 +207,17 @@ class _Scripted(LanguageModel):
             return following
 
         return StreamOf(Sync(open_))
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        def count() -> TokenCount:
+            script = self._script
+            script.counted.append(request)
+            if script.tokens is None:
+                return estimate_request(request)
+            return TokenCount(script.tokens(request), "provider")
+
+        return Sync(count)
 
 
 def _pause(item: Delay | Failure) -> EffectOf[None, AiError]:

@@ -43,6 +43,14 @@ _EFFORTS: Final[Mapping[ReasoningEffort, str]] = {
     "high": "high",
 }
 
+# What Anthropic counts of a request; the rest of it takes no tokens of the prompt.
+_COUNTED: Final = frozenset(
+    (
+        *("cache_control", "compaction", "context_management", "mcp_servers", "messages", "model", "output_config"),
+        *("speed", "system", "thinking", "tool_choice", "tools"),
+    )
+)
+
 Cache: TypeAlias = RequestCache[PreparedTools, HistoryWriter]
 """What earlier requests to a model leave for the next one."""
 
@@ -72,6 +80,10 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     def body(self) -> dict[str, Any]:
         """The body as a fresh plain copy."""
         return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
+
+    def count_body(self) -> bytes:
+        """The body that asks for the tokens of this request, as JSON."""
+        return json_of({name: value for name, value in self.body.items() if name in _COUNTED})
 
     @property
     def headers(self) -> dict[str, str]:

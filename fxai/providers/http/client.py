@@ -63,6 +63,7 @@ EVENTS: Final = "text/event-stream"
 _LONGEST_WAIT: Final = 60.0  # seconds that a provider may ask to wait before the next attempt
 _LARGEST: Final = 512 * 2**20  # bytes of an answer, and of an error's body below
 _LARGEST_ERROR: Final = 2**20
+_MISSING: Final = (404, 405, 501)
 _ERROR_TIME: Final = 10.0  # seconds that the body of an error may take
 _BUFFERED: Final = 16_384  # pieces that may have been received and not read yet: 64 KiB in chunks of a byte
 _KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
@@ -113,11 +114,19 @@ def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
 
 @final
 class Answer(msgspec.Struct, frozen=True):
-    """A whole answer: its status, below 300; its headers, named in lower case, as they came; its body, decompressed."""
+    """A whole answer: its status; its headers, named in lower case, as they came; its body, decompressed.
+
+    The status is below 300, but for a request that `may_be_missing`.
+    """
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the server has nothing there: it was a request that `may_be_missing`."""
+        return self.status in _MISSING
 
     def header(self, name: str) -> str | None:
         """The first header of that name, in any case; None where there is none."""
@@ -162,6 +171,7 @@ class Client:
         headers: Mapping[str, str | Secret] = {},
         accept: str = JSON,
         method: str | None = None,
+        may_be_missing: bool = False,
     ) -> Effect[Answer, AiError]:
         """The whole answer to `body`, which is sent as JSON unless the header `content-type` says otherwise.
 
@@ -171,22 +181,42 @@ class Client:
             headers: Beside the client's headers; of one name in both, this one is sent.
             accept: The media type of the answer; `"*/*"` for any.
             method: What an error names as the operation; by default the verb and the path.
+            may_be_missing: Whether the statuses 404, 405 and 501 are answers, in place of failures.
 
         Fails with:
             AiError: As the class says.
         """
-        return self._whole(Call("POST", path, body, headers, accept, method or f"POST {path}"))
+        return self._whole(Call("POST", path, body, headers, accept, method or f"POST {path}", may_be_missing))
 
     def get(
-        self, path: str, *, headers: Mapping[str, str | Secret] = {}, accept: str = JSON, method: str | None = None
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str | Secret] = {},
+        accept: str = JSON,
+        method: str | None = None,
+        may_be_missing: bool = False,
     ) -> Effect[Answer, AiError]:
         """The whole answer to a GET of `path`; arguments and failures as `post`."""
-        return self._whole(Call("GET", path, b"", headers, accept, method or f"GET {path}"))
+        return self._whole(Call("GET", path, b"", headers, accept, method or f"GET {path}", may_be_missing))
+
+    def delete(
+        self, path: str, *, headers: Mapping[str, str | Secret] = {}, accept: str = JSON, method: str | None = None
+    ) -> Effect[Answer, AiError]:
+        """The whole answer to a DELETE of `path`; arguments and failures as `post`."""
+        return self._whole(Call("DELETE", path, b"", headers, accept, method or f"DELETE {path}"))
 
     def events(
-        self, path: str, body: bytes, *, headers: Mapping[str, str | Secret] = {}, method: str | None = None
+        self,
+        path: str,
+        body: bytes | None,
+        *,
+        headers: Mapping[str, str | Secret] = {},
+        method: str | None = None,
     ) -> Stream[Event, AiError]:
         """The server-sent events that answer `body`, each as soon as it is whole; arguments as `post`.
+
+        Without a body they are asked for by GET.
 
         It is tried again only until the first event has come. A reader that stops early closes the connection.
 
@@ -195,7 +225,8 @@ class Client:
                 by an end in the middle of an event, `RequestTimeoutError` for one that is silent for longer than
                 `Timeout.read`, `InvalidOutputError` for what is no stream of events.
         """
-        call = Call("POST", path, body, headers, EVENTS, method or f"POST {path}")
+        verb = "GET" if body is None else "POST"
+        call = Call(verb, path, body or b"", headers, EVENTS, method or f"{verb} {path}")
         return StreamOf.unwrap(fx.suspend(lambda: self._begin(_Reading(self._line, call))))
 
     def _whole(self, call: Call) -> Effect[Answer, AiError]:
@@ -274,7 +305,10 @@ def _now() -> Effect[float]:
 
 @final
 class Call(msgspec.Struct, frozen=True):
-    """A request: the HTTP verb, the path, the body, headers of its own, the type of the answer, its name in errors."""
+    """A request: the HTTP verb, the path, the body, headers of its own, the type of the answer, its name in errors.
+
+    Where it may be missing, what is not there is an answer.
+    """
 
     verb: str
     path: str
@@ -282,6 +316,7 @@ class Call(msgspec.Struct, frozen=True):
     headers: Mapping[str, str | Secret]
     accept: str
     method: str
+    may_be_missing: bool = False
 
 
 @final
@@ -381,6 +416,8 @@ class Line:
         status = response.status_code
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if status < 300 and (not kind or _fits(call.accept, kind)):
+            return
+        if call.may_be_missing and status in _MISSING:
             return
         if 300 <= status < 400:
             raise BrokenAnswerError(unexpected_redirect(response))

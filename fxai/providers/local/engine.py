@@ -14,11 +14,13 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import anyio
 import msgspec
 from anyio import from_thread
+from typing_extensions import override
 
 from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
@@ -38,6 +41,7 @@ from fxai.providers.local.weights import Description, OnProgress, Progress, read
 _BATCH: Final = 128
 _PROMPT_CACHE_MIB: Final = 256
 _LONGEST_SOCKET: Final = 100
+_COUNT_TIME: Final = 60.0  # seconds that counting may take
 
 Pooling: TypeAlias = Literal["mean", "cls", "last"]
 """Which vector stands for a text: the mean of its tokens', the first one's, or the last one's."""
@@ -63,6 +67,10 @@ class Setting(msgspec.Struct, frozen=True):
     pooling: Pooling | None = None
 
 
+Prompt: TypeAlias = str | tuple[tuple[str, str], ...]
+"""A text, or the messages of a chat, role and content, for the model's own template."""
+
+
 @final
 class Completion(msgspec.Struct, frozen=True):
     """A text to complete.
@@ -72,7 +80,7 @@ class Completion(msgspec.Struct, frozen=True):
     itself.
     """
 
-    prompt: str | tuple[tuple[str, str], ...]
+    prompt: Prompt
     most: int
     grammar: str | None = None
     stop: tuple[str, ...] = ()
@@ -95,13 +103,14 @@ class Engine:
     """A loaded model. Make one by `load`, and `close` it."""
 
     def __init__(
-        self, server: Any, path: Path, setting: Setting, description: Description, folder: Path | None
+        self, server: Any, path: Path, setting: Setting, description: Description, folder: Path | None, key: str
     ) -> None:
         self.path = path
         self.setting = setting
         self.description = description
         self._held: list[Any] = [server]  # the only reference, not even a frame has one: it ends when this drops it
         self._folder = folder
+        self._key = key
         self._limiter = anyio.CapacityLimiter(setting.parallel)
         self._idle = threading.Condition()
         self._running = 0
@@ -116,8 +125,9 @@ class Engine:
         loaded: list[Engine] = []
 
         def work() -> None:
-            server, description, folder = _load(path, setting, on_progress)
-            loaded.append(Engine(server, path, setting, description, folder))
+            key = secrets.token_hex(32)
+            server, description, folder = _load(path, setting, on_progress, key)
+            loaded.append(Engine(server, path, setting, description, folder, key))
 
         try:
             await in_thread(work)
@@ -152,6 +162,13 @@ class Engine:
         """
         return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
 
+    async def count(self, prompts: Sequence[Prompt]) -> int:
+        """The tokens of these prompts together, as a completion of each would read them. Nothing is computed of them.
+
+        Raises `LocalFailure`: llama.cpp refused or failed.
+        """
+        return await in_thread(lambda: self._count(prompts))
+
     async def close(self) -> None:
         """Releases the model: its memory, threads and socket. Runs under way are stopped. May be called again."""
         await shield(in_thread(self._close))
@@ -174,6 +191,35 @@ class Engine:
                 self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, listener)
             from_thread.check_cancelled()
             return listener.result(task, self.setting.context)
+
+    def _count(self, prompts: Sequence[Prompt]) -> int:
+        tokens = 0
+        with self._at_work():
+            for prompt in prompts:
+                from_thread.check_cancelled()
+                text = prompt
+                if not isinstance(text, str):
+                    messages = [{"role": role, "content": content} for role, content in text]
+                    text = self._tell("/apply-template", {"messages": messages})["prompt"]
+                marks = {"add_special": True, "parse_special": True}
+                tokens += len(self._tell("/tokenize", {"content": text, **marks})["tokens"])
+        return tokens
+
+    def _tell(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What llama.cpp's server answers over its own socket: its Python object has no tokenizer."""
+        headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
+        line = _connect(str(self._held[0].listening_address))
+        try:
+            line.request("POST", path, msgspec.json.encode(body), headers)
+            answer = line.getresponse()
+            told: Any = msgspec.json.decode(answer.read())
+        except (OSError, HTTPException, msgspec.DecodeError) as wrong:
+            raise LocalFailure(InternalProviderError(description=f"llama.cpp counts no tokens: {wrong}")) from wrong
+        finally:
+            line.close()
+        if answer.status != 200:
+            raise LocalFailure(reason_of(told.get("error", {})))
+        return dict(told)
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         vectors: list[list[float]] = []
@@ -259,6 +305,26 @@ class _Listener:
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
 
 
+class _SocketConnection(HTTPConnection):
+    """HTTP over the socket at a path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_COUNT_TIME)
+        self._path = path
+
+    @override
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _connect(address: str) -> HTTPConnection:
+    if address.startswith("unix://"):
+        return _SocketConnection(address.removeprefix("unix://"))
+    return HTTPConnection(address.rpartition("/")[2], timeout=_COUNT_TIME)
+
+
 def _usage_of(timings: Mapping[str, Any]) -> dict[str, Any]:
     """The usage of a reply that was stopped before llama.cpp reported it."""
     cached, wrote = timings["cache_n"], timings["predicted_n"]
@@ -289,7 +355,9 @@ def _options(task: Completion) -> dict[str, Any]:
     return options
 
 
-def _load(path: Path, setting: Setting, on_progress: OnProgress | None) -> tuple[Any, Description, Path | None]:
+def _load(
+    path: Path, setting: Setting, on_progress: OnProgress | None, key: str
+) -> tuple[Any, Description, Path | None]:
     try:
         xllamacpp: Any = import_module("xllamacpp")
     except ImportError as missing:
@@ -299,7 +367,7 @@ def _load(path: Path, setting: Setting, on_progress: OnProgress | None) -> tuple
     description = read_description(path)
     size = path.stat().st_size
     params, folder = xllamacpp.CommonParams(), _socket_folder()
-    _configure(params, path, setting, folder)
+    _configure(params, path, setting, folder, key)
     if setting.embedding and (setting.pooling or not description.pools):
         kinds: Any = xllamacpp.llama_pooling_type
         params.pooling_type = getattr(kinds, f"LLAMA_POOLING_TYPE_{(setting.pooling or 'mean').upper()}")
@@ -317,7 +385,7 @@ def _load(path: Path, setting: Setting, on_progress: OnProgress | None) -> tuple
     return server, description, folder
 
 
-def _configure(params: Any, path: Path, setting: Setting, folder: Path | None) -> None:
+def _configure(params: Any, path: Path, setting: Setting, folder: Path | None, key: str) -> None:
     threads = setting.threads or _threads()
     params.model.path = str(path)
     params.n_parallel = setting.parallel
@@ -329,7 +397,7 @@ def _configure(params: Any, path: Path, setting: Setting, folder: Path | None) -
     params.verbosity = 3 if setting.verbose else -1
     params.n_threads_http = 1
     params.ui = params.endpoint_slots = params.endpoint_props = False
-    params.api_keys = [secrets.token_hex(32)]  # the server object listens; it shall answer no other client
+    params.api_keys = [key]  # the server object listens; it shall answer no other client
     if folder is not None:
         params.hostnames = [str(folder / "x.sock")]
     if setting.chat_template is not None:

@@ -26,10 +26,11 @@ from fxai.models.embedding_model import EmbeddingModel, Embeddings
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
+from fxai.models.token_count import TokenCount
 from fxai.providers.local.engine import Engine, Pooling, Setting
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds
-from fxai.providers.local.turn import Turn
+from fxai.providers.local.turn import Turn, reading, warnings_of
 from fxai.providers.local.weights import OnProgress, assemble, check_file
 
 _MODULE: Final = "local"
@@ -67,6 +68,23 @@ class LocalModel(LanguageModel):
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         """The same turn, part by part; a reader that stops early stops the model between two tokens. Fails as `ask`."""
         return self._parts(request, "ask_stream")
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        """The tokens that a turn reads which answers in words, by the model's own tokenizer; nothing is generated.
+
+        They are those of the prompt of the answer and, where there are tools, of the choice among them. A turn that
+        calls a tool reads the prompt for its parameters instead of the answer's.
+
+        Fails with:
+            AiError: The tool choice names a tool that there is none of; llama.cpp failed.
+        """
+
+        async def count() -> TokenCount:
+            tokens = await self._engine.count(reading(request, speaks_chat=self._engine.speaks_chat))
+            return TokenCount(tokens, "tokenizer", tuple(warnings_of(request)))
+
+        return fx.attempt_async(count, lambda error: to_ai_error(error, "count"))
 
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         def body(channel: Channel[StreamPart]) -> Effect[None, AiError]:

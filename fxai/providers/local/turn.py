@@ -42,7 +42,7 @@ from fxai.messages.reason import (
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
 from fxai.providers.local.conversation import Conversation, clauses, conversation
-from fxai.providers.local.engine import Completed, Completion, Engine, OnText
+from fxai.providers.local.engine import Completed, Completion, Engine, OnText, Prompt
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
 from fxai.providers.local.recipe import Candidate, narrow
@@ -98,15 +98,13 @@ class Turn:
 
     async def run(self) -> None:
         """Takes the turn. Raises `LocalFailure`; the parts before it stand."""
-        if self.talk.left_out:
-            said = f"this model reads text only, and the prompt has files: {', '.join(self.talk.left_out)}"
-            raise LocalFailure(InvalidUserInputError(said))
+        _refuse_files(self.talk)
         wanted = Wanted.of(tuple(self.tools), self.request.tool_choice)
         grammars = {name: self._grammar(f"the tool {name!r}", self.schemas[name]) for name in wanted.names}
         answer = self.request.response_schema
         shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
 
-        for warning in _warnings(self.request, self.talk.noted):
+        for warning in warnings_of(self.request, self.talk.noted):
             self.emit(warning)
         self.emit(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
         chosen, said = await self._choose(wanted)
@@ -234,11 +232,11 @@ class Turn:
 
     async def _generate(self, speaking: _Speaking, most: int, temperature: float) -> Completed:
         self._fit()
+        prompt = _prompt_of(self.talk, speaks_chat=self.engine.speaks_chat)
         if self.engine.speaks_chat:
-            task = Completion(recipe.prose(self.talk), most, None, self.request.stop, temperature)
+            task = Completion(prompt, most, None, self.request.stop, temperature)
         else:
-            line = recipe.answering(self.talk) if self.talk.current.calls else recipe.talking(self.talk)
-            task = Completion(line, most, _ONE_LINE, ("\n", *self.request.stop), temperature, once=True)
+            task = Completion(prompt, most, _ONE_LINE, ("\n", *self.request.stop), temperature, once=True)
         return await self._complete(task, _without_leading_blank(speaking))
 
     def _fit(self) -> None:
@@ -259,6 +257,36 @@ class Turn:
         done = await self.engine.complete(task, on_text)
         self.usage = self.usage + done.usage
         return done
+
+
+def _refuse_files(talk: Conversation) -> None:
+    if talk.left_out:
+        said = f"this model reads text only, and the prompt has files: {', '.join(talk.left_out)}"
+        raise LocalFailure(InvalidUserInputError(said))
+
+
+def _prompt_of(talk: Conversation, *, speaks_chat: bool) -> Prompt:
+    """What the model goes on with where it answers in words."""
+    if speaks_chat:
+        return recipe.prose(talk)
+    return recipe.answering(talk) if talk.current.calls else recipe.talking(talk)
+
+
+def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
+    """The prompts that a turn reads which ends with an answer: to choose a tool or none, and to answer.
+
+    Raises `LocalFailure`: the prompt has files; the tool choice asks for an unknown tool.
+    """
+    talk = conversation(request.prompt.messages)
+    _refuse_files(talk)
+    tools = {tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)}
+    wanted = Wanted.of(tuple(tools), request.tool_choice)
+    candidates = [_candidate(tools[name]) for name in wanted.names]
+    prompts: list[Prompt] = []
+    if len(candidates) > wanted.forced:  # where one tool must be called, none is chosen
+        prompts += [recipe.choosing(candidates, said, talk.past) for said in clauses(talk.current.request) or ("",)]
+    structured = request.response_schema is not None
+    return [*prompts, recipe.structuring(talk) if structured else _prompt_of(talk, speaks_chat=speaks_chat)]
 
 
 @final
@@ -319,7 +347,7 @@ def _candidate(tool: AnyTool) -> Candidate:
     return Candidate(tool.name, tool.description or "", examples)
 
 
-def _warnings(request: ModelRequest, files: tuple[str, ...]) -> list[WarningPart]:
+def warnings_of(request: ModelRequest, files: tuple[str, ...] = ()) -> list[WarningPart]:
     """Warnings of options that this model does not support, and of the types of files that tools gave."""
     found: list[WarningPart] = []
     if request.reasoning not in (None, "none"):

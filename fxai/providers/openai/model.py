@@ -22,7 +22,7 @@ from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
-from fxai.messages.errors import AiError
+from fxai.messages.errors import AiError, reason_of_status
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.models.language_model import LanguageModel
@@ -30,6 +30,7 @@ from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
+from fxai.models.token_count import TokenCount, estimate_request, read_count
 from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions, Key, key_of, open_client
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.chat_stream import ChatReader
@@ -143,6 +144,7 @@ class OpenAIModel(LanguageModel):
         self._profile = msgspec.structs.replace(profile, incremental=known is not None)
         self._continuation = known
         self._cache: Cache = RequestCache()
+        self._counts = True  # False once the server is known to count no tokens
         self.name = name
         """The model's name."""
 
@@ -202,6 +204,42 @@ class OpenAIModel(LanguageModel):
             return parts.catch_all(again)
 
         return StreamOf.unwrap(self._prepare(request, "ask_stream").map(send))
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        """The tokens that the request takes, where the server counts them: OpenAI on Responses, llama.cpp on both APIs.
+
+        Where it does not, an estimate with a warning that says so; it is not asked for another count then.
+
+        Fails with:
+            AiError: As `ask`.
+        """
+
+        def estimate() -> TokenCount:
+            return estimate_request(request, f"the server that runs {self.name!r} counts no tokens on this API")
+
+        def post(sent: WireRequest) -> Effect[TokenCount, AiError]:
+            encoded = _attempt("count", sent.count_body)
+            path = f"{_PATHS[sent.api]}/input_tokens"
+            answer = encoded.flat_map(
+                lambda body: self._client.post(path, body, method="count", accept="*/*", may_be_missing=True)
+            )
+            return answer.flat_map(lambda answer: _attempt("count", lambda: read(answer, sent)))
+
+        def read(answer: Answer, sent: WireRequest) -> TokenCount:
+            tokens = None if answer.is_missing else read_count(answer.body)
+            if tokens is None:
+                reason = reason_of_status(answer.status, answer.body, {}) if answer.is_missing else None
+                if isinstance(reason, ModelUnavailableError):
+                    raise ReplyError(reason)
+                self._counts = False
+                return estimate()
+            return TokenCount(tokens, "provider", sent.warnings)
+
+        def count(sent: WireRequest) -> Effect[TokenCount, AiError]:
+            return post(sent) if self._counts else fx.succeed(estimate())
+
+        return self._prepare(request, "count").flat_map(count)
 
     def _prepare(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
         return _attempt(

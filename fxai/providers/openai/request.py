@@ -104,6 +104,24 @@ class WireRequest(msgspec.Struct, frozen=True):
             fields["stream_options"] = {"include_usage": True, **fields.get("stream_options", {})}
         return json_of(fields)
 
+    def count_body(self) -> bytes:
+        """The body that asks for the tokens of this request, as JSON.
+
+        Raises:
+            PreparationError: JSON cannot carry a part of it.
+        """
+        if self.api == "chat":
+            return json_of(self.fields)
+        return json_of({name: value for name, value in self.fields.items() if name in _COUNTED})
+
+
+# What OpenAI counts of a request on Responses; the rest of it takes no tokens of the prompt.
+_COUNTED: Final = frozenset(
+    (
+        *("conversation", "input", "instructions", "model", "parallel_tool_calls", "personality"),
+        *("previous_response_id", "reasoning", "text", "tool_choice", "tools", "truncation"),
+    )
+)
 
 Cache: TypeAlias = RequestCache[RequestTools, "InputWriter | ChatWriter"]
 """What earlier requests to a model leave for the next one."""

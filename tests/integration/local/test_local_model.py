@@ -243,6 +243,36 @@ def test_a_call_that_is_cut_is_no_call(asking: Asking) -> None:
     assert exit_.value[-1].reason == "length"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "options"),
+    [
+        ("Hello there, how are you?", {}),
+        (Prompt.make("Zoë says: “日本語”, and 👍🏽.").set_system("Be brief."), {}),
+        ("Tom is 3.", {"response_schema": JsonSchema.of(SHAPE)}),
+        ("Hello there!", {"tools": _tools(GIVEN), "tool_choice": "none"}),
+    ],
+)
+def test_tokens_are_counted_as_the_model_reads_them(asking: Asking, prompt: str | Prompt, options: Any) -> None:
+    """The count is the number of input tokens in the usage of the turn; nothing is generated for it."""
+    request = ModelRequest(Prompt.make(prompt), max_tokens=40, **options)
+    count = asking.run(asking.model.count(request)).value
+
+    assert count.method == "tokenizer"
+    assert count.tokens == Response(asking.run(asking.model.ask(request)).value).usage.input_tokens
+
+
+def test_a_count_fails_where_the_model_would(asking: Asking) -> None:
+    """A file that it cannot read, a tool choice of a tool that is not there."""
+    seen = ModelRequest(Prompt.make(UserMessage.make(FilePart("image/png", b"PNG"))))
+    chosen = ModelRequest(Prompt.make("Hello"), tool_choice=ToolChoice.tool("none"))
+    reasons = [asking.run(asking.model.count(one)).cause.failures[0] for one in (seen, chosen)]
+
+    assert [(error.method, type(error.reason).__name__) for error in reasons] == [
+        ("count", "InvalidUserInputError"),
+        ("count", "InvalidRequestError"),
+    ]
+
+
 def test_failures_are_typed(asking: Asking) -> None:
     """A full context, a schema that no grammar keeps, a file and a choice of nothing are each their own failure."""
     bad = Tool.dynamic("bad", parameters={"type": "object", "properties": {"a": {"not": {"type": "string"}}}})
@@ -359,9 +389,11 @@ def test_a_chat_template_is_used_for_plain_answers() -> None:
     """With a template the conversation goes through it; tools and parameters work as without."""
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
     model = layer(context=1024, chat_template=template)
-    text = fx.run(LanguageModel.generate_text("Hello", max_tokens=5).provide(model)).text
+    asked = LanguageModel.generate_text("Hello", max_tokens=5)
+    response, count = fx.run(fx.all_(asked, LanguageModel.count_tokens("Hello")).provide(model))
 
-    assert text
+    assert response.text
+    assert response.usage.input_tokens == count.tokens
 
 
 @pytest.mark.parametrize(

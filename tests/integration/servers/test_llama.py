@@ -88,6 +88,17 @@ def test_a_real_model_is_held_to_a_schema(url: str) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+def test_a_real_server_counts_what_it_will_read(url: str, wire: str) -> None:
+    """Its count of a request with tools is the number of tokens that its answer's usage has."""
+    asked: Any = {"toolkit": kit, "max_tokens": 1}
+    count = outcome(LanguageModel.count_tokens(ASKED, **asked), _model(wire, url)).unwrap()
+    said = outcome(LanguageModel.generate_text(ASKED, **asked), _model(wire, url)).unwrap()
+
+    assert count.method == "provider"
+    assert count.tokens == said.usage.input_tokens
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_prompt_beyond_the_context_is_a_typed_failure(url: str, wire: str) -> None:
     """With the server's own words, whole and streamed."""
     long = "word " * 3000

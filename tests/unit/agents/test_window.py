@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from fxai.agents import Window
-from fxai.agents.memory import estimated_tokens
 from fxai.messages import (
     AssistantMessage,
     FilePart,
@@ -20,6 +19,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
+from fxai.models import estimated_tokens
 from tests.kit.memories import asked, chat, looked_up
 
 TURNS = (looked_up("one"), chat("two"), looked_up("three"), chat("four"))  # of 4, 2, 4 and 2 messages
@@ -103,5 +103,5 @@ def test_the_estimate_counts_everything_that_is_sent() -> None:
     assert estimated_tokens(Prompt([UserMessage.make(FilePart("image/png", b"a" * 400))])) == 1504
     assert estimated_tokens(Prompt([UserMessage.make(FilePart.of_url("a/b", "https://a.example"))])) == 1504
     assert estimated_tokens(asked("a")) == estimated_tokens(Prompt(asked("a").messages[:1])) + 14
-    assert estimated_tokens(Prompt([SystemMessage("Be brief.")])) == 4
+    assert estimated_tokens(Prompt([SystemMessage("Be brief.")])) == 7
     assert estimated_tokens(Prompt.empty) == 0
