@@ -109,12 +109,16 @@ class Window(msgspec.Struct, frozen=True):
         counted = "" if self.count is estimated_tokens else f", count={self.count!r}"
         return f"Window.tokens({self.most_tokens}{counted})"
 
+    def size(self, turn: Prompt) -> int:
+        """How many tokens the messages of a turn take; an estimate where the model would count them."""
+        return estimated_tokens(turn) if self.count == "model" else self.count(turn)
+
     def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
         """The turns that fit, the oldest first; of `newest_first` no more are taken than are needed."""
         turns: list[Prompt] = []
-        tokens, count = 0, estimated_tokens if self.count == "model" else self.count
+        tokens = 0
         for turn in newest_first:
-            tokens += 0 if self.most_tokens is None else count(turn)
+            tokens += 0 if self.most_tokens is None else self.size(turn)
             if turns and self.most_tokens is not None and tokens > self.most_tokens:
                 break
             turns.append(turn)

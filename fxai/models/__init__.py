@@ -22,6 +22,7 @@ from fxai.models.token_count import CountMethod, TokenCount, estimated_tokens
 
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
+    from fxai.models.file_store import FileIndex, FileStore, UploadedFile
     from fxai.models.prepared_tools import PreparationError
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, per_step, retryable, unavailable
@@ -37,6 +38,8 @@ __all__ = [
     "CountMethod",
     "EmbeddingModel",
     "Embeddings",
+    "FileIndex",
+    "FileStore",
     "LanguageModel",
     "ModelInfo",
     "ModelOptions",
@@ -52,6 +55,7 @@ __all__ = [
     "TokenCount",
     "ToolChoice",
     "ToolChoices",
+    "UploadedFile",
     "Vector",
     "batched",
     "estimated_tokens",
@@ -66,6 +70,7 @@ __all__ = [
 # What not every program needs is imported when it is first named.
 _ROOMS = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
+    "file_store": "FileIndex FileStore UploadedFile",
     "prepared_tools": "PreparationError",
     "price": "Price PriceTable",
     "selection": "fallback per_step retryable unavailable",

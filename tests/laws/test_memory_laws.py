@@ -107,7 +107,7 @@ def test_a_window_gives_the_newest_turns_whole(commits: list[Prompt], window: Wi
 
     assert len(fits) == 1
     given_ = fits[0]
-    sizes = [window.count(turn) for turn in turns]
+    sizes = [window.size(turn) for turn in turns]
 
     def fit(n: int) -> bool:
         few = window.most_turns is None or n <= window.most_turns

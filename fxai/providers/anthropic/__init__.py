@@ -114,9 +114,11 @@ from fxai.providers.anthropic.options import Capability, RequestOptions, capabil
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools, supports_strict_tools
+from fxai.providers.anthropic.upload import AnthropicFileStore, files_layer
 
 __all__ = [
     "AllSources",
+    "AnthropicFileStore",
     "AnthropicModel",
     "BashCommand",
     "BrowserAction",
@@ -213,6 +215,7 @@ __all__ = [
     "capability_of",
     "code_execution",
     "computer_toolset",
+    "files_layer",
     "layer",
     "memory",
     "parse_reply",

@@ -188,6 +188,22 @@ class Client:
         """
         return self._whole(Call("POST", path, body, headers, accept, method or f"POST {path}", may_be_missing))
 
+    def upload(
+        self, path: str, fields: Mapping[str, str], file: tuple[str, bytes, str], *, method: str | None = None
+    ) -> Effect[Answer, AiError]:
+        """The whole answer to a form with `fields` and a file: its name, its bytes, its media type; failures as `post`.
+
+        An attempt that is made again may leave the file there twice, where only the answer to the first one was lost.
+        """
+
+        def send() -> Effect[Answer, AiError]:
+            from fxai.providers.http.pool import encode_form
+
+            kind, body = encode_form(fields, *file)
+            return self.post(path, body, headers={"content-type": kind}, method=method)
+
+        return fx.suspend(send)
+
     def get(
         self,
         path: str,
@@ -200,11 +216,9 @@ class Client:
         """The whole answer to a GET of `path`; arguments and failures as `post`."""
         return self._whole(Call("GET", path, b"", headers, accept, method or f"GET {path}", may_be_missing))
 
-    def delete(
-        self, path: str, *, headers: Mapping[str, str | Secret] = {}, accept: str = JSON, method: str | None = None
-    ) -> Effect[Answer, AiError]:
+    def delete(self, path: str, *, method: str | None = None, may_be_missing: bool = False) -> Effect[Answer, AiError]:
         """The whole answer to a DELETE of `path`; arguments and failures as `post`."""
-        return self._whole(Call("DELETE", path, b"", headers, accept, method or f"DELETE {path}"))
+        return self._whole(Call("DELETE", path, b"", {}, JSON, method or f"DELETE {path}", may_be_missing))
 
     def events(
         self,

@@ -75,6 +75,18 @@ def open_pool(
     return _pool(proxy if carrier is None else None, carrier, limits), base, headers
 
 
+def encode_form(fields: Mapping[str, str], name: str, content: bytes, media_type: str) -> tuple[str, bytes]:
+    """A form with fields and a file, as `multipart/form-data`: its content type, with the boundary, and its body.
+
+    >>> kind, body = encode_form({"purpose": "user_data"}, "a.txt", b"All is well.", "text/plain")
+    >>> kind.partition(";")[0], b"All is well." in body
+    ('multipart/form-data', True)
+    """
+    file = {"file": (name, content, media_type)}
+    request = httpx2.Request("POST", "http://form", data=dict(fields), files=file)
+    return request.headers["content-type"], request.read()
+
+
 def _pool(
     proxy: str | None, carrier: httpx2.AsyncBaseTransport | None, timeout: httpx2.Timeout | None
 ) -> httpx2.AsyncClient:

@@ -103,7 +103,7 @@ class Engine:
     """A loaded model. Make one by `load`, and `close` it."""
 
     def __init__(
-        self, server: Any, path: Path, setting: Setting, description: Description, folder: Path | None, key: str
+        self, server: Any, path: Path, setting: Setting, description: Description, folder: Path | None, key: str = ""
     ) -> None:
         self.path = path
         self.setting = setting

@@ -84,6 +84,7 @@ from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
 from fxai.providers.openai.responses_input import SystemRole
 from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_strict_tools
+from fxai.providers.openai.upload import OpenAIFileStore, Purpose, files_layer
 
 __all__ = [
     "BASE_URL",
@@ -123,10 +124,12 @@ __all__ = [
     "NetworkAllowlist",
     "NetworkDisabled",
     "OpenAIEmbeddingModel",
+    "OpenAIFileStore",
     "OpenAIModel",
     "PatchOperation",
     "Point",
     "Profile",
+    "Purpose",
     "Ranking",
     "ReplyError",
     "SafetyCheck",
@@ -156,6 +159,7 @@ __all__ = [
     "custom",
     "embedding_layer",
     "file_search",
+    "files_layer",
     "image_generation",
     "layer",
     "local_shell",

@@ -140,7 +140,7 @@ def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
 
 def metadata_of(reply: Item, time: str) -> ResponseMetadata:
     """The metadata of an answer; `time` is the field that holds when it was made, in seconds since 1970."""
-    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), _moment(reply.get(time)))
+    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), timestamp_of(reply.get(time)))
 
 
 def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
@@ -167,7 +167,8 @@ def _text(reply: Item, name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _moment(seconds: object) -> datetime | None:
+def timestamp_of(seconds: object) -> datetime | None:
+    """The time that is given as seconds since 1970; None where it is none."""
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         return None
     try:
