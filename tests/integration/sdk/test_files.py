@@ -152,9 +152,7 @@ def test_a_file_is_found_read_and_deleted(provider: str) -> None:
         found, content, deleted, after, again, lost = fx.run(use().provide(here))
 
     assert isinstance(found, UploadedFile)
-    assert found.details == (
-        {"status": "processed", "purpose": "user_data"} if provider == "openai" else {"downloadable": False}
-    )
+    assert found.details == details[provider]
     assert (content, deleted, after, again) == (b"\0data", True, None, False)
     assert isinstance(lost, Failed)
     assert isinstance(lost.cause.failures[0].reason, InvalidRequestError)
