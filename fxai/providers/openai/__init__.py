@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from fxai.models.prepared_tools import HostedTool, UserLocation
+from fxai.providers.openai.background import Background
 from fxai.providers.openai.embedding import OpenAIEmbeddingModel, embedding_layer, prepare_embedding, read_embeddings
 from fxai.providers.openai.hosted_tools import (
     Approval,
@@ -92,6 +93,7 @@ __all__ = [
     "Api",
     "Approval",
     "ApprovalRules",
+    "Background",
     "Click",
     "ComparisonFilter",
     "CompoundFilter",

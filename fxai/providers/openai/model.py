@@ -32,7 +32,9 @@ from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount, estimate_request, read_count
 from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.providers.http.event import Event
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
+from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
@@ -120,6 +122,7 @@ def _secret(api_key: Key, *, needed: bool) -> Effect[Secret | None, AiError]:
     return key if needed or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
 
 
+_UNSTREAMED: Final = ("2h", "8h")  # windows of the background that give the answer whole
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 
 
@@ -163,15 +166,14 @@ class OpenAIModel(LanguageModel):
         """
 
         def post(sent: WireRequest, whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
-            def read(answer: Answer) -> tuple[Part, ...]:
-                parts = read_reply(answer.body, sent)
+            def read(body: bytes) -> tuple[Part, ...]:
+                parts = read_reply(body, sent)
                 if self._keeps(whole):
                     self._remember(whole, parts)
                 return parts
 
-            encoded = _attempt("ask", sent.body)
-            answer = encoded.flat_map(lambda body: self._client.post(_PATHS[sent.api], body, method="ask"))
-            return answer.flat_map(lambda answer: _attempt("ask", lambda: read(answer)))
+            answer = _attempt("ask", sent.body).flat_map(lambda body: self._post(sent, body))
+            return answer.flat_map(lambda body: _attempt("ask", lambda: read(body)))
 
         def send(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
             sent, earlier = self._shorten(whole)
@@ -189,6 +191,8 @@ class OpenAIModel(LanguageModel):
         """
 
         def send(whole: WireRequest) -> Stream[StreamPart, AiError]:
+            if whole.background is not None and whole.background.window in _UNSTREAMED:
+                return LanguageModel.ask_stream(self, request)
             sent, earlier = self._shorten(whole)
             begun: list[bool] = []
             parts = self._events(sent, whole, begun)
@@ -257,7 +261,7 @@ class OpenAIModel(LanguageModel):
         body: bytes = yield from _attempt("ask_stream", lambda: sent.body(stream=True))
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
         keeps, turn = self._keeps(whole), list[StreamPart]()
-        events = yield from self._client.events(_PATHS[sent.api], body, method="ask_stream").pull()
+        events = yield from self._source(sent, body).pull()
         is_over = False
         while not is_over:
             event: Any = yield from events
@@ -276,12 +280,34 @@ class OpenAIModel(LanguageModel):
             for part in parts:
                 yield from emit(part)
 
+    def _post(self, sent: WireRequest, body: bytes) -> Effect[bytes, AiError]:
+        """The whole answer, which may be made in the background."""
+        waiting = self._waiting(sent)
+        if waiting is not None:
+            return waiting.whole(_PATHS[sent.api], body, "ask")
+        return self._client.post(_PATHS[sent.api], body, method="ask").map(lambda answer: answer.body)
+
+    def _source(self, sent: WireRequest, body: bytes) -> Stream[Event, AiError]:
+        """The events of the answer, which may be made in the background."""
+        waiting = self._waiting(sent)
+        if waiting is not None:
+            return waiting.events(_PATHS[sent.api], body, "ask_stream")
+        return self._client.events(_PATHS[sent.api], body, method="ask_stream")
+
+    def _waiting(self, sent: WireRequest) -> BackgroundResponse | None:
+        if sent.background is None:
+            return None
+        included = tuple(map(str, sent.fields.get("include", ())))
+        return BackgroundResponse(self._client, sent.background, included, sent.response_id)
+
     # -- going on from an answer that the provider keeps
 
     def _shorten(self, whole: WireRequest) -> tuple[WireRequest, str | None]:
         """The request with what is new alone, and the answer that it goes on from; or the whole one, and None."""
         fields = whole.fields
         if whole.api != "responses" or "previous_response_id" in fields or "conversation" in fields:
+            return whole, None
+        if whole.response_id is not None:
             return whole, None
         found = self._continuation and self._continuation.shorten(fields["input"], whole.digests)
         if found is None:
@@ -396,6 +422,7 @@ def layer(
     system_role: SystemRole | None = None,
     store: bool | None = None,
     incremental: bool = False,
+    background: Background | bool = False,
     **connection: Unpack[AccountOptions],
 ) -> Layer[LanguageModel, AiError]:
     """The layer of a language model of OpenAI's, or of a server that speaks one of its APIs. Needs the extra `openai`.
@@ -412,13 +439,18 @@ def layer(
         store: Whether the provider keeps the answers; None: as it does by itself.
         incremental: Whether a prompt that goes on from a kept answer is sent as what is new alone. Only on Responses;
             where the provider does not take it, the whole prompt is sent.
+        background: Whether answers are made in the background, and how they are waited for; only on Responses. True:
+            as `Background()` says.
         connection: The key, the address, the timeouts and the like; see `AccountOptions`.
 
     Fails with:
         AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
             installed; `NetworkError("InvalidUrlError")`.
     """
-    profile = Profile(api, strict_json_schema, supports_strict, supports_schema, system_role, store, incremental)
+    waiting = Background() if background is True else background or None
+    profile = Profile(
+        api, strict_json_schema, supports_strict, supports_schema, system_role, store, incremental, waiting
+    )
     account = open_account(**connection)
 
     nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:gpt-5.5"')

@@ -93,6 +93,7 @@ def marks(part: WithMetadata, *names: str) -> Mapping[str, Any]:
 
 
 _EXTRA: Final = "extra_body"
+_RESPONSE: Final = "response_id"  # of a response in the background, with which the request goes on
 _SHARED: Final = frozenset(
     (
         *("metadata", "moderation", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options"),
@@ -101,11 +102,20 @@ _SHARED: Final = frozenset(
     )
 )
 # The fields of a request as the official SDK's parameter types have them, but for those that are made here from
-# prompt and tools, and for answers that are not given at once.
+# prompt and tools.
 _FIELDS: Final[Mapping[Api, frozenset[str]]] = {
     "responses": _SHARED
     | {
-        *("access_programs", "context_management", "conversation", "image", "include", "instructions"),
+        *(
+            "access_programs",
+            "background",
+            "background_options",
+            "context_management",
+            "conversation",
+            "image",
+            "include",
+            "instructions",
+        ),
         *("max_output_tokens", "max_tool_calls", "previous_response_id", "prompt", "reasoning", "text", "truncation"),
     },
     "chat": _SHARED
@@ -166,7 +176,8 @@ def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Ap
     where = f"provider_options[{NAME!r}]"
     if not is_object(own):
         raise PreparationError.of(where, f"is {type(own).__name__}: give an object")
-    unknown = sorted(key for key in own if key not in _FIELDS[api] and key != _EXTRA)
+    apart = {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
+    unknown = sorted(key for key in own if key not in _FIELDS[api] and key not in apart)
     if unknown:
         raise PreparationError.of(where, _refusal(unknown, api))
     extra = own.get(_EXTRA, {})
@@ -175,9 +186,21 @@ def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Ap
         raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"is an object of further fields, none of them: {ours}")
     merged = dict(fields)
     for key, value in [*own.items(), *extra.items()]:
-        if value is not None and key != _EXTRA:
+        if value is not None and key not in apart:
             merged[key] = _join(merged.get(key), without_nulls(value))
     return merged
+
+
+def response_id_of(options: Mapping[str, Any]) -> str | None:
+    """The response in the background with which the options go on; None: a new one is asked for.
+
+    Raises `PreparationError`: it is no text.
+    """
+    own = options.get(NAME)
+    found = own.get(_RESPONSE) if is_object(own) else None
+    if found is None or (isinstance(found, str) and found):
+        return found
+    raise PreparationError.of(f"provider_options[{NAME!r}][{_RESPONSE!r}]", "is the id of a response, as a text")
 
 
 def _join(before: Any, value: Any) -> Any:

@@ -294,7 +294,7 @@ def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
     if status == "failed":
         raise ReplyError(reason_of_error(data.get("error") or "the response failed, and nothing says why"))
     if status in ("queued", "in_progress"):
-        raise form_error(f"the response is still {status}: answers in the background are not supported", "/status")
+        raise form_error(f"the response is still {status}, and was not asked for in the background", "/status")
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
     known = "error" if status == "cancelled" else turn_end(parts, lambda calls: finish_of(reason, calls=calls))

@@ -20,8 +20,9 @@ from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
+from fxai.providers.openai.background import Background
 from fxai.providers.openai.chat_input import ChatWriter
-from fxai.providers.openai.options import merge_options, option_fields, reasons, supports_schema
+from fxai.providers.openai.options import merge_options, option_fields, reasons, response_id_of, supports_schema
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
 from fxai.schema.json_schema import JsonSchema
@@ -51,6 +52,8 @@ class Profile(msgspec.Struct, frozen=True):
     """Whether the provider keeps the answers; None: as it does by itself, which is yes on Responses."""
     incremental: bool = False
     """Whether a prompt that goes on from a kept answer is sent as what is new alone; on Responses."""
+    background: Background | None = None
+    """Whether the answers are made in the background, and how they are waited for; on Responses."""
 
 
 @final
@@ -69,6 +72,10 @@ class WireRequest(msgspec.Struct, frozen=True):
     """What was asked for and is not sent."""
     digests: tuple[bytes, ...] = ()
     """The digests of the input, where the profile says `incremental`."""
+    background: Background | None = None
+    """How an answer that is made in the background is waited for; None: it comes at once."""
+    response_id: str | None = None
+    """The response in the background with which it goes on: nothing is sent but questions for that."""
 
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
@@ -166,8 +173,25 @@ def prepare_request(
         fields.update(_format_field(form, request, known.api))
     elif form is not None:
         _ask_for(form, request, fields, known.api)
+    if known.background is not None and known.api == "responses":
+        fields.update(known.background.fields)
+    elif known.background is not None:
+        notes.warn("unsupported-option", "background", "Chat Completions has no background: the answer comes at once")
     merged = merge_options(fields, request.provider_options, known.api)
-    return WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
+    sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
+    return _in_background(sent, request, known)
+
+
+def _in_background(sent: WireRequest, request: ModelRequest, known: Profile) -> WireRequest:
+    """The request, with how its answer is waited for where that is made in the background."""
+    response_id = response_id_of(request.provider_options) if sent.api == "responses" else None
+    if response_id is None and not sent.fields.get("background"):
+        sent.fields.pop("background_options", None)
+        return sent
+    waiting = known.background or Background()
+    window: Any = sent.fields.get("background_options", {}).get("completion_window")
+    waiting = msgspec.structs.replace(waiting, window=window)
+    return msgspec.structs.replace(sent, background=waiting, response_id=response_id)
 
 
 def prepare_prompt(

@@ -1,0 +1,230 @@
+"""Responses in the background: OpenAI works on without a connection, is asked how far it is, and cancelled.
+
+A request with `background` is answered at once by a response that is not there yet. Read whole, it is asked for until
+it is over. Read as a stream, a connection that breaks is taken up again behind the last event that came.
+
+>>> Background(every=5, window="8h").fields
+{'background': True, 'background_options': {'completion_window': '8h'}}
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final, Literal, TypeVar, final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from fxai.effects import fx
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.pull import END
+from fxai.effects.scope import Scope
+from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.messages.errors import AiError
+from fxai.messages.reason import NetworkError
+from fxai.providers.http.client import Answer, Client
+from fxai.providers.http.event import Event
+
+_A = TypeVar("_A")
+
+_FIRST: Final = 0.5  # seconds before the first look
+_LONGEST: Final = 10.0  # seconds that a cancellation may take
+_RUNNING: Final = ("queued", "in_progress")
+_OVER: Final = frozenset(
+    ("response.completed", "response.incomplete", "response.cancelled", "response.failed", "error")
+)
+
+
+@final
+class Background(msgspec.Struct, frozen=True, kw_only=True):
+    """How a response in the background is waited for.
+
+    Raises:
+        ValueError: `every` is not above 0, or `resumes` is below 0.
+    """
+
+    every: float = 5.0
+    """The most seconds between two looks at it; the first ones are sooner."""
+    resumes: int = 8
+    """How often a stream that breaks is taken up again, where no event came in between."""
+    cancel: bool = True
+    """Whether it is cancelled at OpenAI where the program is interrupted, or leaves its stream; else it goes on
+    there, and `provider_options["openai"]["response_id"]` goes on with it."""
+    window: Literal["soonest", "2h", "8h"] | None = None
+    """By when it must be there: a later one is cheaper, and is not streamed."""
+    continuation_id: str | None = None
+    """A name of your own, by which related requests are worked on together."""
+
+    def __post_init__(self) -> None:
+        if not self.every > 0 or self.resumes < 0:
+            raise ValueError(f"every is {self.every} s and resumes is {self.resumes}: give more than 0, and 0 or more")
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a request."""
+        options = {"completion_window": self.window, "continuation_id": self.continuation_id}
+        given = {name: value for name, value in options.items() if value is not None}
+        return {"background": True, **({"background_options": given} if given else {})}
+
+
+class _Named(msgspec.Struct):
+    id: str | None = None
+    status: str | None = None
+
+
+class _Mark(msgspec.Struct):
+    """What of an event says where the stream is."""
+
+    type: str | None = None
+    sequence_number: int | None = None
+    response: _Named | None = None
+
+
+_MARK: Final = msgspec.json.Decoder(_Mark)
+_STATE: Final = msgspec.json.Decoder(_Named)
+
+
+@final
+class BackgroundResponse:
+    """One response in the background: what of it is known, and what is done with it.
+
+    Args:
+        client: What sends the requests.
+        options: How it is waited for.
+        include: What of it is asked for besides, as of the request.
+        response_id: Its id, where it is one that was begun before.
+    """
+
+    def __init__(
+        self, client: Client, options: Background, include: tuple[str, ...] = (), response_id: str | None = None
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._include = include
+        self._id = response_id
+        self._number: int | None = None  # of the last event
+        self._is_over = False
+        self._has_failed = False
+
+    # -- whole
+
+    def whole(self, path: str, body: bytes, method: str) -> Effect[bytes, AiError]:
+        """The response when it is over, as JSON: begun by a POST of `body`, unless it was begun before.
+
+        Fails with:
+            AiError: It cannot be begun or asked for; it says how to go on with it.
+        """
+        return fx.scoped(self._guarded(self._whole(path, body, method)))
+
+    @fx.gen
+    def _whole(self, path: str, body: bytes, method: str) -> Gen[bytes, AiError]:
+        wait = _FIRST
+        answer: Answer | None = None
+        if self._id is None:
+            answer = yield from self._client.post(path, body, method=method)
+        while answer is None or self._runs(answer.body):
+            if answer is not None:
+                yield from fx.sleep(min(wait, self._options.every))
+                wait *= 2
+            answer = yield from self._client.get(self._address(), method=method)
+        return answer.body
+
+    def _runs(self, body: bytes) -> bool:
+        """Whether a response is not over; it has an id then."""
+        try:
+            state = _STATE.decode(body)
+        except msgspec.MsgspecError:
+            state = _Named()
+        self._id = state.id or self._id
+        self._is_over = state.status not in _RUNNING or self._id is None
+        return not self._is_over
+
+    # -- streamed
+
+    def events(self, path: str, body: bytes, method: str) -> Stream[Event, AiError]:
+        """The events of the response, whatever becomes of the connection: begun as `whole`.
+
+        Fails with:
+            AiError: As `whole`; also where the connection breaks more often than it may.
+        """
+        return StreamOf.steps(lambda emit: fx.scoped(self._guarded(self._read(path, body, method, emit))))
+
+    @fx.gen
+    def _read(self, path: str, body: bytes, method: str, emit: Emit[Event]) -> Gen[None, AiError]:
+        left = self._options.resumes
+        source = self._client.events(path, body, method=method) if self._id is None else self._resume(method)
+        while True:
+            before = self._number
+            failure: AiError | None = yield from fx.scoped(self._forward(source, emit)).catch_all(fx.succeed)
+            if self._is_over:
+                return
+            left = left if self._number == before else self._options.resumes
+            if failure is None:
+                cut = NetworkError("TransportError", "the stream ended before the response was over")
+                failure = AiError("openai", method, cut)
+            if self._id is None or not left or not failure.is_retryable:
+                yield from fx.fail(failure)
+            left -= 1
+            yield from fx.sleep(_FIRST)
+            source = self._resume(method)
+
+    @fx.gen
+    def _forward(self, source: Stream[Event, AiError], emit: Emit[Event]) -> Gen[None, AiError, Scope]:
+        """Emits the events of one connection, but for those that came before."""
+        events: Any = yield from source.pull()
+        while not self._is_over:
+            event: Any = yield from events
+            if event is END:
+                return
+            if self._is_new(event):
+                yield from emit(event)
+
+    def _is_new(self, event: Event) -> bool:
+        """Whether an event did not come before; notes where the stream is."""
+        try:
+            mark = _MARK.decode(event.data)
+        except msgspec.MsgspecError:
+            return True  # it is for the reader of the events to say what is wrong with it
+        if mark.response is not None and mark.response.id is not None:
+            self._id = mark.response.id
+        if mark.sequence_number is not None:
+            if self._number is not None and mark.sequence_number <= self._number:
+                return False
+            self._number = mark.sequence_number
+        self._is_over = mark.type in _OVER
+        return True
+
+    def _resume(self, method: str) -> Stream[Event, AiError]:
+        after = {} if self._number is None else {"starting_after": str(self._number)}
+        return self._client.events(self._address({"stream": "true", **after}), None, method=method)
+
+    def _address(self, query: dict[str, str] | None = None, action: str = "") -> str:
+        included = [("include[]", one) for one in self._include]
+        asked = urlencode([*(query or {}).items(), *included], safe="[]")
+        return f"/responses/{quote(self._id or '', safe='')}{action}" + (f"?{asked}" if asked and not action else "")
+
+    # -- how it ends
+
+    @fx.gen
+    def _guarded(self, effect: Effect[_A, AiError]) -> Gen[_A, AiError, Scope]:
+        yield from fx.add_finalizer(lambda _: fx.suspend(self._leave))
+        return (yield from effect.map_error(self._explain))
+
+    def _explain(self, error: AiError) -> AiError:
+        """The failure, which says that the response is still there."""
+        self._has_failed = True
+        if self._id is None or self._is_over or not hasattr(error.reason, "description"):
+            return error
+        said = f"{getattr(error.reason, 'description', '') or ''}; the response {self._id} goes on in the background"
+        return AiError(error.module, error.method, msgspec.structs.replace(error.reason, description=said.lstrip("; ")))
+
+    def _leave(self) -> Effect[None]:
+        """Cancels the response where nobody waits for it any more; not where asking for it failed."""
+        if self._id is None or self._is_over or self._has_failed or not self._options.cancel:
+            return fx.succeed(None)
+        cancelling = self._client.post(self._address(action="/cancel"), b"", method="cancel").as_(None)
+        return cancelling.timeout(_LONGEST).catch_all(lambda error: fx.sync(lambda: _log(self._id, error)))
+
+
+def _log(response_id: str | None, error: object) -> None:
+    logging.getLogger("fxai.openai").warning("the response %s may go on at OpenAI: %s", response_id, error)
