@@ -389,7 +389,7 @@ class _JournalMemory(Memory):
                 if left < 0:
                     break
             self._counts, self._counted_by = counts, model
-            newest = msgspec.structs.replace(window, count=lambda turn: counts.get(turn, 0)).newest(reversed(turns))
+            newest = msgspec.structs.replace(window, count=counts.__getitem__).newest(reversed(turns))
             return Prompt(message for turn in newest for message in turn)
 
         return load()

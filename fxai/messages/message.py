@@ -15,16 +15,17 @@ provider; only that provider's adapter reads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.schema.data import frozen
+from fxai.schema.data import frozen, is_listed
 
 Metadata: TypeAlias = Mapping[str, Any]
 """Provider name to that provider's data, which is plain JSON data."""
 
+_TOOLS: Final = "tools"  # in the metadata of a system message: which tools change there, for every provider
 _NO_METADATA: Final[Metadata] = frozen({})  # that of all records without any: a long history holds very many of them
 
 # Plain JSON data is held as Python dicts and lists, which have no hash. Equality still sees all of it.
@@ -211,10 +212,55 @@ class _WithContent(WithMetadata, frozen=True):
 
 @final
 class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
-    """Instructions for the model."""
+    """Instructions for the model.
+
+    One that stands in the middle of a conversation may also say which tools there are from there on; see
+    `change_tools`.
+
+    >>> message = SystemMessage.change_tools(add=["search"], content="You may search now.")
+    >>> message.added_tools, message.removed_tools
+    (('search',), ())
+    """
 
     role: ClassVar[Literal["system"]] = "system"
     content: str
+
+    @staticmethod
+    def change_tools(*, add: Iterable[str] = (), remove: Iterable[str] = (), content: str = "") -> SystemMessage:
+        """A message from which on the model has other tools, so that what is before it stays in the provider's cache.
+
+        The tools themselves are those of the request, also the ones that are removed here. A provider that knows no
+        such messages has all of them from the beginning, and a tool that is removed stays there, with a warning.
+
+        Args:
+            add: the names of tools that are there from here on.
+            remove: the names of tools that are there no more.
+            content: instructions beside that.
+
+        Raises:
+            ValueError: it names no tool, or one both ways.
+        """
+        added, removed = list(dict.fromkeys(add)), list(dict.fromkeys(remove))
+        both = set(added) & set(removed)
+        if both or not (added or removed):
+            problem = f"adds and removes {', '.join(sorted(both))}" if both else "names no tool"
+            raise ValueError(f"a change of tools {problem}: give the names of some in add, of others in remove")
+        return SystemMessage(content, metadata={_TOOLS: {"add": added, "remove": removed}})
+
+    @property
+    def added_tools(self) -> tuple[str, ...]:
+        """The names of the tools that are there from here on."""
+        return self._names("add")
+
+    @property
+    def removed_tools(self) -> tuple[str, ...]:
+        """The names of the tools that are there no more."""
+        return self._names("remove")
+
+    def _names(self, which: str) -> tuple[str, ...]:
+        change = self.metadata.get(_TOOLS)
+        names = cast("Metadata", change).get(which) if isinstance(change, Mapping) else None
+        return tuple(name for name in names if isinstance(name, str)) if is_listed(names) else ()
 
 
 @final

@@ -110,7 +110,19 @@ from fxai.providers.anthropic.local_tools import (
 )
 from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.model import AnthropicModel, layer
-from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of
+from fxai.providers.anthropic.options import (
+    Capability,
+    ClearThinking,
+    ClearToolUses,
+    Compact,
+    Compaction,
+    ContextManagement,
+    InputTokens,
+    RequestOptions,
+    ThinkingTurns,
+    ToolUses,
+    capability_of,
+)
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools, supports_strict_tools
@@ -156,6 +168,10 @@ __all__ = [
     "BrowserZoom",
     "Capability",
     "Citations",
+    "ClearThinking",
+    "ClearToolUses",
+    "Compact",
+    "Compaction",
     "ComputerAction",
     "ComputerConfigs",
     "ComputerCursorPosition",
@@ -175,6 +191,7 @@ __all__ = [
     "ComputerType",
     "ComputerWait",
     "ComputerZoom",
+    "ContextManagement",
     "Coordinate",
     "CoordinateTarget",
     "Create",
@@ -187,6 +204,7 @@ __all__ = [
     "FetchVersion",
     "HostedTool",
     "ImageContent",
+    "InputTokens",
     "Insert",
     "InsertNewStr",
     "Member",
@@ -203,8 +221,10 @@ __all__ = [
     "StrReplace",
     "Target",
     "TextContent",
+    "ThinkingTurns",
     "ToolContent",
     "ToolReference",
+    "ToolUses",
     "UndoEdit",
     "UrlSource",
     "UrlSources",

@@ -226,9 +226,74 @@ class History(msgspec.Struct, frozen=True):
     documents: tuple[Document, ...] = ()
     container: str | None = None
     """The container whose program waits for the results of the last calls."""
+    betas: tuple[str, ...] = ()
+    """The beta features that it needs."""
+    added: frozenset[str] = frozenset()
+    """The tools that it defines, by their names on the wire: the request does not define them besides."""
 
     def __hash__(self) -> int:
         return hash(self.documents)  # the rest is plain data
+
+
+_BY_NAME: Final = "mid-conversation-tool-changes-2026-07-01"
+_BY_VALUE: Final = "inline-tools-2026-09-15"
+
+
+@final
+class _ToolChanges:
+    """Writes the changes of tools in a conversation: which come where, by their definition or by their name."""
+
+    def __init__(self, tools: PreparedTools, notes: Notes) -> None:
+        self._tools = tools
+        self._notes = notes
+        self._definitions: dict[str, dict[str, Any]] | None = None
+        self.added: set[str] = set()
+        """The tools that were defined in a message, by their names on the wire."""
+        self.betas: dict[str, None] = {}
+        """The beta features that were used."""
+
+    def blocks(self, message: SystemMessage) -> list[dict[str, Any]]:
+        """The changes that a system message says."""
+        found = [self._add(name) for name in message.added_tools]
+        found += [self._remove(name) for name in message.removed_tools]
+        return [block for block in found if block is not None]
+
+    def leave(self, message: SystemMessage) -> None:
+        """Notes that the changes of a message are not made where it stands."""
+        for name in message.removed_tools:
+            problem = (
+                f"the tool {name!r} stays: this model, or this place of the conversation, takes no change of tools"
+            )
+            self._notes.warn("unsupported-option", name, problem)
+
+    def _add(self, name: str) -> dict[str, Any] | None:
+        wire = self._tools.naming.sent(name)
+        definition = self._known(name)
+        if definition is None:
+            return None
+        if definition.get("defer_loading") or wire in self.added:
+            self.betas[_BY_VALUE if wire in self.added else _BY_NAME] = None
+            return {"type": "tool_addition", "tool": {"type": "tool_reference", "name": wire}}
+        self.added.add(wire)
+        self.betas[_BY_VALUE] = None
+        plain = {key: value for key, value in definition.items() if key != "cache_control"}
+        return {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": plain}}
+
+    def _remove(self, name: str) -> dict[str, Any] | None:
+        if self._known(name) is None:
+            return None
+        self.betas[_BY_VALUE if self.added else _BY_NAME] = None
+        reference = {"type": "tool_reference", "name": self._tools.naming.sent(name)}
+        return {"type": "tool_removal", "tool": reference}
+
+    def _known(self, name: str) -> dict[str, Any] | None:
+        if self._definitions is None:
+            self._definitions = {str(tool.get("name")): tool for tool in self._tools.tools}
+        definition = self._definitions.get(self._tools.naming.sent(name))
+        if definition is None:
+            problem = f"the tool {name!r} comes or goes in the conversation, and is none of those of the request"
+            self._notes.warn("unsupported-tool", name, problem)
+        return definition
 
 
 @final
@@ -252,6 +317,7 @@ class HistoryWriter:
         self._messages: list[dict[str, Any]] = []
         self._documents: list[Document] = []
         self._container: str | None = None
+        self._changes = _ToolChanges(tools, self.notes)
         self._pairing = Pairing()
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -298,16 +364,18 @@ class HistoryWriter:
             block = content[-1]
             content[-1] = {**block, "text": block["text"].rstrip()}  # an answer begun may not end in space
         messages = [*before, {**last, "content": content}]
-        return History(list(self._system), messages, tuple(self._documents), self._container)
+        changes = self._changes
+        betas, added = tuple(changes.betas), frozenset(changes.added)
+        return History(list(self._system), messages, tuple(self._documents), self._container, betas, added)
 
     def _add_system(self, message: SystemMessage, place: int) -> list[dict[str, Any]]:
-        if not message.content.strip():
-            return []
-        block = with_cache({"type": "text", "text": message.content}, message.metadata)
+        text = {"type": "text", "text": message.content}
+        blocks = [with_cache(text, message.metadata)] if message.content.strip() else []
         if self._system_turns and self._has_turn(place):
-            return self._say("system", [block], {})
-        self._system.append(block)
-        return [block]
+            return self._say("system", [*blocks, *self._changes.blocks(message)], {})
+        self._changes.leave(message)
+        self._system += blocks
+        return blocks
 
     def _has_turn(self, place: int) -> bool:
         """Whether a system message can stand here: a message of the user before it, the model's turn after it."""

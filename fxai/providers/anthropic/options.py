@@ -65,13 +65,18 @@ def capability_of(model: str) -> Capability:
         most_tokens=_most_tokens(model, family, version),
         thinking=_thinking(version, thinker=thinker),
         forced_calls=not (thinker and version >= (5, 1)),
-        system_turns=_OWN.match(model) is not None and (4, 8) <= version < _NEWEST,
+        system_turns=_OWN.match(model) is not None and _system_turns(family, version),
         structured=supports_strict_tools(model),
     )
 
 
 def _version(found: re.Match[str] | None) -> tuple[int, int]:
     return _NEWEST if found is None else (int(found["major"]), int(found["minor"] or 0))
+
+
+def _system_turns(family: str, version: tuple[int, int]) -> bool:
+    """Whether the model takes system messages in the conversation; a small one does from 5.5 on."""
+    return ((5, 5) if family in ("sonnet", "haiku") else (4, 8)) <= version < _NEWEST
 
 
 def _thinking(version: tuple[int, int], *, thinker: bool) -> Thinking:
@@ -98,8 +103,99 @@ NAME: Final = "anthropic"
 
 _BETAS: Final[Mapping[str, str]] = {
     "mcp_servers": "mcp-client-2025-11-20",
-    "context_management": "context-management-2025-06-27",
+    "compaction": "compact-2026-09-04",
 }
+
+
+class _Edit(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"
+):
+    """A part of the options for the context; what is None is not sent, and Anthropic's own default holds."""
+
+
+@final
+class InputTokens(_Edit, frozen=True, tag="input_tokens"):
+    """A number of tokens of the prompt."""
+
+    value: int
+
+
+@final
+class ToolUses(_Edit, frozen=True, tag="tool_uses"):
+    """A number of calls of tools."""
+
+    value: int
+
+
+@final
+class ThinkingTurns(_Edit, frozen=True, tag="thinking_turns"):
+    """A number of turns with thinking."""
+
+    value: int
+
+
+@final
+class ClearToolUses(_Edit, frozen=True, tag="clear_tool_uses_20250919"):
+    """Leaves out the results of older calls, and their parameters if asked to."""
+
+    trigger: InputTokens | ToolUses | None = None
+    """From when on; None: from 100,000 tokens on."""
+    keep: ToolUses | None = None
+    """How many of the last calls stay; None: 3."""
+    clear_at_least: InputTokens | None = None
+    """How much must become free, since the cache is lost behind the place; None: anything."""
+    clear_tool_inputs: bool | tuple[str, ...] | None = None
+    """Whether the parameters go, too, or those of which tools."""
+    exclude_tools: tuple[str, ...] | None = None
+    """The tools whose calls stay."""
+
+
+@final
+class ClearThinking(_Edit, frozen=True, tag="clear_thinking_20251015"):
+    """Leaves out the thinking of older turns."""
+
+    keep: ThinkingTurns | Literal["all"] | None = None
+    """In how many of the last turns it stays."""
+
+
+@final
+class Compact(_Edit, frozen=True, tag="compact_20260112"):
+    """Has the older conversation summarized; the summary comes in the answer and goes back with the history."""
+
+    trigger: InputTokens | None = None
+    """From when on; None: from 150,000 tokens on."""
+    instructions: str | None = None
+    """What the summary should hold besides."""
+    pause_after_compaction: bool | None = None
+    """Whether the turn pauses behind the summary."""
+
+
+@final
+class ContextManagement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How Anthropic edits the context before the model reads it; the history here stays as it is."""
+
+    edits: tuple[ClearToolUses | ClearThinking | Compact, ...] = ()
+    """The edits, in this order."""
+
+    @property
+    def betas(self) -> tuple[str, ...]:
+        """The beta features that the edits need."""
+        needed = ("compact-2026-01-12" if isinstance(edit, Compact) else _EDITING for edit in self.edits)
+        return tuple(dict.fromkeys(needed)) or (_EDITING,)
+
+
+@final
+class Compaction(_Edit, frozen=True, tag="summarize"):
+    """Has the whole conversation summarized, in place of an answer: the parts are one that holds the summary.
+
+    A prompt that begins with it, in place of what it summarizes, goes on from there.
+    """
+
+    instructions: str | None = None
+    """How to summarize, in place of Anthropic's own prompt for that."""
+
+
+_EDITING: Final = "context-management-2025-06-27"
 _HEADERS: Final[Mapping[str, str]] = {
     "user_profile_id": "anthropic-user-profile-id",
     "workspace_id": "anthropic-workspace-id",
@@ -114,8 +210,9 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Attributes:
         betas: Beta features that the request names.
         cache_control: Marks the last block of the request for the cache.
+        compaction: Asks for a summary of the conversation, and for no answer; a beta, which is named.
         container: The container of an earlier response, by its id, or with skills.
-        context_management: How the context is edited; a beta, which is named.
+        context_management: How the context is edited; its betas are named.
         diagnostics: Asks why the cache was missed.
         inference_geo: Where the model may run.
         mcp_servers: MCP servers that Anthropic asks; a beta, which is named.
@@ -132,7 +229,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     betas: tuple[str, ...] = ()
     cache_control: Ephemeral | None = None
     container: str | dict[str, Any] | None = None
-    context_management: dict[str, Any] | None = None
+    compaction: Compaction | None = None
+    context_management: ContextManagement | None = None
     diagnostics: dict[str, Any] | None = None
     inference_geo: str | None = None
     mcp_servers: tuple[dict[str, Any], ...] | None = None
@@ -164,7 +262,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def all_betas(self) -> tuple[str, ...]:
         """The beta features to name: those of the option, and those that a field needs."""
         needed = (beta for name, beta in _BETAS.items() if getattr(self, name) is not None)
-        return tuple(dict.fromkeys((*self.betas, *needed)))
+        edits = () if self.context_management is None else self.context_management.betas
+        return tuple(dict.fromkeys((*self.betas, *needed, *edits)))
 
 
 def options_of_request(options: Mapping[str, Any]) -> RequestOptions:

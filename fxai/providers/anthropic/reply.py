@@ -49,6 +49,7 @@ _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool-calls",
     "pause_turn": "pause",
+    "compaction": "pause",
     "refusal": "content-filter",
 }
 _STATUSES: Final[Mapping[str, int]] = {

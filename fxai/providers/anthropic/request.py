@@ -160,6 +160,8 @@ class _Writing:
         self.body: dict[str, Any] = {}
         self.answer: AnswerForm | None = None
         self.documents: tuple[Document, ...] = ()
+        self._betas: tuple[str, ...] = ()
+        self._added: frozenset[str] = frozenset()
 
     def conversation(self, cache: Cache | None) -> None:
         """The messages and the system prompt; with a cache, only new messages are written."""
@@ -177,10 +179,15 @@ class _Writing:
             self.body["system"] = history.system
         if history.container is not None:
             self.body["container"] = history.container
+        self._betas = history.betas
+        self._added = history.added
 
     def calls(self, *, must: bool) -> None:
         """The tools and the tool choice, and how the answer is held to its schema."""
         fields = dict(self._tools.plain_fields)
+        if self._added:  # they are defined where they come
+            left = [tool for tool in fields.get("tools", ()) if tool.get("name") not in self._added]
+            fields = {key: value for key, value in fields.items() if key != "tools"} | ({"tools": left} if left else {})
         if self._request.response_schema is not None:
             self._hold(AnswerForm.of(self._request.response_schema, ANTHROPIC), fields, must=must)
         choice: Any = fields.get("tool_choice")
@@ -261,7 +268,7 @@ class _Writing:
         return PreparedRequest(
             self._encode(body),
             self._tools,
-            tuple(dict.fromkeys((*self._tools.betas, *options.all_betas))),
+            tuple(dict.fromkeys((*self._tools.betas, *self._betas, *options.all_betas))),
             tuple(options.headers.items()),
             (*self._tools.warnings, *self._notes.warnings),
             self.answer,

@@ -171,7 +171,7 @@ class BackgroundResponse:
     @fx.gen
     def _forward(self, source: Stream[Event, AiError], emit: Emit[Event]) -> Gen[None, AiError, Scope]:
         """Emits the events of one connection, but for those that came before."""
-        events: Any = yield from source.pull()
+        events = yield from source.pull()
         while not self._is_over:
             event: Any = yield from events
             if event is END:

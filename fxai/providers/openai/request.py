@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
@@ -159,7 +159,7 @@ def prepare_request(
     known = known if api is None else msgspec.structs.replace(known, api=api)
     notes = Notes()
     offer = _offer(request, model, known, cache)
-    history, digests = _history(request.prompt, offer, notes, known, cache)
+    history, digests, added = _history(request.prompt, offer, notes, known, cache)
     fields: dict[str, Any] = {"model": model, **history}
     if known.store is not None:
         fields["store"] = known.store
@@ -168,6 +168,9 @@ def prepare_request(
         fields["include"] = ["reasoning.encrypted_content"]
     fields.update(option_fields(request, model, known.api, notes))
     fields.update(offer.prepared.plain_fields)
+    if added:  # they are defined where they come
+        left = offer.without(added, fields.pop("tools", ()))
+        fields.update({"tools": left} if left else {})
     form = _format(request, model, known, notes, offer)
     if form is not None and form.tool is None:
         fields.update(_format_field(form, request, known.api))
@@ -239,8 +242,8 @@ def _offer(request: ModelRequest, model: str, known: Profile, cache: Cache | Non
 
 def _history(
     prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None
-) -> tuple[dict[str, Any], tuple[bytes, ...]]:
-    """The fields that hold the prompt, and their digests; with a cache, only its new messages are written."""
+) -> tuple[dict[str, Any], tuple[bytes, ...], Set[str]]:
+    """The fields that hold the prompt, their digests, and the tools in them; with a cache, new messages are written."""
     messages = prompt.messages
     found = None if cache is None else cache.take(messages, offer)
     if found is not None and found[0].is_extended_by(messages[found[1] :]):
@@ -254,7 +257,7 @@ def _history(
     fields = writer.fields()
     if cache is not None and writer.is_extensible:  # from here on another request may go on writing
         cache.keep(messages, offer, writer, size + size_as_json(writer.items[before:]))
-    return fields, digests
+    return fields, digests, writer.added if isinstance(writer, InputWriter) else frozenset()
 
 
 def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:

@@ -105,6 +105,8 @@ class InputWriter:
         """What was written."""
         self.notes: Notes = Notes()
         """What could not be written."""
+        self.added: set[str] = set()
+        """The tools that come in the conversation, which the request does not have besides."""
         self.instructions: str | None = None
         """The system messages at the front, where they are sent as instructions."""
         self._digests: tuple[bytes, ...] = ()
@@ -155,6 +157,13 @@ class InputWriter:
                     self.answers(message)
 
     def _system(self, message: SystemMessage) -> None:
+        tools = [wire for name in message.added_tools if (wire := self._new_tool(name)) is not None]
+        if tools:
+            self.items.append({"type": "additional_tools", "role": "developer", "tools": tools})
+        for name in message.removed_tools:
+            self._note_loss(f"that the tool {name!r} is there no more", "its tools stay")
+        if not message.content and (message.added_tools or message.removed_tools):
+            return
         if self._leading is not None:
             self._leading.append(message.content)
             self.instructions = "\n\n".join(self._leading)
@@ -162,6 +171,17 @@ class InputWriter:
         role = "developer" if self._role == "instructions" else self._role
         content = [_text_item(message.content, message)]
         self.items.append({"type": "message", "role": role, "content": content})
+
+    def _new_tool(self, name: str) -> _Item | None:
+        """A tool that comes here; None where it came before, or is none of the request's."""
+        wire = self._offer.definition(name)
+        if wire is None:
+            problem = f"the tool {name!r} comes in the conversation, and is none of those of the request"
+            self.notes.warn("unsupported-tool", name, problem)
+        if wire is None or name in self.added:
+            return None
+        self.added.add(name)
+        return {key: value for key, value in wire.items() if key != "defer_loading"}
 
     def assistant(self, message: AssistantMessage) -> None:
         """A turn of the model."""

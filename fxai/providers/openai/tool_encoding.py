@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -354,6 +354,37 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
             if item == _ITEMS.get(kind_of(tool)):
                 return tool.name
         return next(kind for kind, known in _ITEMS.items() if known == item)
+
+    def definition(self, name: str) -> dict[str, Any] | None:
+        """The tool as it is sent, in its namespace if it has one; None where it is not."""
+        tool = self._by_name.get(name)
+        if tool is None:
+            return None
+        for wire in self.prepared.tools:
+            inside = [one for one in wire.get("tools", ()) if self._is(one, tool)]
+            if wire.get("type") == "namespace" and inside:
+                return {**wire, "tools": inside}
+            if self._is(wire, tool):
+                return wire
+        return None
+
+    def without(self, names: Container[str], wires: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tools as they are sent, but for those of these names."""
+        gone = [tool for tool in self.tools if tool.name in names]
+        left: list[dict[str, Any]] = []
+        for wire in wires:
+            if wire.get("type") == "namespace":
+                inside = [one for one in wire["tools"] if not any(self._is(one, tool) for tool in gone)]
+                left += [{**wire, "tools": inside}] if inside else []
+            elif not any(self._is(wire, tool) for tool in gone):
+                left.append(wire)
+        return left
+
+    def _is(self, wire: Mapping[str, Any], tool: AnyTool) -> bool:
+        label = None if tool.provider is None else getattr(tool.provider.args, "server_label", None)
+        name = wire.get("name", self.prepared.naming.sent(tool.name))
+        is_named = name == self.prepared.naming.sent(tool.name) and wire.get("server_label") == label
+        return is_named and wire.get("type") == kind_of(tool)
 
     def runs(self, item: str) -> bool:
         """Whether the provider runs the tool whose calls are items of this type, as far as the request shows."""

@@ -73,7 +73,8 @@ EVENTS = [
 
 
 def _layer(served: Peer, **options: Any) -> Any:
-    model = openai.layer("gpt-5.5", base_url=served.url, api_key="sk-1", retry=None, **{"background": True, **options})
+    given: Any = {"background": True, "base_url": served.url, "api_key": "sk-1", "retry": None, **options}
+    model = openai.layer("gpt-5.5", **given)
     return model.provide_merge(LayerOf.succeed(Clock, Hurried()))
 
 

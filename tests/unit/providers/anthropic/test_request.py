@@ -37,6 +37,7 @@ from fxai.schema import JsonSchema, Schema
 from fxai.tools import Tool
 
 SONNET = "claude-sonnet-5"
+NEW = "claude-opus-5"  # the small ones take system messages between others from 5.5 on
 OLD = "claude-sonnet-4-20250514"
 
 
@@ -153,8 +154,8 @@ def test_later_system_messages_stay_in_their_place_where_they_may() -> None:
     """Behind a user and before the model they stand between the others; elsewhere they are the system prompt."""
     talk = (UserMessage.make("Hello"), SystemMessage("Now be brief."), AssistantMessage.make("Hi"))
     end = (UserMessage.make("And?"), SystemMessage("In German."), SystemMessage("And short."))
-    new, old = _send(*talk, *end), _send(*talk, *end, model=OLD)
-    behind_model = _send(*talk, SystemMessage("Be kind."), UserMessage.make("And?"))
+    new, old = _send(*talk, *end, model=NEW), _send(*talk, *end, model=OLD)
+    behind_model = _send(*talk, SystemMessage("Be kind."), UserMessage.make("And?"), model=NEW)
 
     assert [one["role"] for one in new.body["messages"]] == ["user", "system", "assistant", "user", "system"]
     assert len(new.body["messages"][-1]["content"]) == 2
