@@ -386,7 +386,7 @@ class _JournalMemory(Memory):
             for turn in reversed(turns):
                 counts[turn] = yield from count(turn)
                 left -= counts[turn]
-                if left < 0:
+                if left < 0 and turn is not turns[-1]:
                     break
             self._counts, self._counted_by = counts, model
             newest = msgspec.structs.replace(window, count=counts.__getitem__).newest(reversed(turns))

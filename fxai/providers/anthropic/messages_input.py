@@ -268,7 +268,7 @@ class _ToolChanges:
 
     def _add(self, name: str) -> dict[str, Any] | None:
         wire = self._tools.naming.sent(name)
-        definition = self._known(name)
+        definition = self._definition(name)
         if definition is None:
             return None
         if definition.get("defer_loading") or wire in self.added:
@@ -280,13 +280,13 @@ class _ToolChanges:
         return {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": plain}}
 
     def _remove(self, name: str) -> dict[str, Any] | None:
-        if self._known(name) is None:
+        if self._definition(name) is None:
             return None
         self.betas[_BY_VALUE if self.added else _BY_NAME] = None
         reference = {"type": "tool_reference", "name": self._tools.naming.sent(name)}
         return {"type": "tool_removal", "tool": reference}
 
-    def _known(self, name: str) -> dict[str, Any] | None:
+    def _definition(self, name: str) -> dict[str, Any] | None:
         if self._definitions is None:
             self._definitions = {str(tool.get("name")): tool for tool in self._tools.tools}
         definition = self._definitions.get(self._tools.naming.sent(name))

@@ -114,7 +114,7 @@ class BackgroundResponse:
         Fails with:
             AiError: It cannot be begun or asked for; it says how to go on with it.
         """
-        return fx.scoped(self._guarded(self._whole(path, body, method)))
+        return fx.scoped(self._guard(self._whole(path, body, method)))
 
     @fx.gen
     def _whole(self, path: str, body: bytes, method: str) -> Gen[bytes, AiError]:
@@ -147,7 +147,7 @@ class BackgroundResponse:
         Fails with:
             AiError: As `whole`; also where the connection breaks more often than it may.
         """
-        return StreamOf.steps(lambda emit: fx.scoped(self._guarded(self._read(path, body, method, emit))))
+        return StreamOf.steps(lambda emit: fx.scoped(self._guard(self._read(path, body, method, emit))))
 
     @fx.gen
     def _read(self, path: str, body: bytes, method: str, emit: Emit[Event]) -> Gen[None, AiError]:
@@ -206,7 +206,7 @@ class BackgroundResponse:
     # -- how it ends
 
     @fx.gen
-    def _guarded(self, effect: Effect[_A, AiError]) -> Gen[_A, AiError, Scope]:
+    def _guard(self, effect: Effect[_A, AiError]) -> Gen[_A, AiError, Scope]:
         yield from fx.add_finalizer(lambda _: fx.suspend(self._leave))
         return (yield from effect.map_error(self._explain))
 

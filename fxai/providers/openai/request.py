@@ -160,12 +160,7 @@ def prepare_request(
     notes = Notes()
     offer = _offer(request, model, known, cache)
     history, digests, added = _history(request.prompt, offer, notes, known, cache)
-    fields: dict[str, Any] = {"model": model, **history}
-    if known.store is not None:
-        fields["store"] = known.store
-    if known.api == "responses" and reasons(model):
-        # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
-        fields["include"] = ["reasoning.encrypted_content"]
+    fields: dict[str, Any] = {"model": model, **history, **_profile_fields(model, known, notes)}
     fields.update(option_fields(request, model, known.api, notes))
     fields.update(offer.prepared.plain_fields)
     if added:  # they are defined where they come
@@ -176,13 +171,22 @@ def prepare_request(
         fields.update(_format_field(form, request, known.api))
     elif form is not None:
         _ask_for(form, request, fields, known.api)
+    merged = merge_options(fields, request.provider_options, known.api)
+    sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
+    return _in_background(sent, request, known)
+
+
+def _profile_fields(model: str, known: Profile, notes: Notes) -> dict[str, Any]:
+    """The fields that the profile alone decides."""
+    fields: dict[str, Any] = {} if known.store is None else {"store": known.store}
+    if known.api == "responses" and reasons(model):
+        # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
+        fields["include"] = ["reasoning.encrypted_content"]
     if known.background is not None and known.api == "responses":
         fields.update(known.background.fields)
     elif known.background is not None:
         notes.warn("unsupported-option", "background", "Chat Completions has no background: the answer comes at once")
-    merged = merge_options(fields, request.provider_options, known.api)
-    sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
-    return _in_background(sent, request, known)
+    return fields
 
 
 def _in_background(sent: WireRequest, request: ModelRequest, known: Profile) -> WireRequest:
