@@ -9,7 +9,7 @@ import ipaddress
 import signal
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -70,6 +70,15 @@ sys.addaudithook(_refuse_network)
 def backend(request: pytest.FixtureRequest) -> str:
     """The name of an event loop to run on: the test runs once on each."""
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a PostgreSQL server, which is started for the first test that wants it; see `fresh_database`."""
+    from tests.kit.postgres import postgres_server  # which few tests need
+
+    with postgres_server() as url:
+        yield url
 
 
 @pytest.fixture

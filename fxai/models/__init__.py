@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from fxai.models.prepared_tools import PreparationError
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, per_step, retryable, unavailable
+    from fxai.models.usage_limit import Limit, limit
+    from fxai.storage.allowance import Allowances
 
 __all__ = [
+    "Allowances",
     "ApprovalKey",
     "ApprovalLedger",
     "ApprovalUse",
@@ -41,6 +44,7 @@ __all__ = [
     "FileIndex",
     "FileStore",
     "LanguageModel",
+    "Limit",
     "ModelInfo",
     "ModelOptions",
     "ModelRequest",
@@ -60,6 +64,7 @@ __all__ = [
     "batched",
     "estimated_tokens",
     "fallback",
+    "limit",
     "per_step",
     "repair_by_model",
     "retryable",
@@ -71,6 +76,7 @@ __all__ = [
 _ROOMS = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
+    "usage_limit": "Allowances Limit limit",
     "prepared_tools": "PreparationError",
     "price": "Price PriceTable",
     "selection": "fallback per_step retryable unavailable",

@@ -25,6 +25,7 @@ HEAVY = {
     "mcp",
     "openai",
     "opentelemetry",
+    "psycopg",
     "pydantic",
     "pytest",
     "regex",

@@ -36,6 +36,7 @@ INTERNAL = {
     "tests/kit/json_schema_suite.py": "the dialects of JSON Schema",
     "tests/kit/kept_servers.py": "locks of files",
     "tests/kit/runs.py": "the loop, without an agent around it",
+    "tests/laws/test_allowance_laws.py": "claims, which only layers make",
     "tests/laws/test_answer_laws.py": "the forms of answers",
     "tests/laws/test_approval_laws.py": "what an approval covers, and what is settled",
     "tests/laws/test_encoding_laws.py": "the engines of validation",

@@ -1,0 +1,402 @@
+"""Allowances: how much of something may be used, by many at once, in this process, in SQLite or in PostgreSQL.
+
+What is to be used is reserved first, all of it or nothing; then what was used is committed and the rest is given back.
+What is committed and reserved under one key is never more than the most that its claims say, as long as nobody uses
+more than was reserved. A reservation ends by itself when its owner does not renew it, as one that died.
+
+>>> allowances = Allowances.in_process()
+>>> claim = Claim("tokens", amount=80, most=100)
+>>> allowances.reserve("one", (claim,), now=0.0)
+>>> allowances.reserve("two", (claim,), now=0.0).left
+20
+>>> allowances.settle("one", (claim.of(30),), now=0.0)
+>>> allowances.look_up("tokens", now=0.0)
+Level(committed=30, reserved=0)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, LiteralString, TypeAlias, final
+
+import msgspec
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+AfterCrash: TypeAlias = Literal["release", "commit"]
+"""What becomes of a reservation whose owner is gone: it is given back, or counts as used."""
+
+LEASE: Final = 60.0
+"""How long a reservation stands without being renewed, in seconds."""
+
+_SLOTS: Final = 60  # a window is counted in so many parts, so that many uses are few rows
+
+_TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS allowance_used
+        (key TEXT NOT NULL, slot BIGINT NOT NULL, amount BIGINT NOT NULL, seconds DOUBLE PRECISION,
+         PRIMARY KEY (key, slot))""",
+    """CREATE TABLE IF NOT EXISTS allowance_held
+        (key TEXT NOT NULL, id TEXT NOT NULL, amount BIGINT NOT NULL, expires DOUBLE PRECISION NOT NULL,
+         after_crash TEXT NOT NULL, seconds DOUBLE PRECISION, PRIMARY KEY (key, id))""",
+)
+
+
+@final
+class Claim(msgspec.Struct, frozen=True):
+    """A claim to use some of what is allowed under a key."""
+
+    key: str
+    amount: int
+    """In whole units: requests, tokens, or billionths of a currency."""
+    most: int
+    """The most that may be used under the key, in all or within the window."""
+    seconds: float | None = None
+    """The window: what was used longer ago counts no more; None: all counts for ever. One key has one window."""
+
+    def of(self, amount: int) -> Claim:
+        """The same claim to another amount."""
+        return msgspec.structs.replace(self, amount=amount)
+
+    def slot(self, at: float) -> int:
+        """The part of the time that `at` is in."""
+        return 0 if self.seconds is None else int(at // (self.seconds / _SLOTS))
+
+    def end_of(self, slot: int) -> float:
+        """When what was used in a slot counts no more; a slot counts until all of it is older than the window."""
+        return float("inf") if self.seconds is None else (slot + 1) * (self.seconds / _SLOTS) + self.seconds
+
+
+@final
+class Level(msgspec.Struct, frozen=True):
+    """How much is used under a key."""
+
+    committed: int
+    reserved: int
+
+
+@final
+class Refusal(msgspec.Struct, frozen=True):
+    """Why nothing was reserved: the first claim that was too much."""
+
+    claim: Claim
+    level: Level
+    retry_at: float | None
+    """When enough of what was committed counts no more, in seconds since 1970; None: that is not known, as it depends
+    on what is reserved, or it never happens."""
+
+    @property
+    def left(self) -> int:
+        """How much could be reserved."""
+        return max(0, self.claim.most - self.level.committed - self.level.reserved)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether waiting cannot help, whatever becomes of what is reserved."""
+        claim = self.claim
+        return claim.amount > claim.most or (claim.seconds is None and claim.amount > claim.most - self.level.committed)
+
+
+@final
+class Hold(msgspec.Struct, frozen=True):
+    """A reservation under one key."""
+
+    amount: int
+    expires: float
+    after_crash: AfterCrash
+
+
+class Rows(ABC):
+    """What is stored, inside a transaction that nobody else who names one of its keys is in."""
+
+    @abstractmethod
+    def used(self, key: str) -> Mapping[int, int]:
+        """What is committed, by slot."""
+
+    @abstractmethod
+    def held(self, key: str) -> Mapping[str, Hold]:
+        """What is reserved, by id."""
+
+    @abstractmethod
+    def add(self, claim: Claim, slot: int, amount: int) -> None:
+        """Commits an amount in a slot."""
+
+    @abstractmethod
+    def forget(self, key: str, slot: int) -> None:
+        """Takes a slot out."""
+
+    @abstractmethod
+    def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
+        """Puts a reservation in, or in the place of that of the same id."""
+
+    @abstractmethod
+    def let_go(self, key: str, id_: str) -> None:
+        """Takes a reservation out, if it is there."""
+
+
+class Allowances(ABC):
+    """How much is used of what is allowed. The methods block where `blocks` says so; then they are for worker threads.
+
+    They raise an `OSError` where the system or the database refuses; then nothing was changed. Times are in seconds
+    since 1970, by the clocks of those who call.
+    """
+
+    blocks: bool = True
+    """Whether it waits for the disk, a server or other processes."""
+
+    @staticmethod
+    def in_process() -> Allowances:
+        """Allowances of this process, shared by all that are given this object."""
+        return ProcessAllowances()
+
+    @staticmethod
+    def sqlite(path: str | os.PathLike[str]) -> Allowances:
+        """Allowances in a private SQLite file, shared by the processes of one machine.
+
+        Raises:
+            ValueError: no file can have this path.
+        """
+        from fxai.storage.database import database_path  # which imports what databases need
+
+        return SqliteAllowances(database_path(path))
+
+    @staticmethod
+    def postgres(url: str) -> Allowances:
+        """Allowances in a PostgreSQL database, shared by everybody who can reach it. Needs the extra `postgres`.
+
+        Args:
+            url: `postgresql://USER:PASSWORD@HOST/DATABASE`.
+        """
+        return PostgresAllowances(url)
+
+    @abstractmethod
+    def _transact(self, keys: list[str]) -> AbstractContextManager[Rows]:
+        """A transaction about these keys, which is undone when it fails."""
+
+    def reserve(
+        self,
+        id_: str,
+        claims: Iterable[Claim],
+        *,
+        now: float,
+        lease: float = LEASE,
+        after_crash: AfterCrash = "release",
+    ) -> Refusal | None:
+        """Reserves what all the claims say, or, where one is too much, nothing.
+
+        Args:
+            id_: the reservation's name, which nothing else has.
+            claims: one for each key.
+            now: the time.
+            lease: how many seconds the reservation stands without being renewed.
+            after_crash: what becomes of it then.
+        """
+        every = tuple(claims)
+        with self._transact([claim.key for claim in every]) as rows:
+            for claim in every:
+                refusal = _refusal(rows, claim, now)
+                if refusal is not None:
+                    return refusal
+            for claim in every:
+                rows.hold(claim, id_, Hold(claim.amount, now + lease, after_crash))
+        return None
+
+    def renew(self, id_: str, claims: Iterable[Claim], *, now: float, lease: float = LEASE) -> None:
+        """Has a reservation stand for another `lease`; one that has ended stays so."""
+        every = tuple(claims)
+        with self._transact([claim.key for claim in every]) as rows:
+            for claim in every:
+                held = rows.held(claim.key).get(id_)
+                if held is not None:
+                    rows.hold(claim, id_, Hold(held.amount, now + lease, held.after_crash))
+
+    def settle(self, id_: str, claims: Iterable[Claim], *, now: float) -> None:
+        """Commits the amounts of these claims, which were used, and gives back the rest of the reservation.
+
+        More than was reserved is committed too, since it was used; then nothing is reserved until there is room again.
+        """
+        every = tuple(claims)
+        with self._transact([claim.key for claim in every]) as rows:
+            for claim in every:
+                rows.let_go(claim.key, id_)
+                if claim.amount:
+                    rows.add(claim, claim.slot(now), claim.amount)
+
+    def look_up(self, key: str, *, now: float, seconds: float | None = None) -> Level:
+        """How much is used under a key, whose window is `seconds`."""
+        claim = Claim(key, 0, 0, seconds)
+        with self._transact([key]) as rows:
+            return _level(rows, claim, now)[0]
+
+
+def _level(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
+    """How much is used, and what is committed by slot, once what counts no more is taken out."""
+    for id_, held in list(rows.held(claim.key).items()):
+        if held.expires <= now:
+            rows.let_go(claim.key, id_)
+            if held.after_crash == "commit":
+                rows.add(claim, claim.slot(now), held.amount)
+    for slot in [slot for slot in rows.used(claim.key) if claim.end_of(slot) <= now]:
+        rows.forget(claim.key, slot)
+    used = rows.used(claim.key)
+    return Level(sum(used.values()), sum(held.amount for held in rows.held(claim.key).values())), used
+
+
+def _refusal(rows: Rows, claim: Claim, now: float) -> Refusal | None:
+    level, used = _level(rows, claim, now)
+    missing = level.committed + level.reserved + claim.amount - claim.most
+    if missing <= 0:
+        return None
+    for slot in sorted(used):
+        missing -= used[slot]
+        if missing <= 0 and claim.seconds is not None:
+            return Refusal(claim, level, claim.end_of(slot))
+    return Refusal(claim, level, None)
+
+
+# -- in this process
+
+
+@final
+class ProcessAllowances(Allowances):
+    """Allowances of this process, shared by all its programs that are given this object."""
+
+    blocks = False
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows = _ProcessRows()
+
+    @override
+    @contextmanager
+    def _transact(self, keys: list[str]) -> Generator[Rows]:
+        with self._lock:
+            yield self._rows
+
+
+@final
+class _ProcessRows(Rows):
+    def __init__(self) -> None:
+        self._used: dict[str, dict[int, int]] = {}
+        self._held: dict[str, dict[str, Hold]] = {}
+
+    @override
+    def used(self, key: str) -> Mapping[int, int]:
+        return self._used.get(key, {})
+
+    @override
+    def held(self, key: str) -> Mapping[str, Hold]:
+        return self._held.get(key, {})
+
+    @override
+    def add(self, claim: Claim, slot: int, amount: int) -> None:
+        used = self._used.setdefault(claim.key, {})
+        used[slot] = used.get(slot, 0) + amount
+
+    @override
+    def forget(self, key: str, slot: int) -> None:
+        self._used.get(key, {}).pop(slot, None)
+
+    @override
+    def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
+        self._held.setdefault(claim.key, {})[id_] = hold
+
+    @override
+    def let_go(self, key: str, id_: str) -> None:
+        self._held.get(key, {}).pop(id_, None)
+
+
+# -- in databases
+
+
+@final
+class _DatabaseRows(Rows):
+    """Rows of either database: the statements are the same but for the sign of a parameter."""
+
+    def __init__(self, database: Any, sign: Literal["?", "%s"]) -> None:
+        self._database = database
+        self._sign = sign
+
+    def _run(self, statement: LiteralString, *parameters: object) -> Any:
+        return self._database.execute(statement.replace("?", self._sign), parameters)
+
+    @override
+    def used(self, key: str) -> Mapping[int, int]:
+        return dict(self._run("SELECT slot, amount FROM allowance_used WHERE key = ?", key).fetchall())
+
+    @override
+    def held(self, key: str) -> Mapping[str, Hold]:
+        found = self._run("SELECT id, amount, expires, after_crash FROM allowance_held WHERE key = ?", key)
+        return {id_: Hold(amount, expires, after) for id_, amount, expires, after in found.fetchall()}
+
+    @override
+    def add(self, claim: Claim, slot: int, amount: int) -> None:
+        self._run(
+            "INSERT INTO allowance_used (key, slot, amount, seconds) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (key, slot) DO UPDATE SET amount = allowance_used.amount + excluded.amount",
+            claim.key,
+            slot,
+            amount,
+            claim.seconds,
+        )
+
+    @override
+    def forget(self, key: str, slot: int) -> None:
+        self._run("DELETE FROM allowance_used WHERE key = ? AND slot = ?", key, slot)
+
+    @override
+    def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
+        self._run(
+            "INSERT INTO allowance_held (key, id, amount, expires, after_crash, seconds) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires",
+            claim.key,
+            id_,
+            hold.amount,
+            hold.expires,
+            hold.after_crash,
+            claim.seconds,
+        )
+
+    @override
+    def let_go(self, key: str, id_: str) -> None:
+        self._run("DELETE FROM allowance_held WHERE key = ? AND id = ?", key, id_)
+
+
+@final
+class SqliteAllowances(Allowances):
+    """Allowances in a private SQLite file, shared by the processes of one machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @override
+    @contextmanager
+    def _transact(self, keys: list[str]) -> Generator[Rows]:
+        from fxai.storage.database import connect, transact  # which imports what databases need
+
+        database: Connection
+        with connect(self._path, *_TABLES) as database, transact(database):
+            yield _DatabaseRows(database, "?")
+
+
+@final
+class PostgresAllowances(Allowances):
+    """Allowances in a PostgreSQL database, shared by everybody who can reach it. Needs the extra `postgres`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @override
+    @contextmanager
+    def _transact(self, keys: list[str]) -> Generator[Rows]:
+        from fxai.storage.postgres import connect, lock, transact  # which imports what databases need
+
+        with connect(self._url, *_TABLES) as database, transact(database):
+            lock(database, [f"fxai allowance: {key}" for key in keys])
+            yield _DatabaseRows(database, "%s")

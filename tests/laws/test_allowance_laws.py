@@ -1,0 +1,148 @@
+"""Laws of allowances: what is committed and reserved is never more than allowed, in whichever order things happen."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxai.models import Allowances
+from fxai.storage.allowance import Claim
+from tests.kit.postgres import fresh_database
+
+Kind: TypeAlias = Literal["process", "sqlite", "postgres"]
+MOST = 100
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["reserve", "settle", "renew", "wait"]),
+        st.integers(0, 5),  # which reservation
+        st.integers(0, 70),  # how much, or how long
+        st.booleans(),  # whether the owner's end counts as use
+    ),
+    max_size=30,
+)
+
+
+_numbers = count()
+
+
+@contextmanager
+def _allowances(kind: Kind, postgres_url: str) -> Generator[tuple[Allowances, str]]:
+    """Allowances, and a prefix of keys that nobody else has."""
+    with tempfile.TemporaryDirectory() as folder:
+        if kind == "process":
+            yield Allowances.in_process(), "k"
+        elif kind == "sqlite":
+            yield Allowances.sqlite(Path(folder) / "limits.db"), "k"
+        else:
+            yield Allowances.postgres(postgres_url), f"k{next(_numbers)}"
+
+
+def _check_steps(kind: Kind, postgres_url: str, steps: list[tuple[str, int, int, bool]], seconds: float | None) -> None:
+    """Plays the steps, beside a model of what must be true."""
+    with _allowances(kind, postgres_url) as (allowances, key):
+        now, number = 1000.0, count()
+        held: dict[int, tuple[str, int]] = {}
+        used: list[tuple[float, int]] = []
+        for what, which, size, after in steps:
+            claim = Claim(key, size, MOST, seconds)
+            if what == "reserve" and which not in held:
+                id_ = str(next(number))
+                refusal = allowances.reserve(
+                    id_, (claim,), now=now, lease=50, after_crash="commit" if after else "release"
+                )
+                if refusal is None:
+                    held[which] = id_, size
+                else:
+                    assert refusal.level.committed + refusal.level.reserved + size > MOST
+            elif what == "settle" and which in held:
+                id_, reserved = held.pop(which)
+                spent = min(size, reserved)
+                allowances.settle(id_, (claim.of(spent),), now=now)
+                used.append((now, spent))
+            elif what == "renew" and which in held:
+                allowances.renew(held[which][0], (claim,), now=now, lease=50)
+            elif what == "wait":
+                now += size
+                if size >= 50:
+                    held.clear()  # their owners are gone
+            level = allowances.look_up(key, now=now, seconds=seconds)
+            recent = sum(spent for at, spent in used if seconds is None or at > now - seconds)
+            assert recent <= level.committed
+            assert level.reserved >= 0
+            assert level.committed + level.reserved <= MOST
+
+
+@pytest.mark.parametrize("seconds", [None, 60.0])
+@given(steps=STEPS)
+def test_no_more_is_used_than_is_allowed_in_a_process(steps: Any, seconds: float | None) -> None:
+    """After each step, also where owners go away without a word."""
+    _check_steps("process", "", steps, seconds)
+
+
+@pytest.mark.parametrize("seconds", [None, 60.0])
+@settings(max_examples=15)
+@given(steps=STEPS)
+def test_no_more_is_used_than_is_allowed_in_sqlite(steps: Any, seconds: float | None) -> None:
+    """The same, in a file."""
+    _check_steps("sqlite", "", steps, seconds)
+
+
+@settings(max_examples=10)
+@given(steps=STEPS)
+def test_no_more_is_used_than_is_allowed_in_postgres(postgres_url: str, steps: Any) -> None:
+    """The same, in a server."""
+    _check_steps("postgres", postgres_url, steps, 60.0)
+
+
+@pytest.mark.parametrize("kind", ["process", "sqlite", "postgres"])
+def test_all_claims_hold_or_none(kind: Kind, postgres_url: str) -> None:
+    """Where one claim is too much nothing is reserved under the others."""
+    with _allowances(kind, postgres_url) as (allowances, key):
+        first, second = Claim(f"{key} a", 10, 100), Claim(f"{key} b", 10, 5)
+        refusal = allowances.reserve("one", (first, second), now=0.0)
+
+        assert refusal is not None
+        assert (refusal.claim.key, refusal.left, refusal.is_final) == (f"{key} b", 5, True)
+        assert allowances.look_up(f"{key} a", now=0.0).reserved == 0
+
+
+@pytest.mark.parametrize("kind", ["process", "sqlite", "postgres"])
+def test_use_beyond_a_reservation_is_counted_and_shuts_the_door(kind: Kind, postgres_url: str) -> None:
+    """What was used was used; nothing more is reserved until there is room."""
+    with _allowances(kind, postgres_url) as (allowances, key):
+        claim = Claim(key, 10, 20, 60.0)
+        assert allowances.reserve("one", (claim,), now=0.0) is None
+        allowances.settle("one", (claim.of(50),), now=0.0)
+        refusal = allowances.reserve("two", (claim,), now=30.0)
+
+        assert refusal is not None
+        assert (refusal.level.committed, refusal.retry_at) == (50, 61.0)
+        assert allowances.reserve("two", (claim,), now=61.0) is None
+
+
+def test_a_server_that_is_not_there_is_an_os_error() -> None:
+    """The port knows no other, and the message says what to look at."""
+    away = Allowances.postgres("postgresql://nobody:secret@127.0.0.1:1/nothing?connect_timeout=1")
+
+    with pytest.raises(OSError, match="PostgreSQL refuses") as raised:
+        away.look_up("k", now=0.0)
+    assert "secret" not in str(raised.value)
+
+
+def test_each_database_of_a_test_is_its_own(postgres_url: str) -> None:
+    """What one has is not in the other."""
+    one, other = (Allowances.postgres(fresh_database(postgres_url)) for _ in range(2))
+    claim = Claim("k", 10, 100)
+
+    assert one.reserve("a", (claim,), now=0.0) is None
+    assert one.look_up("k", now=0.0).reserved == 10
+    assert other.look_up("k", now=0.0).reserved == 0
