@@ -277,9 +277,9 @@ class _Claiming:
 
     def settle(self, unknown: Unknown) -> tuple[Claim, ...]:
         """The claims to what was used."""
-        return tuple(claim.of(self._used(claim, unknown)) for claim in self.claims)
+        return tuple(claim.of(self._amount(claim, unknown)) for claim in self.claims)
 
-    def _used(self, claim: Claim, unknown: Unknown) -> int:
+    def _amount(self, claim: Claim, unknown: Unknown) -> int:
         kind = claim.key.rpartition(" ")[2]
         if self.is_unused:
             return 0

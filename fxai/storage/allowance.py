@@ -116,11 +116,11 @@ class Rows(ABC):
     """What is stored, inside a transaction that nobody else who names one of its keys is in."""
 
     @abstractmethod
-    def used(self, key: str) -> Mapping[int, int]:
+    def uses(self, key: str) -> Mapping[int, int]:
         """What is committed, by slot."""
 
     @abstractmethod
-    def held(self, key: str) -> Mapping[str, Hold]:
+    def holds(self, key: str) -> Mapping[str, Hold]:
         """What is reserved, by id."""
 
     @abstractmethod
@@ -212,7 +212,7 @@ class Allowances(ABC):
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
             for claim in every:
-                held = rows.held(claim.key).get(id_)
+                held = rows.holds(claim.key).get(id_)
                 if held is not None:
                     rows.hold(claim, id_, Hold(held.amount, now + lease, held.after_crash))
 
@@ -237,15 +237,15 @@ class Allowances(ABC):
 
 def _level(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
     """How much is used, and what is committed by slot, once what counts no more is taken out."""
-    for id_, held in list(rows.held(claim.key).items()):
+    for id_, held in list(rows.holds(claim.key).items()):
         if held.expires <= now:
             rows.let_go(claim.key, id_)
             if held.after_crash == "commit":
                 rows.add(claim, claim.slot(now), held.amount)
-    for slot in [slot for slot in rows.used(claim.key) if claim.end_of(slot) <= now]:
+    for slot in [slot for slot in rows.uses(claim.key) if claim.end_of(slot) <= now]:
         rows.forget(claim.key, slot)
-    used = rows.used(claim.key)
-    return Level(sum(used.values()), sum(held.amount for held in rows.held(claim.key).values())), used
+    used = rows.uses(claim.key)
+    return Level(sum(used.values()), sum(held.amount for held in rows.holds(claim.key).values())), used
 
 
 def _refusal(rows: Rows, claim: Claim, now: float) -> Refusal | None:
@@ -287,11 +287,11 @@ class _ProcessRows(Rows):
         self._held: dict[str, dict[str, Hold]] = {}
 
     @override
-    def used(self, key: str) -> Mapping[int, int]:
+    def uses(self, key: str) -> Mapping[int, int]:
         return self._used.get(key, {})
 
     @override
-    def held(self, key: str) -> Mapping[str, Hold]:
+    def holds(self, key: str) -> Mapping[str, Hold]:
         return self._held.get(key, {})
 
     @override
@@ -327,11 +327,11 @@ class _DatabaseRows(Rows):
         return self._database.execute(statement.replace("?", self._sign), parameters)
 
     @override
-    def used(self, key: str) -> Mapping[int, int]:
+    def uses(self, key: str) -> Mapping[int, int]:
         return dict(self._run("SELECT slot, amount FROM allowance_used WHERE key = ?", key).fetchall())
 
     @override
-    def held(self, key: str) -> Mapping[str, Hold]:
+    def holds(self, key: str) -> Mapping[str, Hold]:
         found = self._run("SELECT id, amount, expires, after_crash FROM allowance_held WHERE key = ?", key)
         return {id_: Hold(amount, expires, after) for id_, amount, expires, after in found.fetchall()}
 

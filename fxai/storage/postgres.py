@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["connect", "lock", "transact"]
-
 _WAIT: Final = 30  # seconds for the server, and for others that hold a lock
 _SETUP: Final = "fxai: tables"
 
