@@ -53,6 +53,7 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.price import Price, PriceTable, amount_of
+from fxai.models.token_count import TokenCount
 from fxai.schema.codec import Schema
 from fxai.storage.allowance import LEASE, AfterCrash, Allowances, Claim, Refusal
 
@@ -340,6 +341,10 @@ class _Limited(LanguageModel):
             return StreamOf(stream_model(self._model, asked).pull().map(lambda pull: _watch(pull, claiming)))
 
         return StreamOf.unwrap(fx.gen(go)())
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        return self._model.count(request)
 
     @fx.gen
     def _begin(self, request: ModelRequest) -> Gen[tuple[ModelRequest, _Claiming], AiError, Scope]:
