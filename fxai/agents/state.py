@@ -349,13 +349,14 @@ def _raw(values: Mapping[str, Any]) -> dict[str, Cell]:
 class StateStore:
     """The values of one run, as they are now. Its own lock makes each change atomic, across threads too."""
 
-    __slots__ = ("_lock", "_renders", "cells", "effects", "is_over")
+    __slots__ = ("_lock", "_renders", "_restored", "cells", "effects", "is_over")
 
     def __init__(self, state: PromptState | None = None) -> None:
         self.cells: dict[str, Cell] = {} if state is None else dict(state.cells)
         self.effects: dict[str, tuple[Hashable, ...] | str] = {} if state is None else dict(state.effects)
         self._renders: int | None = None  # the thread that renders
         self.is_over: bool = False
+        self._restored: dict[str, int] = {}
         self._lock = RLock()
 
     def declare(self, key: str, initial: Any, schema: object, seen: dict[str, Cell]) -> Any:
@@ -406,6 +407,37 @@ class StateStore:
                 raise RuntimeError(f"the state {key!r} is changed by the function that is to say its next value")
             self.cells[key] = _cell(key, value, cell.form)
             return given
+
+    # -- what a call has changed, for what journals it
+
+    def begin_changes(self) -> Mapping[str, Cell]:
+        """The values as they are now, for `changes_since`."""
+        with self._lock:
+            return dict(self.cells)
+
+    def changes_since(self, before: Mapping[str, Cell]) -> dict[str, Any]:
+        """The values that are others than before, as plain JSON data by key.
+
+        Raises:
+            StateError: one of them would not be read back the same.
+        """
+        now = self.begin_changes()
+        return {key: cell.to_data(key) for key, cell in now.items() if before.get(key) is not cell}
+
+    def restore(self, changes: Mapping[str, Any], number: int) -> None:
+        """Puts values in that were changed before; of two for a key, the one of the higher number stays.
+
+        Raises:
+            RenderError: one of them does not fit the type of its key.
+        """
+        with self._lock:
+            for key, data in changes.items():
+                if number <= self._restored.get(key, 0):
+                    continue
+                self._restored[key] = number
+                there = self.cells.get(key)
+                cell = Cell(frozen(data))
+                self.cells[key] = cell if there is None or there.form is None else cell.read_as(key, there.form)
 
     def snapshot(self, pending: tuple[Asked, ...] = ()) -> PromptState:
         """All of it, as it is now."""

@@ -31,7 +31,7 @@ from fxai.schema.fault import SchemaError
 from fxai.tools.handler import CallContext, Gives, HandlerOf
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import ToolError
-from fxai.tools.tool_options import ToolOptions
+from fxai.tools.tool_options import Resumable, ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _P = TypeVar("_P")
@@ -188,7 +188,7 @@ def sub_agent_of(
         failure=_FAILURE,
         **all_options,
     )
-    return SubAgent(agent, tool, _prompt_of if prompt is None else prompt)
+    return SubAgent(agent, tool.annotate(Resumable, True), _prompt_of if prompt is None else prompt)
 
 
 def _prompt_of(request: SubAgentRequest) -> PromptInput:

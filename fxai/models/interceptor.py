@@ -85,6 +85,8 @@ class CallInfo(msgspec.Struct, eq=False):
     tool: Tool[Any, Any, Any]
     reread: Callable[[], EffectOf[None]]
     """Puts the call as it is read in the place of the call as it was written, as running it would do."""
+    repaired: bool = False
+    """Whether it takes the place of a call that could not be run."""
     approval_id: str | None = None
     """What a request for its approval is to be called; None: anything."""
 

@@ -54,6 +54,7 @@ def mend(
     failure: UnknownTool | InvalidParameters,
     choice: ToolChoices,
     make: Callable[[ToolCall], Call],
+    run: Callable[[Call], AnyEffect],
     replace: Callable[[ToolCall | WarningPart], EffectOf[None]],
 ) -> Generator[AnyEffect, Any, Any]:
     """The steps that run what a repair gives in place of an invalid call; they give its outcome.
@@ -67,6 +68,7 @@ def mend(
         failure: what is wrong with it.
         choice: the tools that may be called.
         make: makes a call ready to be run.
+        run: gives its effect.
         replace: puts the call that is run in the place of the invalid one, or the warning that none is.
     """
     end: Exit[ToolCall | None, Any] = yield Suspend(lambda: _ask(repair, call, failure)).exit()
@@ -83,7 +85,7 @@ def mend(
         made = make(other)
         if not (yield made.needs_approval()):
             yield replace(call_as_read(other, made))
-            return (yield made.effect)
+            return (yield run(made))
         why = f"it gave a call of {other.name!r}, which must be approved: the model has to make it"
     warning = f"the repair of the call {call.id!r} of {call.name!r} failed: {why}"
     yield replace(WarningPart(message=warning, subject=call.name))

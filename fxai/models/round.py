@@ -435,7 +435,7 @@ class Turn:
         tool = resolution.tools.get(call.name)
         around = self._around
         if around is not None and tool is not None:
-            info = self._infos[at] = CallInfo(self._place, at, call, tool, partial(self._reread, at, made, tool))
+            info = self._infos[at] = self._tell(at, made, tool)
             if not tool.requires_handler:
                 return around.admit(info, Succeed(None))
             running = around.call(info, made.effect)
@@ -472,23 +472,28 @@ class Turn:
     def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any], info: CallInfo | None) -> Steps:
         """The request for an approval where the call needs one; None where it does not."""
         needed = yield made.needs_approval()
-        yield self._put_as_read(at, made)  # what is approved is what runs
+        yield self._reread(at, made, tool)  # what is approved is what runs
         name = None if info is None else info.approval_id
         return (yield authority()).request(self.calls[at], tool, name) if needed else None
 
-    def _put_as_read(self, at: int, made: Call) -> EffectOf[None]:
-        call = call_as_read(self.calls[at], made)
-        return _NOTHING if call is self.calls[at] else self._replace(at, call)
-
     def _reread(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> EffectOf[None]:
         _ = made.parameters(tool)
-        return self._put_as_read(at, made)
+        call = call_as_read(self.calls[at], made)
+        return _NOTHING if call is self.calls[at] else self._replace(at, call)
 
     def _mend(self, at: int, repair: Repair, failure: Any) -> AnyEffect:
         if not isinstance(failure, UnknownTool | InvalidParameters):
             return FailCause(Cause((Fail(failure),)))
         choice, replace = self._resolution.choice, partial(self._replace, at)
-        return Generate(mend, (repair, self.calls[at], failure, choice, partial(self._make, at), replace), {})
+        make, run = partial(self._make, at), partial(self._run_mended, at)
+        return Generate(mend, (repair, self.calls[at], failure, choice, make, run, replace), {})
+
+    def _run_mended(self, at: int, made: Call) -> AnyEffect:
+        info = self._tell(at, made, self._resolution.tools[made.name], repaired=True)
+        return made.effect if self._around is None else self._around.call(info, made.effect)
+
+    def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> CallInfo:
+        return CallInfo(self._place, at, self.calls[at], tool, partial(self._reread, at, made, tool), repaired)
 
     def _replace(self, at: int, part: ToolCall | WarningPart) -> EffectOf[None]:
         """Puts the call that is run in place of another there; or the warning that none is."""

@@ -88,6 +88,9 @@ Destructive: Annotation[bool] = Annotation("destructive", default=True)
 Idempotent: Annotation[bool] = Annotation("idempotent", default=False)
 """Calling it again with the same parameters changes nothing more."""
 
+Resumable: Annotation[bool] = Annotation("resumable", default=False)
+"""A call that was begun can be gone on with, as all that it does is journalled in a durable run: a sub-agent's."""
+
 OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
 """It reaches what is outside of our control, such as the web. True by default."""
 

@@ -1,0 +1,46 @@
+"""Floor 6. Durable: runs that go on after a crash, in another process, from a journal."""
+
+from __future__ import annotations
+
+from fxai.durable.failure import (
+    AnyDurableFailure,
+    DurableError,
+    DurableFailure,
+    JournalFailure,
+    ProgramChanged,
+    Question,
+    QuestionUnknown,
+    Reply,
+    RunCancelled,
+    RunOwned,
+    RunUnknown,
+    RunWaiting,
+)
+from fxai.durable.layer import OnChange, durable
+from fxai.durable.program import step, version
+from fxai.durable.record import RunState, RunStatus
+from fxai.durable.runs import RunReport, Runs, RunStep
+
+__all__ = [
+    "AnyDurableFailure",
+    "DurableError",
+    "DurableFailure",
+    "JournalFailure",
+    "OnChange",
+    "ProgramChanged",
+    "Question",
+    "QuestionUnknown",
+    "Reply",
+    "RunCancelled",
+    "RunOwned",
+    "RunReport",
+    "RunState",
+    "RunStatus",
+    "RunStep",
+    "RunUnknown",
+    "RunWaiting",
+    "Runs",
+    "durable",
+    "step",
+    "version",
+]

@@ -1,0 +1,227 @@
+"""Failures of durable runs, and the questions that they wait for.
+
+>>> print(RunOwned("order-17"))
+the run 'order-17' goes on in another program; wait until that has ended
+>>> question = Question("order-17", "/clerk/1/0", "doubt", "charge", {"cents": 5}, "it was begun, and not seen to end")
+>>> question.id, question.replies
+('...', ('result', 'failure', 'again', 'unknown'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+from typing_extensions import override
+
+QuestionKind: TypeAlias = Literal["approval", "result", "doubt"]
+"""What a question asks: whether a call may run, what an external call gave, or what became of a call in doubt."""
+
+ReplyKind: TypeAlias = Literal["approve", "deny", "result", "failure", "again", "unknown"]
+"""How a question may be answered.
+
+`approve`, `deny`: the call may run, or not. `result`, `failure`: what the call came to, as the tool declares it.
+`again`: it did not run, or may run twice. `unknown`: nobody knows, and the model is told so.
+"""
+
+_REPLIES: Final[Mapping[QuestionKind, tuple[ReplyKind, ...]]] = {
+    "approval": ("approve", "deny"),
+    "result": ("result", "failure"),
+    "doubt": ("result", "failure", "again", "unknown"),
+}
+
+
+@final
+class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call that a run waits for a person about."""
+
+    run: str
+    path: str
+    """The path of the call in the run."""
+    kind: QuestionKind
+    tool: str
+    """The name of the tool, or of the step of the program."""
+    params: Any = None
+    """The parameters, as plain JSON data."""
+    reason: str = ""
+    """Why it is asked."""
+    call_id: str = ""
+    """The model's id of the call."""
+    approval_id: str = ""
+    """Of an approval: what the request in the history is called."""
+    digest: str = ""
+    """Of an approval: what it is bound to, the tool with its schemas and the parameters."""
+    asked: float = 0.0
+    """When, in seconds since 1970."""
+
+    @property
+    def id(self) -> str:
+        """A short name, unique in the run."""
+        return blake2b(self.path.encode(), digest_size=5).hexdigest()
+
+    @property
+    def replies(self) -> tuple[ReplyKind, ...]:
+        """How it may be answered."""
+        return _REPLIES[self.kind]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.id}  {self.kind} of {self.tool}: {self.reason}"
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.run, self.path))
+
+
+@final
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer to a question."""
+
+    kind: ReplyKind
+    value: Any = None
+    """Of `result` and `failure`: plain JSON data that fits what the tool declares."""
+    reason: str | None = None
+    """Of `deny`: what the model reads."""
+
+    @staticmethod
+    def approve() -> Reply:
+        """The call may run."""
+        return Reply("approve")
+
+    @staticmethod
+    def deny(reason: str | None = None) -> Reply:
+        """The call may not run; the model reads why."""
+        return Reply("deny", None, reason)
+
+    @staticmethod
+    def result(value: Any, *, is_failure: bool = False) -> Reply:
+        """What the call gave, as plain JSON data."""
+        return Reply("failure" if is_failure else "result", value)
+
+    @staticmethod
+    def again() -> Reply:
+        """A call in doubt is to be run again."""
+        return Reply("again")
+
+    @staticmethod
+    def unknown() -> Reply:
+        """Nobody knows what became of a call in doubt: the model reads that, and the call is not run again."""
+        return Reply("unknown")
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+
+# -- failures
+
+
+class DurableError(Exception):
+    """Leaves a durable run from inside: a defect on the way, so that nothing takes it for a failure of its own."""
+
+    def __init__(self, failure: Any) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        """A `DurableFailure`, or the `OutcomeUnknown` of a call."""
+
+
+class DurableFailure(msgspec.Struct, frozen=True, tag_field="type"):
+    """A durable run does not go on here. One class, as checkers write out unions; each is one of those in `exact`."""
+
+    run: str
+
+    @property
+    def exact(self) -> AnyDurableFailure:
+        """Itself, as one of all that there are: what a `match` takes that is to leave out none."""
+        own: Any = self
+        exact: AnyDurableFailure = own
+        return exact
+
+
+@final
+class RunOwned(DurableFailure, frozen=True, tag="owned"):
+    """Another program goes on with the run."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the run {self.run!r} goes on in another program; wait until that has ended"
+
+
+@final
+class RunUnknown(DurableFailure, frozen=True, tag="unknown-run"):
+    """There is no such run."""
+
+    place: str
+
+    @override
+    def __str__(self) -> str:
+        return f"there is no run {self.run!r} in {self.place}; `fxai runs list` shows what there is"
+
+
+@final
+class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
+    """The run waits for answers; it goes on when they are there and it is run again."""
+
+    questions: tuple[Question, ...]
+
+    @override
+    def __str__(self) -> str:
+        asked = "; ".join(map(str, self.questions))
+        return f"the run {self.run!r} waits for answers: {asked}; answer by `fxai runs answer`, and resume it"
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.run, self.questions))
+
+
+@final
+class QuestionUnknown(DurableFailure, frozen=True, tag="unknown-question"):
+    """The run has no such open question, or it cannot be answered so."""
+
+    question: str
+    why: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the question {self.question!r} of the run {self.run!r} cannot be answered: {self.why}"
+
+
+@final
+class RunCancelled(DurableFailure, frozen=True, tag="cancelled"):
+    """Somebody cancelled the run; it does not go on."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the run {self.run!r} was cancelled; begin another one"
+
+
+@final
+class ProgramChanged(DurableFailure, frozen=True, tag="changed"):
+    """The program is not the one that began the run."""
+
+    changes: tuple[str, ...]
+
+    @override
+    def __str__(self) -> str:
+        what = "; ".join(self.changes)
+        remedy = "run the program that began it, or say on_change='continue' to go on with this one"
+        return f"the program of the run {self.run!r} changed: {what}; {remedy}"
+
+
+@final
+class JournalFailure(DurableFailure, frozen=True, tag="journal"):
+    """The journal of the run could not be read or written: nothing more is run."""
+
+    description: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the journal of the run {self.run!r}: {self.description}"
+
+
+AnyDurableFailure: TypeAlias = (
+    RunOwned | RunUnknown | RunWaiting | QuestionUnknown | RunCancelled | ProgramChanged | JournalFailure
+)
+"""Every `DurableFailure` that there is."""

@@ -1,0 +1,128 @@
+"""Frames: where a program stands in a durable run, and the time there.
+
+A frame has a path. What a program does in it is told apart by what it is, and by how many of the same were there
+before, and not by the order in which it happens: so the same work has the same path however parallel programs are
+scheduled.
+
+>>> frame = Frame.root(RunJournal("order-17", ProcessJournal()))
+>>> frame.next("clerk", b"Hello"), frame.next("clerk", b"Hello"), frame.next("clerk", b"Bye")
+('/clerk.2fee11fbe9f0', '/clerk.2fee11fbe9f0+1', '/clerk.bfab2c523246')
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from hashlib import blake2b
+from typing import Any, Final, final
+
+import anyio
+import msgspec
+from typing_extensions import override
+
+from fxai.durable.failure import DurableError, JournalFailure
+from fxai.durable.record import Timer
+from fxai.durable.run_journal import RunJournal
+from fxai.effects.context import ContextOf
+from fxai.effects.service import Clock
+from fxai.storage.journal import ProcessJournal
+
+__all__ = ["Frame", "FrameClock", "ProcessJournal", "digest"]
+
+_SHORT: Final = 1.0  # seconds: what sleeps less begins anew
+
+
+def digest(*texts: bytes) -> str:
+    """A short digest of texts."""
+    state = blake2b(digest_size=6)
+    for text in texts:
+        state.update(len(text).to_bytes(8) + text)
+    return state.hexdigest()
+
+
+@final
+class Frame(msgspec.Struct, eq=False):
+    """The part of a run that a program stands in; it is found in the context, under its class."""
+
+    journal: RunJournal
+    path: str
+    version: str
+    patience: float = 0.0
+    """How many seconds a call waits here for an answer, before the run is left."""
+    agents: int = 0
+    """How many agents it is inside of."""
+    counts: dict[str, int] = {}
+    calls: dict[int, tuple[object, str]] = {}
+    """The calls that have a path, by their identity; they are held, so that it stays theirs."""
+
+    @staticmethod
+    def root(journal: RunJournal, version: str = "", patience: float = 0.0) -> Frame:
+        """The frame of the whole program."""
+        return Frame(journal, "", version, patience)
+
+    def next(self, name: str, *about: bytes) -> str:
+        """The path of the next part of this name that is about this."""
+        key = f"{name}.{digest(*about)}" if about else name
+        count = self.counts.get(key, 0)
+        self.counts[key] = count + 1
+        return f"{self.path}/{key}" if not count else f"{self.path}/{key}+{count}"
+
+    def inside(self, path: str, *, agent: bool = False) -> Frame:
+        """The frame of a part."""
+        return Frame(self.journal, path, self.version, self.patience, self.agents + agent)
+
+    def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
+        """The context of the programs in this frame: also their time is the frame's."""
+        clock: Clock = context.fetch(Clock)
+        base = clock.base if isinstance(clock, FrameClock) else clock
+        return ContextOf({**context.services, Frame: self, Clock: FrameClock(base, self)})
+
+    @staticmethod
+    def of(context: ContextOf[Any]) -> Frame | None:
+        """The frame of a context; None outside of durable runs."""
+        frame: Frame | None = context.services.get(Frame)
+        return frame
+
+
+@final
+class FrameClock(Clock):
+    """A clock whose long sleeps go on after a crash: what is journalled is when they end."""
+
+    def __init__(self, base: Clock, frame: Frame) -> None:
+        self.base = base
+        self._frame = frame
+
+    @override
+    def now(self) -> float:
+        return self.base.now()
+
+    @override
+    def monotonic(self) -> float:
+        return self.base.monotonic()
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        if seconds < _SHORT:
+            await self.base.sleep(seconds)
+            return
+        path = self._frame.next(f"sleep {seconds:g}")
+        until = self._frame.journal.known.part(path).until
+        if until is None:
+            until = self.base.now() + seconds
+            await self._write(Timer(path, until))
+        await self.base.sleep(until - self.base.now())
+
+    async def _write(self, timer: Timer) -> None:
+        journal = self._frame.journal
+        try:
+            if journal.journal.blocks:
+                from anyio import to_thread  # it imports what threads need
+
+                await to_thread.run_sync(journal.write, timer)
+            else:
+                journal.write(timer)
+        except OSError as error:
+            raise DurableError(JournalFailure(journal.known.run, str(error))) from error
+
+    @override
+    def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
+        return self.base.deadline(scope, seconds)

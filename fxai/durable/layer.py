@@ -1,0 +1,216 @@
+"""The layer that makes a program durable, and the approvals that a run uses up.
+
+>>> from fxai import Agent, fx
+>>> from fxai.durable.runs import Runs
+>>> from fxai.testing import ScriptedModel, text
+>>> runs, model = Runs.in_process(), ScriptedModel.make([text("Good day.")])
+>>> asked = Agent.make("greeter").execute("Hello").provide(durable(model.layer, run="order-17", store=runs))
+>>> [fx.run_sync(asked).text for _ in range(2)], len(model.requests)  # the second time the journal answers
+(['Good day.', 'Good day.'], 1)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final, get_args
+
+from typing_extensions import override
+
+from fxai.durable.failure import DurableFailure, ProgramChanged, RunCancelled, RunWaiting
+from fxai.durable.frame import Frame, digest
+from fxai.durable.record import Begun, Closed, Ended, Opened, RunStatus
+from fxai.durable.replay import Replay
+from fxai.durable.run_journal import RunJournal
+from fxai.durable.runs import Runs
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.constructor import fail
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, Generate, Succeed, Within
+from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.scope import Scope
+from fxai.effects.service import Clock
+from fxai.messages.errors import AiError
+from fxai.messages.reason import UnknownError
+from fxai.models.approval_services import ApprovalLedger, ApprovalUse
+from fxai.models.interceptor import intercept
+from fxai.tools.tool_error import OutcomeUnknown
+
+_T = TypeVar("_T")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+
+OnChange: TypeAlias = Literal["refuse", "old", "continue"]
+"""What becomes of a run whose program is not the one that began it.
+
+`refuse`: it fails with `ProgramChanged`. `old`: it goes on as the version that began it, which the program asks for by
+`version`; where its prompts or tools are others all the same, it fails. `continue`: what the journal has stays as it
+is, and the rest of the run is that of the new program.
+"""
+
+_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_LONGEST: Final = 200
+_TEXT: Final = 1000
+
+
+def durable(
+    layer: LayerOf[_T, _E, _R],
+    *,
+    run: str,
+    store: Runs | str | os.PathLike[str] | None = None,
+    version: str = "",
+    on_change: OnChange = "refuse",
+    patience: float = 0.0,
+) -> LayerOf[_T, _E | DurableFailure, _R | None]:
+    """The layer of the same services, under which a program is one durable run.
+
+    Each model turn and each call is journalled. A program that was killed goes on from there when it is run again under
+    the same name: what has ended is not run again, and what is in doubt is asked about, unless its tool is
+    `Idempotent`, `Readonly` or `Resumable`. One program at a time goes on with a run.
+
+    Args:
+        layer: what else is provided; `Layer.empty()` for nothing.
+        run: the name of the run, at most 200 characters: the same for every program that goes on with it.
+        store: the runs, or where they are, as for `Runs.at`.
+        version: of the program; another one than the run began with is a change.
+        on_change: what becomes of a run whose program changed.
+        patience: how many seconds a call waits in this program for an answer; then the run is left, and goes on when it
+            is run again. Without an answer an agent's run ends pending, as it does without this layer.
+
+    Fails with:
+        DurableFailure: `RunOwned`, `ProgramChanged`, `RunCancelled` and `JournalFailure` at once or at the next turn or
+            call; `RunWaiting` where a call of a sub-agent waits for an answer. A call in doubt that nobody has answered
+            is the `OutcomeUnknown` of its tool.
+
+    Raises:
+        ValueError: the name, the store or `on_change` cannot be.
+    """
+    if not 0 < len(run) <= _LONGEST:
+        raise ValueError(f"a run is named by 1 to {_LONGEST} characters, not by {run!r}")
+    if on_change not in get_args(OnChange):
+        raise ValueError(f"on_change is {on_change!r}: it is {', '.join(map(repr, get_args(OnChange)))}")
+    runs = store if isinstance(store, Runs) else Runs.at(store)
+    opening = _Opening(runs, run, version, on_change, patience)
+
+    def build(memo: MemoMap, scope: Scope) -> AnyEffect:
+        def within(around: ContextOf[Any]) -> AnyEffect:
+            opened: EffectOf[Frame, Any, Any] = scope.around(Generate(opening.open, (scope,), {}))
+            return opened.flat_map(lambda frame: _add(layer, frame, around, on_change).build_in(memo, scope))
+
+        return Within(within)
+
+    return LayerOf(build)
+
+
+def _add(
+    layer: LayerOf[Any, Any, Any], frame: Frame, around: ContextOf[Any], on_change: OnChange
+) -> LayerOf[Any, Any, Any]:
+    replay = Replay(goes_on=on_change == "continue")
+
+    def add(services: ContextOf[Any]) -> ContextOf[Any]:
+        ledger: ApprovalLedger = around.merge(services).fetch(ApprovalLedger)
+        clock: Clock = around.merge(services).fetch(Clock)
+        return frame.into(services.put(ApprovalLedger, _RunLedger(ledger, frame)).put(Clock, clock))
+
+    return intercept(layer, lambda _: Succeed(replay)).map_context(add)
+
+
+@final
+class _Opening:
+    """How a run is begun, or gone on with."""
+
+    def __init__(self, runs: Runs, run: str, version: str, on_change: OnChange, patience: float) -> None:
+        self._runs = runs
+        self._run = run
+        self._version = version
+        self._on_change = on_change
+        self._patience = patience
+
+    def open(self, scope: Scope) -> Generator[AnyEffect, Any, Frame]:
+        """Owns the run and opens it; when the scope closes, how it ended is journalled."""
+        journal: RunJournal = yield self._runs.open(self._run, may_begin=True)
+        yield journal.own()
+        yield journal.refresh()  # what another program did before it was owned
+        known = journal.known
+        if known.cancelled is not None:
+            yield fail(RunCancelled(self._run))
+        version = self._version
+        before = known.opened[-1].version if known.opened else version
+        if before != version and self._on_change == "refuse":
+            yield fail(ProgramChanged(self._run, (f"its version was {before!r} and is {version!r}",)))
+        elif self._on_change == "old":
+            version = before
+        yield journal.append(Opened((yield _CLOCK).now(), version, os.getpid()))
+        known.before = known.last
+        scope.add(lambda end: Generate(_close, (journal, end), {}))
+        return Frame.root(journal, version, self._patience)
+
+
+def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any, None]:
+    """Journals how the program of a run ended; one that was interrupted has not."""
+    status, text = _status(journal, end)
+    if status is None:
+        return
+    closing = journal.append(Closed((yield _CLOCK).now(), status, text[:_TEXT])).result()
+    failure = (yield closing).swap().value_or(None)
+    if failure is not None:
+        import logging  # few journals break
+
+        logging.getLogger("fxai.durable").error("the end of the run could not be journalled: %s", failure)
+
+
+def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None, str]:
+    questions = journal.known.questions
+    if isinstance(end, Succeeded):
+        return "waiting" if questions else "done", str(getattr(end.value, "text", ""))
+    if end.cause.interrupted:
+        return None, ""
+    error = end.cause.squash()
+    failures = end.cause.failures
+    if any(isinstance(one, RunCancelled) for one in failures):
+        return "cancelled", ""
+    waits = any(isinstance(one, RunWaiting | OutcomeUnknown) for one in failures)
+    return "waiting" if waits and questions else "failed", str(failures[0] if failures else repr(error))
+
+
+@final
+class _RunLedger(ApprovalLedger):
+    """The ledger of approvals for one run: what the run has claimed itself, it may go on with."""
+
+    def __init__(self, ledger: ApprovalLedger, frame: Frame) -> None:
+        self._ledger = ledger
+        self._frame = frame
+
+    @override
+    def claim(self, uses: Mapping[str, float | None]) -> Effect[tuple[str, ...], AiError]:
+        return Generate(self._claim, (uses,), {})
+
+    def _claim(self, uses: Mapping[str, float | None]) -> Generator[AnyEffect, Any, tuple[str, ...]]:
+        path = f"/claim.{digest(*[one.encode() for one in sorted(uses)])}"
+        part = self._frame.journal.known.part(path)
+        if part.ended is not None:
+            return ()
+        if part.begun is None:
+            yield self._write(Begun(path, "claim"))
+        before: tuple[str, ...] = yield self._ledger.claim(uses)
+        if not before:
+            yield self._write(Ended(path, "value"))
+        return before
+
+    def _write(self, record: Begun | Ended) -> EffectOf[None, AiError, None]:
+        def explain(failure: object) -> AiError:
+            return AiError("ApprovalLedger", "claim", UnknownError(description=str(failure)))
+
+        return self._frame.journal.append(record).map_error(explain)
+
+    @override
+    def deny(self, uses: Mapping[str, float | None]) -> Effect[tuple[str, ...], AiError]:
+        return self._ledger.deny(uses)
+
+    @override
+    def finish(self, ids: Iterable[str]) -> Effect[None, AiError]:
+        return self._ledger.finish(ids)
+
+    @override
+    def look_up(self, ids: Iterable[str]) -> Effect[Mapping[str, ApprovalUse], AiError]:
+        return self._ledger.look_up(ids)

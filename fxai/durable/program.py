@@ -1,0 +1,127 @@
+"""What a program itself may say in a durable run: steps of its own, and the version that it goes on as.
+
+Without a durable run around they do nothing: a step is its effect, and the version is the newest.
+
+>>> from fxai.effects import fx
+>>> fx.run_sync(step("roll", fx.sync(lambda: 4), int)), fx.run_sync(version("2"))
+(4, '2')
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from fxai.durable.failure import ProgramChanged, Question, RunWaiting
+from fxai.durable.frame import Frame
+from fxai.durable.inquiry import Steps, append, ask, leave, stop_cancelled, wait
+from fxai.durable.record import Begun, Ended, Part
+from fxai.effects.cause import Cause
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
+from fxai.effects.service import Clock
+from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeError
+from fxai.tools.tool_error import OutcomeUnknown
+
+_A = TypeVar("_A")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+
+_BEGUN = "it was begun, and whether it ran to its end is not known"
+
+
+def version(newest: str) -> EffectOf[str, Any, None]:
+    """The version of the program that the run goes on as: the one that it began with, under `on_change="old"`.
+
+    Args:
+        newest: the version where no durable run is around.
+
+    >>> from fxai.effects import fx
+    >>> fx.run_sync(version("2"))
+    '2'
+    """
+
+    def choose(context: ContextOf[Any]) -> str:
+        frame = Frame.of(context)
+        return newest if frame is None else frame.version
+
+    return Ask(choose)
+
+
+def step(
+    name: str, effect: EffectOf[_A, _E, _R], schema: type[_A] | Schema[_A], *, idempotent: bool = False
+) -> EffectOf[_A, _E, _R]:
+    """The effect as a step of a durable run: when it has succeeded, its value is journalled, and it is not run again.
+
+    Its place is the agent's run, or the call, that it stands in; of several of one name there, the first is the first.
+    A failure is not journalled: the step is run again when the run is.
+
+    Args:
+        name: what it is called in the journal.
+        effect: what it does.
+        schema: of its value.
+        idempotent: whether it may be run twice. Else a step that was begun and not seen to end is asked about, and
+            unless that is answered, the run is left with `OutcomeUnknown`.
+    """
+    form: Schema[Any] = Schema[Any].of(schema)
+
+    def begin(context: ContextOf[Any]) -> AnyEffect:
+        frame = Frame.of(context)
+        if frame is None:
+            return effect
+        path = frame.next(f"step {name}")
+        return Generate(_step, (frame, path, name, effect, form, idempotent), {})
+
+    return Within(begin)
+
+
+def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[Any], idempotent: bool) -> Steps:
+    part = frame.journal.known.part(path)
+    if part.ended is not None and part.ended.kind == "value":
+        return (yield _read(frame, name, part.ended, form))
+    yield stop_cancelled(frame)
+    if part.in_doubt and not idempotent:
+        yield from _settle(frame, path, name, part)
+        reply = part.reply
+        if reply is not None and reply.kind == "result":
+            value = yield _read(frame, name, Ended(path, "value", reply.value), form)
+            yield append(frame, Ended(path, "value", reply.value))
+            return value
+    yield append(frame, Begun(path, name))
+    part.question, part.answered = None, False
+
+    def fail(cause: Cause[Any]) -> AnyEffect | None:
+        clean = bool(cause.failures) and not cause.defects and not cause.interrupted
+        return append(frame, Ended(path, "refused")).and_then(FailCause(cause)) if clean else None
+
+    value = yield Fold(Local(effect, frame.inside(path).into), fail, None)
+    yield append(frame, Ended(path, "value", form.encode_unsafe(value)))
+    return value
+
+
+def _read(frame: Frame, name: str, ended: Ended, form: Schema[Any]) -> AnyEffect:
+    def read(_: object) -> AnyEffect:
+        try:
+            return Succeed(form.decode_unsafe(ended.value))
+        except DecodeError as error:
+            what = f"the value of the step {name!r} does not fit its schema now: {error}"
+            return leave(ProgramChanged(frame.journal.known.run, (what,)), frame)
+
+    return Within(read)
+
+
+def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
+    """Asks what became of a step in doubt, and goes on when that is answered."""
+    if part.question is None:
+        clock: Clock = yield Fetch(Clock)
+        yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
+    yield wait(frame, part)
+    reply = part.reply
+    if reply is None:
+        question = "" if part.question is None else part.question.id
+        why = f"{_BEGUN}; answer the question {question} of the run {frame.journal.known.run!r}"
+        yield leave(OutcomeUnknown(name, why), frame)
+    elif reply.kind not in ("result", "again"):
+        again = f"a step is answered by result or again, not by {reply.kind}"
+        yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))
+        yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

@@ -1,0 +1,270 @@
+"""Records: what the journal of a run holds, and what they come to, by the paths of its parts.
+
+A part of a run has a path: the agent, the step, the call, and in the call of a sub-agent the same again. Records only
+add to each other, so that a journal which was cut anywhere says what is known: `Begun` without an `Ended` is in doubt.
+
+>>> known = Known("order-17")
+>>> known.add(Begun("/clerk/1/0", "charge"), 1)
+>>> known.parts["/clerk/1/0"].in_doubt, known.status
+(True, 'stopped')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.durable.failure import Question, Reply
+
+RunStatus: TypeAlias = Literal["running", "waiting", "done", "failed", "cancelled", "stopped"]
+"""How a run stands.
+
+`running`: a program goes on with it. `waiting`: for answers. `done`: it ended well. `failed`: its program failed, and
+may be run again. `cancelled`: by somebody. `stopped`: its program ended in the middle, and it can be resumed.
+"""
+
+OutcomeKind: TypeAlias = Literal["success", "failure", "error", "told", "refused", "broken", "value"]
+"""How a part ended.
+
+`success`, `failure`: an outcome with a value of the tool's success or failure type. `error`: a failure of that type in
+the error channel. `told`: a failure that is none of the tool's, and that the model read. `refused`: the handler was not
+asked, so that asking again comes to the same. `broken`: a defect, or a result that did not fit. `value`: of a step.
+"""
+
+
+class Record(msgspec.Struct, frozen=True, tag_field="record", omit_defaults=True, forbid_unknown_fields=True):
+    """One record; the name of its kind is in the field `record`."""
+
+
+@final
+class Opened(Record, frozen=True, tag="opened"):
+    """A program has begun the run, or goes on with it."""
+
+    at: float
+    version: str = ""
+    process: int = 0
+
+
+@final
+class Input(Record, frozen=True, tag="input"):
+    """What the command line began the run with, so that it can be resumed by its name."""
+
+    prompt: str
+    options: dict[str, Any] = {}
+
+
+@final
+class Turn(Record, frozen=True, tag="turn"):
+    """A model's turn: its parts, and what the request was like."""
+
+    path: str
+    parts: list[Any]
+    request: dict[str, str]
+    """Digests by what they are of: `instructions`, `tools`, and the last message."""
+
+
+@final
+class Begun(Record, frozen=True, tag="begun"):
+    """A part is about to be run."""
+
+    path: str
+    name: str
+    params: Any = None
+
+
+@final
+class Ended(Record, frozen=True, tag="ended"):
+    """A part has run."""
+
+    path: str
+    kind: OutcomeKind
+    value: Any = None
+    state: dict[str, Any] = {}
+    """What it changed in the state of a stateful prompt."""
+    json_text: tuple[str, ...] = ()
+
+
+@final
+class Timer(Record, frozen=True, tag="timer"):
+    """A program sleeps until then, in seconds since 1970."""
+
+    path: str
+    until: float
+
+
+@final
+class Asked(Record, frozen=True, tag="asked"):
+    """A question was asked."""
+
+    question: Question
+
+
+@final
+class Answered(Record, frozen=True, tag="answered"):
+    """A question was answered; None: by the program itself."""
+
+    path: str
+    reply: Reply | None
+    at: float = 0.0
+
+
+@final
+class CancelWish(Record, frozen=True, tag="cancelled"):
+    """Somebody wants the run to end."""
+
+    at: float
+
+
+@final
+class Closed(Record, frozen=True, tag="closed"):
+    """The program that had the run has ended."""
+
+    at: float
+    status: RunStatus
+    text: str = ""
+    """The text of the last answer, or what failed."""
+
+
+AnyRecord: TypeAlias = Opened | Input | Turn | Begun | Ended | Timer | Asked | Answered | CancelWish | Closed
+"""Every record that there is."""
+
+_RECORD: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord)
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+
+def encode(record: AnyRecord) -> str:
+    """The record as JSON text."""
+    return _ENCODE(record).decode()
+
+
+def decode(text: bytes) -> AnyRecord:
+    """The record of a JSON text.
+
+    Raises:
+        OSError: it is none; a newer version may have written it.
+    """
+    try:
+        return _RECORD.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise OSError(f"it holds no record of a run ({error}); a newer version of fxai may have written it") from error
+
+
+@final
+class RunState(msgspec.Struct, frozen=True):
+    """What is known of a run without its journal being read, for lists."""
+
+    run: str
+    status: RunStatus
+    version: str
+    began: float
+    changed: float
+    questions: int = 0
+    text: str = ""
+
+
+class Part(msgspec.Struct, eq=False):
+    """What is known of a part of a run."""
+
+    begun: Begun | None = None
+    ended: Ended | None = None
+    number: int = 0
+    """Of the record that it ended with, by which the order of ends is known."""
+    turn: Turn | None = None
+    until: float | None = None
+    question: Question | None = None
+    reply: Reply | None = None
+    answered: bool = False
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it was begun, and what became of it is not known."""
+        return self.begun is not None and (self.ended is None or self.ended.kind == "broken")
+
+
+@final
+class Known:
+    """What the records of a run come to."""
+
+    __slots__ = ("before", "cancelled", "closed", "input", "last", "opened", "parts", "run", "steps")
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.parts: dict[str, Part] = {}
+        self.steps: dict[str, list[Part]] = {}
+        """The parts that have ended, by the path of what they are in, in the order in which they ended."""
+        self.opened: list[Opened] = []
+        self.input: Input | None = None
+        self.closed: Closed | None = None
+        self.cancelled: CancelWish | None = None
+        self.before = 0
+        """The number of the last record before this program had the run."""
+        self.last = 0
+        """The number of the last record."""
+
+    def part(self, path: str) -> Part:
+        """What is known of a part, which need not be there yet."""
+        return self.parts.setdefault(path, Part())
+
+    def add(self, record: AnyRecord, number: int) -> None:
+        """Takes a record in."""
+        self.last = max(self.last, number)
+        match record:
+            case Opened():
+                self.opened.append(record)
+                self.closed = None
+            case Input():
+                self.input = record
+            case Turn():
+                self.part(record.path).turn = record
+            case Begun():
+                self.part(record.path).begun = record
+            case Ended():
+                self._end(record, number)
+            case Timer():
+                self.part(record.path).until = record.until
+            case Asked():
+                part = self.part(record.question.path)
+                part.question, part.reply, part.answered = record.question, None, False
+            case Answered():
+                part = self.part(record.path)
+                part.reply, part.answered = record.reply, True
+            case CancelWish():
+                self.cancelled = record
+            case Closed():
+                self.closed = record
+
+    def _end(self, record: Ended, number: int) -> None:
+        part = self.part(record.path)
+        part.ended, part.number = record, number
+        if record.state:
+            self.steps.setdefault(record.path.rpartition("/")[0], []).append(part)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions that are open, in the order in which they were asked."""
+        return tuple(self._open_questions())
+
+    def _open_questions(self) -> Iterator[Question]:
+        for part in self.parts.values():
+            if part.question is not None and not part.answered:
+                yield part.question
+
+    @property
+    def status(self) -> RunStatus:
+        """How it stands, unless a program goes on with it."""
+        if self.closed is not None and self.closed.status == "done":
+            return "done"
+        if self.cancelled is not None:
+            return "cancelled"
+        if self.closed is None:
+            return "stopped"
+        return "stopped" if self.closed.status == "waiting" and not self.questions else self.closed.status
+
+    def state(self, now: float) -> RunState:
+        """What lists show of it."""
+        began = self.opened[0].at if self.opened else now
+        version = self.opened[-1].version if self.opened else ""
+        text = "" if self.closed is None else self.closed.text
+        return RunState(self.run, self.status, version, began, now, len(self.questions), text)

@@ -1,0 +1,424 @@
+"""Replay: what stands around the parts of a run, journals what they gave, and gives it again.
+
+A turn or a call that has ended is not run again: what stands in the journal is given in its place. A call that was
+begun, and not seen to end, is in doubt: it is run again only where its tool is `Idempotent`, `Readonly` or `Resumable`;
+else a person is asked what became of it. What a call changed in the state of a stateful prompt is journalled with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.agents.answer import Answer
+from fxai.agents.state import StateStore
+from fxai.durable.failure import ProgramChanged, Question, QuestionKind, Reply, RunWaiting
+from fxai.durable.frame import Frame, digest
+from fxai.durable.inquiry import Steps, append, ask, leave, leave_openly, stop_cancelled, wait
+from fxai.durable.outcome import bad_end_of, end_of, fits, read_outcome
+from fxai.durable.record import Answered, Begun, Ended, Part, Turn
+from fxai.effects.cause import Cause
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
+from fxai.effects.service import Clock
+from fxai.effects.stream import AnyStream, StreamOf
+from fxai.messages.accumulate import gather
+from fxai.messages.message import ToolApprovalResponsePart
+from fxai.messages.part import ApprovalRequest
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response, stream_of
+from fxai.models.approval import digest_of
+from fxai.models.approved_calls import encode_denial
+from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, WorkInfo
+from fxai.models.model_request import ModelRequest
+from fxai.schema.fault import DecodeError
+from fxai.tools.call import Outcome
+from fxai.tools.tool import Tool
+from fxai.tools.tool_error import Denied, OutcomeUnknown, encode_failure
+from fxai.tools.tool_options import Idempotent, Readonly, Resumable
+
+_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_BEGUN: Final = "it was begun, and whether it ran to its end is not known"
+_UNKNOWN: Final = "it was begun, and nobody knows whether it ran to its end; look before calling it again"
+
+
+@final
+class Replay(Interceptor):
+    """The interceptor of one durable run.
+
+    Args:
+        goes_on: Whether a program that changed goes on.
+    """
+
+    def __init__(self, *, goes_on: bool) -> None:
+        self._goes_on = goes_on
+        self._tools: dict[int, tuple[Tool[Any, Any, Any], str]] = {}  # their digests; they are held, so ids are theirs
+
+    # -- runs of agents
+
+    @override
+    def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
+        def begin(context: ContextOf[Any]) -> AnyEffect:
+            frame = _frame(context)
+            path = frame.next(about.agent, _image(about.prompt))
+            inner = frame.inside(path, agent=True)
+            note = Generate(_note_answers, (frame, about.prompt), {})
+            ran = note.and_then(Local(running, inner.into))
+            if not frame.agents:
+                return Fold(ran, leave_openly, None)
+            return ran.flat_map(lambda answer: _leave_pending(frame, answer))
+
+        return Within(begin)
+
+    # -- turns
+
+    @override
+    def turn(self, about: TurnInfo, asking: AnyEffect) -> AnyEffect:
+        return Within(lambda context: Generate(self._turn, (_frame(context), about, asking), {}))
+
+    def _turn(self, frame: Frame, about: TurnInfo, asking: AnyEffect) -> Steps:
+        path, request = self._place_turn(frame, about)
+        yield stop_cancelled(frame)
+        turn = frame.journal.known.part(path).turn
+        if turn is not None:
+            return (yield self._replay(frame, turn, request))
+        parts = yield asking
+        yield append(frame, Turn(path, _parts_data(parts), request))
+        return parts
+
+    @override
+    def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
+        def choose(context: ContextOf[Any]) -> AnyEffect:
+            frame = _frame(context)
+            path, request = self._place_turn(frame, about)
+            turn = frame.journal.known.part(path).turn
+            if turn is None:
+                return stop_cancelled(frame).as_(_journalled(frame, path, request, parts))
+            again = self._replay(frame, turn, request)
+            return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))
+
+        return StreamOf.unwrap(Within(choose))
+
+    def _place_turn(self, frame: Frame, about: TurnInfo) -> tuple[str, dict[str, str]]:
+        image = self._describe(about.request)
+        if about.place is not None:
+            return f"{frame.path}/{about.place}", image
+        return frame.next("ask", *[f"{key}{value}".encode() for key, value in image.items()]), image
+
+    def _replay(self, frame: Frame, turn: Turn, request: Mapping[str, str]) -> AnyEffect:
+        changes = [f"{what} of {turn.path}" for what in request if request[what] != turn.request.get(what)]
+        if changes and not self._goes_on:
+            return leave(ProgramChanged(frame.journal.known.run, tuple(changes)), frame)
+        read = Response.from_data(turn.parts)
+        return Succeed(read.unwrap().content)
+
+    def _describe(self, request: ModelRequest) -> dict[str, str]:
+        """Digests of what a turn was asked with: of the messages the last one, as the others were asked before."""
+        prompt = request.prompt
+        system = [message for message in prompt if message.role == "system"]
+        last = [prompt[-1]] if len(prompt) and prompt[-1].role != "system" else []
+        return {
+            "instructions": digest(_image(Prompt(system))),
+            "tools": digest(*[self._digest(tool).encode() for tool in request.tools]),
+            "messages": f"{len(prompt) - len(system)} {digest(_image(Prompt(last)))}",
+        }
+
+    def _digest(self, tool: Tool[Any, Any, Any]) -> str:
+        known = self._tools.get(id(tool))
+        if known is None:
+            known = self._tools[id(tool)] = tool, f"{digest_of(tool, None)} {tool.description}"
+        return known[1]
+
+    # -- calls
+
+    @override
+    def admit(self, about: CallInfo, asking: AnyEffect) -> AnyEffect:
+        return Within(lambda context: Generate(self._admit, (_frame(context), about, asking), {}))
+
+    def _admit(self, frame: Frame, about: CallInfo, asking: AnyEffect) -> Steps:
+        """Asks whether a call may run, or what one that is answered outside gave; the journal may have the answer."""
+        path = _place_call(frame, about)
+        yield stop_cancelled(frame)
+        part = frame.journal.known.part(path)
+        if part.ended is not None or part.begun is not None:  # it was admitted before
+            return None if about.tool.requires_handler else (yield _give(frame, about, part))
+        external = not about.tool.requires_handler
+        yield about.reread()
+        question = part.question
+        if question is not None and not _is_for(question, about):
+            part.question = question = None
+        if question is None or part.reply is None:
+            about.approval_id = f"approval_{digest(frame.journal.known.run.encode(), path.encode())}"
+            request: ApprovalRequest | Outcome | None = yield asking
+            if isinstance(request, Outcome) or (request is None and not external):
+                return request
+            if question is None:
+                yield _ask_about(frame, path, about, "result" if external else "approval", request=request)
+            if not part.answered:
+                yield wait(frame, part)
+            if part.reply is None:  # it is open, or the program answers it itself
+                return request
+        return (yield from _take_reply(frame, path, about, part))
+
+    @override
+    def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
+        return Within(lambda context: Generate(self._call, (_frame(context), about, running, context), {}))
+
+    def _call(self, frame: Frame, about: CallInfo, running: AnyEffect, context: ContextOf[Any]) -> Steps:
+        path = _place_call(frame, about)
+        store: StateStore | None = context.find(StateStore)
+        part = frame.journal.known.part(path)
+        _restore_state(frame, path, store)
+        if part.ended is not None and not part.in_doubt:
+            return (yield running if part.ended.kind == "refused" else _give(frame, about, part))
+        yield stop_cancelled(frame)
+        if part.in_doubt and not _may_run_again(about.tool):
+            settled = yield from self._settle_doubt(frame, path, about, part)
+            if settled is not None:
+                return settled
+        if part.begun is None or not about.tool.get(Resumable):
+            yield append(frame, Begun(path, about.call.name, about.call.params))
+        before = None if store is None else store.begin_changes()
+        ran = Local(running, frame.inside(path).into)
+        return (
+            yield Fold(ran, lambda cause: _end_badly(frame, path, about, cause), _end_well(frame, path, store, before))
+        )
+
+    def _settle_doubt(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+        """What a person knows of a call in doubt; None: it is to be run again."""
+        if part.question is None or part.question.kind != "doubt":
+            yield _ask_about(frame, path, about, "doubt", _why_in_doubt(part))
+        yield wait(frame, part)
+        if not part.answered:
+            yield leave(OutcomeUnknown(about.call.name, _leave_reason(frame, part)), frame)
+        reply = part.reply
+        if reply is None or reply.kind == "again":
+            part.question, part.answered = None, False
+            return None
+        return (yield from _take_reply(frame, path, about, part))
+
+    # -- other work
+
+    @override
+    def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
+        return Within(lambda context: Generate(_work, (_frame(context), about, working), {}))
+
+
+# -- in a frame
+
+
+def _frame(context: ContextOf[Any]) -> Frame:
+    frame = Frame.of(context)
+    if frame is None:
+        raise LookupError("a durable run has no frame here: provide its layer further out than this program")
+    return frame
+
+
+def _image(prompt: Prompt) -> bytes:
+    return prompt.to_json().encode()
+
+
+def _parts_data(parts: Any) -> list[Any]:
+    return Response(tuple(parts)).to_data()
+
+
+def _leave_pending(frame: Frame, answer: Answer[Any]) -> AnyEffect:
+    """The answer of a sub-agent; where that waits, the whole run does."""
+    questions = frame.journal.known.questions
+    if answer.ended != "pending" or not questions:
+        return Succeed(answer)
+    return leave(RunWaiting(frame.journal.known.run, questions), frame)
+
+
+def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
+    """Notes which questions the program has answered itself, by a history that goes on."""
+    open_ = frame.journal.known.questions
+    if not open_:
+        return
+    answered: set[str] = set()
+    for message in prompt:
+        if message.role == "tool":
+            for part in message.content:
+                answered.add(part.approval_id if isinstance(part, ToolApprovalResponsePart) else part.id)
+    for question in open_:
+        if question.approval_id in answered or (question.kind == "result" and question.call_id in answered):
+            yield append(frame, Answered(question.path, None))
+
+
+def _journalled(frame: Frame, path: str, request: dict[str, str], parts: AnyStream) -> AnyStream:
+    """The parts of a turn, which is journalled whole before its stream ends."""
+    came: list[Any] = []
+
+    def note(part: Any) -> Any:
+        came.append(part)
+        return part
+
+    def end() -> AnyStream:
+        appended = append(frame, Turn(path, _parts_data(gather(came)), request))
+        nothing: AnyStream = StreamOf.empty()
+        return StreamOf.unwrap(appended.as_(nothing))
+
+    return parts.map(note).concat(StreamOf.suspend(end))
+
+
+# -- one call
+
+
+def _place_call(frame: Frame, about: CallInfo) -> str:
+    """The path of a call; it is found once, as others of the same kind may follow."""
+    placed = frame.calls.get(id(about))
+    if placed is not None:
+        return placed[1]
+    if about.place is not None and about.place != "approved":
+        path = f"{frame.path}/{about.place}/{about.index}{'r' * about.repaired}"
+    else:
+        call = about.call
+        image = msgspec.json.encode([call.id, call.name, call.params, call.params_text])
+        path = frame.next(about.place or "call", image)
+    frame.calls[id(about)] = about, path
+    return path
+
+
+def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:
+    return tool.get(Idempotent) or tool.get(Readonly) or tool.get(Resumable)
+
+
+def _restore_state(frame: Frame, path: str, store: StateStore | None) -> None:
+    """Puts what the calls of a step have changed into the state of the prompt, before any of them is run."""
+    if store is None:
+        return
+    for part in frame.journal.known.steps.get(path.rpartition("/")[0], ()):
+        if part.ended is not None and part.number <= frame.journal.known.before:
+            store.restore(part.ended.state, part.number)
+
+
+def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
+    """What a call gave, once more."""
+    ended = part.ended
+    if ended is None:
+        return Succeed(None)
+    try:
+        given = read_outcome(about.tool, about.call.name, ended)
+    except DecodeError as error:
+        what = f"the result of {about.call.name!r} does not fit what the tool declares now: {error}"
+        return leave(ProgramChanged(frame.journal.known.run, (what,)), frame)
+    return about.reread().and_then(given) if ended.json_text else given
+
+
+def _end_well(
+    frame: Frame, path: str, store: StateStore | None, before: Mapping[str, Any] | None
+) -> Callable[[Outcome], AnyEffect]:
+    def end(outcome: Outcome) -> AnyEffect:
+        ended = end_of(path, outcome)
+        if store is not None and before is not None:
+            ended = msgspec.structs.replace(ended, state=store.changes_since(before))
+        return append(frame, ended).as_(outcome)
+
+    return end
+
+
+def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> AnyEffect | None:
+    """Journals why a call gave no outcome; one that was interrupted, or that leaves the run, stays in doubt."""
+    if cause.interrupted or leave_openly(cause) is not None:
+        return None
+    return append(frame, bad_end_of(path, about.tool, cause)).and_then(FailCause(cause))
+
+
+def _why_in_doubt(part: Part) -> str:
+    broke = part.ended is not None and part.ended.kind == "broken"
+    return f"it broke, and what it did before is not known: {part.ended.value}" if broke and part.ended else _BEGUN
+
+
+def _leave_reason(frame: Frame, part: Part) -> str:
+    question = part.question
+    name = "" if question is None else question.id
+    run = frame.journal.known.run
+    return f"{_why_in_doubt(part)}; answer the question {name} of the run {run!r} by `fxai runs answer`, and resume it"
+
+
+# -- questions
+
+_REASONS: Final[Mapping[QuestionKind, str]] = {
+    "approval": "it needs an approval before it runs",
+    "result": "its result comes from outside",
+    "doubt": _BEGUN,
+}
+
+
+def _ask_about(
+    frame: Frame,
+    path: str,
+    about: CallInfo,
+    kind: QuestionKind,
+    reason: str = "",
+    request: ApprovalRequest | None = None,
+) -> AnyEffect:
+    call, run = about.call, frame.journal.known.run
+    name, bound = ("", "") if request is None else (request.approval_id, request.digest)
+    text = reason or _REASONS[kind]
+
+    def ask_now(clock: Clock) -> AnyEffect:
+        now = clock.now()
+        return ask(frame, Question(run, path, kind, call.name, call.params, text, call.id, name, bound, now))
+
+    return _CLOCK.flat_map(ask_now)
+
+
+def _is_for(question: Question, about: CallInfo) -> bool:
+    """Whether what was asked about is what would be run."""
+    return not question.digest or question.digest == digest_of(about.tool, about.call.params)
+
+
+def _take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+    """What a reply comes to: None where the call is to be run, else its outcome, which is journalled."""
+    reply = part.reply
+    if reply is None or reply.kind in ("approve", "again"):
+        return None
+    name = about.call.name
+    if reply.kind == "deny":
+        encoded = encode_denial(reply.reason)
+        return Outcome(Denied(name, encoded["reason"]), encoded, is_failure=True)
+    if reply.kind == "unknown":
+        unknown = OutcomeUnknown(name, _UNKNOWN)
+        return (yield from _settle(frame, path, Outcome(unknown, encode_failure(unknown), is_failure=True)))
+    ended = Ended(path, _kind_of(reply, about.tool), reply.value)
+    why = fits(about.tool, ended)
+    if why is not None:
+        yield _ask_about(
+            frame, path, about, "doubt" if about.tool.requires_handler else "result", f"no such reply: {why}"
+        )
+        yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)
+    yield append(frame, ended)
+    return (yield read_outcome(about.tool, name, ended))
+
+
+def _kind_of(reply: Reply, tool: Tool[Any, Any, Any]) -> Any:
+    if reply.kind == "result":
+        return "success"
+    return "failure" if tool.failure_mode == "return" else "error"
+
+
+def _settle(frame: Frame, path: str, outcome: Outcome) -> Steps:
+    yield append(frame, end_of(path, outcome))
+    return outcome
+
+
+# -- work beside turns and calls
+
+
+def _work(frame: Frame, about: WorkInfo, working: AnyEffect) -> Steps:
+    path = f"{frame.path}/{about.name}"
+    part = frame.journal.known.part(path)
+    if part.ended is not None:
+        return about.decode(part.ended.value)
+    if part.begun is None:
+        yield append(frame, Begun(path, about.name))
+    elif (yield about.ended):
+        yield append(frame, Ended(path, "value"))
+        return about.decode(None)
+    value = yield working
+    yield append(frame, Ended(path, "value", about.encode(value)))
+    return value

@@ -1,0 +1,139 @@
+"""The journal of one run: its records in a store, and what they come to in memory.
+
+Whoever goes on with a run owns its journal. Others may append what they have to say, an answer or a cancellation; it is
+read with the next record that the owner writes.
+
+>>> from fxai.effects import fx
+>>> from fxai.storage.journal_store import ProcessJournals
+>>> journal = RunJournal.open("order-17", ProcessJournals())
+>>> fx.run_sync(journal.append(Opened(0.0)))
+>>> journal.known.status, RunJournal.open("order-17", ProcessJournals()).known.last
+('stopped', 0)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+
+from fxai.durable.failure import JournalFailure, RunOwned
+from fxai.durable.record import Answered, AnyRecord, Asked, CancelWish, Closed, Known, Opened, RunState, decode, encode
+from fxai.effects.constructor import attempt_work
+from fxai.effects.effect import Effect, EffectOf, Fetch
+from fxai.effects.scope import Scope
+from fxai.effects.service import Clock
+from fxai.storage.journal import Entry, Form, Journal
+from fxai.storage.journal_store import JournalStore
+
+_A = TypeVar("_A")
+
+_SUMMED_UP: Final = (Opened, Asked, Answered, CancelWish, Closed)  # what a list shows changes with these
+_STATE: Final = msgspec.json.Decoder(RunState)
+
+
+def _encode_state(state: RunState) -> str:
+    return msgspec.json.encode(state).decode()
+
+
+def _decode_state(text: bytes) -> RunState:
+    try:
+        return _STATE.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise OSError(f"it holds no state of a run ({error})") from error
+
+
+FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, _encode_state, _decode_state)
+"""How runs stand in files and databases."""
+
+
+@final
+class RunJournal:
+    """The records of a run, and what they come to."""
+
+    def __init__(self, run: str, journal: Journal[AnyRecord]) -> None:
+        self.known = Known(run)
+        self.journal = journal
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def open(run: str, store: JournalStore) -> RunJournal:
+        """The journal of a run, as it is now; it blocks where the store does.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        opened = RunJournal(run, store.journal(run))
+        opened.read()
+        return opened
+
+    def read(self) -> None:
+        """Takes in what others have appended meanwhile; it blocks, and raises, as `open`."""
+        with self._lock:
+            self._take_in(self.journal.read(self._new))
+
+    def _new(self, entries: Iterator[Entry[AnyRecord]]) -> list[Entry[AnyRecord]]:
+        last = self.known.last
+        return [*takewhile(lambda entry: entry.number > last, entries)]
+
+    def _take_in(self, newest_first: list[Entry[AnyRecord]]) -> None:
+        for entry in reversed(newest_first):
+            for record in entry.parts:
+                self.known.add(record, entry.number)
+
+    def write(self, record: AnyRecord, now: float = 0.0) -> None:
+        """Appends a record, and takes in what others have appended before it; it blocks, and raises, as `open`."""
+        with self._lock:
+            before = self.known.last
+            new: list[Entry[AnyRecord]] = []
+
+            def look(entries: Iterator[Entry[AnyRecord]]) -> None:
+                new.extend(takewhile(lambda entry: entry.number > before, entries))
+
+            self.known.add(record, before + 1)
+            state = self.known.state(now) if isinstance(record, _SUMMED_UP) else None
+            self.journal.append(record, look, state)
+            self._take_in(new)
+            self.known.last = before + len(new) + 1
+
+    # -- as effects
+
+    def append(self, record: AnyRecord) -> EffectOf[None, JournalFailure, None]:
+        """Appends a record, as `write`; a cancellation waits for it.
+
+        Fails with:
+            JournalFailure: it cannot be written.
+        """
+        clock: EffectOf[Clock, Any, Any] = Fetch(Clock)
+        return clock.flat_map(lambda clock: self._attempt(lambda: self.write(record, clock.now()))).uninterruptible()
+
+    def refresh(self) -> EffectOf[None, JournalFailure, None]:
+        """Takes in what others have appended meanwhile.
+
+        Fails with:
+            JournalFailure: it cannot be read.
+        """
+        return self._attempt(self.read)
+
+    def _attempt(self, work: Any) -> EffectOf[Any, JournalFailure, None]:
+        def fail(error: Exception) -> JournalFailure | None:
+            return JournalFailure(self.known.run, str(error)) if isinstance(error, OSError | TypeError) else None
+
+        return attempt_work(work, fail, in_thread=self.journal.blocks)
+
+    def own(self) -> Effect[None, RunOwned | JournalFailure, Scope]:
+        """Makes this program the one that goes on with the run, until the scope closes or the process ends.
+
+        Fails with:
+            RunOwned: another program goes on with it.
+            JournalFailure: that cannot be known.
+        """
+        run = self.known.run
+
+        def fail(error: OSError) -> RunOwned | JournalFailure:
+            return RunOwned(run) if isinstance(error, BlockingIOError) else JournalFailure(run, str(error))
+
+        return self.journal.own(wait=False).map_error(fail)

@@ -1,0 +1,281 @@
+"""Runs: a store of durable runs, to be looked at, answered and cancelled from any program.
+
+>>> from fxai.effects import fx
+>>> runs = Runs.in_process()
+>>> fx.run_sync(runs.list())
+()
+>>> print(fx.run_sync(runs.cancel("order-17").result()).failure())
+there is no run 'order-17' in this process; `fxai runs list` shows what there is
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunOwned, RunUnknown
+from fxai.durable.record import Answered, CancelWish, Input, RunState
+from fxai.durable.run_journal import FORM, RunJournal
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.constructor import attempt_work, fail
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Generate, Succeed
+from fxai.effects.scope import scoped
+from fxai.effects.service import Clock
+from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
+
+_A = TypeVar("_A")
+
+DEFAULT: Final = "fxai-runs.db"
+"""The SQLite database, in the folder of the process, where nothing else is named."""
+
+_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+
+
+@final
+class RunReport(msgspec.Struct, frozen=True):
+    """All that is known of a run."""
+
+    state: RunState
+    questions: tuple[Question, ...]
+    """The questions that are open."""
+    steps: tuple[RunStep, ...]
+    """Its turns and calls, in the order in which they began."""
+    input: Input | None = None
+    """What the command line began it with."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.state, self.questions))
+
+
+@final
+class RunStep(msgspec.Struct, frozen=True):
+    """A turn, a call, or other work of a run."""
+
+    path: str
+    name: str
+    """The name of the tool or of the work; of a turn "turn", of a sleep "sleep"."""
+    status: str
+    """`ended`, `failed`, `in doubt` or `waiting`."""
+
+
+@final
+class Runs:
+    """The runs of one store. Every method is an effect that any program may run, whoever owns the runs."""
+
+    def __init__(self, store: JournalStore, place: str) -> None:
+        self._store = store
+        self._place = place
+
+    @override
+    def __repr__(self) -> str:
+        return f"Runs({self._place})"
+
+    @property
+    def place(self) -> str:
+        """Where they are, in words, without a password."""
+        return self._place
+
+    @property
+    def store(self) -> JournalStore:
+        """The journals of the runs, by name."""
+        return self._store
+
+    # -- constructors
+
+    @staticmethod
+    def in_process() -> Runs:
+        """A new store that ends with the process: for tests, and for programs that need no more than the law."""
+        return Runs(ProcessJournals(), "this process")
+
+    @staticmethod
+    def sqlite(path: str | os.PathLike[str] = DEFAULT) -> Runs:
+        """The store in a SQLite database, which is made at the first use, and which its owner alone can read.
+
+        Raises:
+            ValueError: no database can have that path.
+        """
+        from fxai.storage.database import database_path  # only where there is a database
+
+        where = database_path(path)
+        return Runs(TableJournals(where, FORM), str(where))
+
+    @staticmethod
+    def postgres(url: str) -> Runs:
+        """The store in a PostgreSQL database, for programs of many machines; it needs the extra `durable`.
+
+        Args:
+            url: `postgresql://USER:PASSWORD@HOST/DATABASE`; what is left out is taken from the environment, as libpq
+                does. Whoever can write there can make runs do things: give it a role of its own.
+
+        Raises:
+            ValueError: it is no such URL.
+        """
+        from fxai.storage.journal_postgres import PostgresJournals
+
+        store = PostgresJournals(url, FORM)
+        return Runs(store, store.place)
+
+    @staticmethod
+    def at(place: str | os.PathLike[str] | None = None) -> Runs:
+        """The store at a place: a URL of PostgreSQL, or the path of a SQLite database.
+
+        Args:
+            place: None: what the environment variable `FXAI_RUNS` says, else `fxai-runs.db` in the current folder.
+
+        Raises:
+            ValueError: there can be no store.
+        """
+        where = os.environ.get("FXAI_RUNS") or DEFAULT if place is None else os.fspath(place)
+        is_url = where.startswith(("postgresql://", "postgres://"))
+        return Runs.postgres(where) if is_url else Runs.sqlite(Path(where))
+
+    # -- what there is
+
+    def list(self) -> EffectOf[tuple[RunState, ...], JournalFailure, None]:
+        """How every run stands, the newest first.
+
+        Fails with:
+            JournalFailure: the store cannot be read.
+        """
+        return Generate(self._list, (), {})
+
+    def _list(self) -> Generator[AnyEffect, Any, tuple[RunState, ...]]:
+        states: list[RunState] = yield self._attempt("", lambda: [*self._store.states()])
+        shown: list[RunState] = []
+        for state in sorted(states, key=lambda one: one.began, reverse=True):
+            is_open = state.status == "stopped"
+            running = (yield self._is_owned(state.run)) if is_open else False
+            shown.append(msgspec.structs.replace(state, status="running") if running else state)
+        return tuple(shown)
+
+    def _is_owned(self, run: str) -> EffectOf[bool, JournalFailure, None]:
+        owning: EffectOf[Any, Any, Any] = scoped(RunJournal(run, self._store.journal(run)).own())
+
+        def judge(end: Exit[Any, Any]) -> EffectOf[bool, JournalFailure, None]:
+            if isinstance(end, Succeeded):
+                return Succeed(False)
+            is_owned = any(isinstance(error, RunOwned) for error in end.cause.failures)
+            return Succeed(True) if is_owned else FailCause(end.cause)
+
+        return owning.exit().flat_map(judge)
+
+    def show(self, run: str) -> EffectOf[RunReport, RunUnknown | JournalFailure, None]:
+        """All that is known of a run.
+
+        Fails with:
+            RunUnknown: there is no such run.
+            JournalFailure: it cannot be read.
+        """
+        return Generate(self._show, (run,), {})
+
+    def _show(self, run: str) -> Generator[AnyEffect, Any, RunReport]:
+        journal: RunJournal = yield self.open(run)
+        now = (yield _CLOCK).now()
+        state = journal.known.state(now)
+        if state.status == "stopped" and (yield self._is_owned(run)):
+            state = msgspec.structs.replace(state, status="running")
+        return RunReport(state, journal.known.questions, _steps(journal), journal.known.input)
+
+    def open(self, run: str, *, may_begin: bool = False) -> EffectOf[RunJournal, RunUnknown | JournalFailure, None]:
+        """The journal of a run, as it is now; nobody owns it by that.
+
+        Args:
+            run: its name.
+            may_begin: whether a run that is not there yet is none the worse.
+
+        Fails with:
+            RunUnknown: there is no such run.
+            JournalFailure: it cannot be read.
+        """
+
+        def check(journal: RunJournal) -> EffectOf[RunJournal, RunUnknown, None]:
+            return Succeed(journal) if may_begin or journal.known.last else fail(RunUnknown(run, self._place))
+
+        return self._attempt(run, lambda: RunJournal.open(run, self._store)).flat_map(check)
+
+    def _attempt(self, run: str, work: Callable[[], _A]) -> EffectOf[_A, JournalFailure, None]:
+        def explain(error: Exception) -> JournalFailure | None:
+            return JournalFailure(run, str(error)) if isinstance(error, OSError) else None
+
+        return attempt_work(work, explain, in_thread=self._store.blocks)
+
+    # -- what others may say
+
+    def answer(
+        self, run: str, question: str, reply: Reply
+    ) -> EffectOf[None, RunUnknown | QuestionUnknown | JournalFailure, None]:
+        """Answers a question of a run. A program that waits for it goes on; else it does when the run is resumed.
+
+        Args:
+            run: the name of the run.
+            question: the `id` of the question, or the model's id of its call.
+            reply: the answer, of a kind that the question allows.
+
+        Fails with:
+            QuestionUnknown: there is no such question, it was answered before, or not in this way.
+            RunUnknown, JournalFailure: as `show`.
+        """
+        return Generate(self._answer, (run, question, reply), {})
+
+    def _answer(self, run: str, name: str, reply: Reply) -> Generator[AnyEffect, Any, None]:
+        journal: RunJournal = yield self.open(run)
+        found = [one for one in journal.known.questions if name in (one.id, one.call_id)]
+        if len(found) != 1:
+            open_ = ", ".join(one.id for one in journal.known.questions) or "none"
+            why = "two calls have this id; say the question's" if found else f"it is not open; those that are: {open_}"
+            yield fail(QuestionUnknown(run, name, why))
+        question = found[0]
+        if reply.kind not in question.replies:
+            why = f"a question of the kind {question.kind} is answered by {' or '.join(question.replies)}"
+            yield fail(QuestionUnknown(run, name, why))
+        yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
+
+    def cancel(self, run: str) -> EffectOf[None, RunUnknown | JournalFailure, None]:
+        """Has a run end, and never go on: at its next turn or call, where a program goes on with it.
+
+        Fails with:
+            RunUnknown, JournalFailure: as `show`.
+        """
+        return Generate(self._cancel, (run,), {})
+
+    def _cancel(self, run: str) -> Generator[AnyEffect, Any, None]:
+        journal: RunJournal = yield self.open(run)
+        if journal.known.cancelled is None:
+            yield journal.append(CancelWish((yield _CLOCK).now()))
+
+    def remove(self, run: str) -> EffectOf[None, RunUnknown | RunOwned | JournalFailure, None]:
+        """Removes a run and all that is known of it.
+
+        Fails with:
+            RunOwned: a program goes on with it.
+            RunUnknown, JournalFailure: as `show`.
+        """
+
+        def remove() -> Generator[AnyEffect, Any, None]:
+            journal: RunJournal = yield self.open(run)
+            yield journal.own()
+            yield self._attempt(run, lambda: self._store.remove(run))
+
+        return scoped(Generate(remove, (), {}))
+
+
+def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
+    steps: list[RunStep] = []
+    for path, part in journal.known.parts.items():
+        if part.turn is not None:
+            steps.append(RunStep(path, "turn", "ended"))
+        elif part.until is not None:
+            steps.append(RunStep(path, "sleep", "ended"))
+        elif part.question is not None and not part.answered and part.begun is None:
+            steps.append(RunStep(path, part.question.tool, "waiting"))
+        elif part.begun is not None:
+            failed = part.ended is not None and part.ended.kind in ("failure", "error", "told", "refused")
+            status = "in doubt" if part.in_doubt else "failed" if failed else "ended"
+            steps.append(RunStep(path, part.begun.name, status))
+    return tuple(steps)

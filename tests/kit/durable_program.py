@@ -1,0 +1,190 @@
+"""A program that is killed at any point and run again: turns, parallel calls, sub-agents, approvals, timers, steps.
+
+It is run in processes of its own, which a server forks, so that none of them has to import anything: `Killing` starts
+it. What a handler does it writes into a file, the world, whose lines are whole or not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from random import Random
+from typing import Any, final
+
+import anyio
+import msgspec
+from returns.result import Success
+
+from fxai import Agent, LanguageModel, Tool, Toolkit, fx
+from fxai.annotations import Idempotent, Resumable
+from fxai.durable import Runs, durable, step
+from fxai.effects import Clock, Effect, Exit, Layer, Succeeded
+from fxai.messages import Finish, Part, Text, ToolCall
+from fxai.models import ModelRequest
+
+__all__ = ["WAITING", "World", "program", "serve"]
+
+WAITING = 3
+"""The exit code of a program that waits for answers."""
+
+_FAST = 40_000  # how much faster the time of the program goes
+
+
+@final
+class World:
+    """What handlers have done, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, what: str, key: str) -> None:
+        """Writes down that something was done."""
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(descriptor, f"{what} {key}\n".encode())
+        os.close(descriptor)
+
+    def count(self, what: str) -> dict[str, int]:
+        """How often something was done, by key."""
+        counts: dict[str, int] = {}
+        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+            name, _, key = line.partition(" ")
+            if name == what:
+                counts[key] = counts.get(key, 0) + 1
+        return counts
+
+
+class _FastClock(Clock):
+    """Hours pass in a moment."""
+
+    def now(self) -> float:
+        return Clock.default().now() * _FAST
+
+    def monotonic(self) -> float:
+        return Clock.default().monotonic() * _FAST
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(max(seconds, 0) / _FAST)
+
+    def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
+        return Clock.default().deadline(scope, seconds / _FAST)
+
+
+pay = Tool.make("pay", description="Pays.", parameters=str, success=str)
+look = Tool.make("look", description="Looks.", parameters=str, success=str).annotate(Idempotent, True)
+nap = Tool.make("nap", description="Waits.", parameters=str, success=str).annotate(Resumable, True)
+wipe = Tool.make("wipe", description="Wipes.", parameters=str, success=str, needs_approval=True)
+outside = Tool.make("outside", description="Asks a person.", parameters=str, success=str).external()
+KIT = Toolkit.make(pay, look, nap, wipe, outside)
+
+
+def _handlers(world: World) -> Any:
+    def do(name: str) -> Any:
+        def handle(key: str) -> Any:
+            def begin() -> Any:
+                world.note(f"begin-{name}", key)
+                return fx.sleep(len(key) * 13.0 % 700).map(lambda _: end())
+
+            def end() -> str:
+                world.note(f"end-{name}", key)
+                return f"{name} {key}"
+
+            return fx.suspend(begin)
+
+        return handle
+
+    def rest(key: str) -> Any:
+        noted = step("note", fx.sync(lambda: world.note("step", key)).as_(key), str, idempotent=True)
+        return fx.sleep(3600).and_then(noted).map(lambda key: f"nap {key}")
+
+    return Layer.merge_all(
+        pay.handler(do("pay")), look.handler(do("look")), wipe.handler(do("wipe")), nap.handler(rest)
+    ).layer
+
+
+@final
+class _Planned(LanguageModel):
+    """A model whose turns follow from the request alone, so that it would say the same again."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], Any]:
+        def answer() -> tuple[Part, ...]:
+            messages = list(request.prompt)
+            seed = next(m.text for m in reversed(messages) if m.role == "user")
+            turn = sum(m.role == "assistant" for m in messages)
+            self._world.note("turn", f"{seed}/{turn}")
+            return _turn(seed, turn, messages)
+
+        return fx.sleep(200).map(lambda _: answer())
+
+
+def _turn(seed: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
+    random = Random(f"{seed}/{turn}")
+    if turn >= 2:
+        results = [part.result for m in messages if m.role == "tool" for part in m.content if part.type == "tool-result"]
+        return (Text(json.dumps(results)), Finish("stop"))
+    names = ["pay", "pay", "look", "nap", "wipe", "outside"] + ["helper", "helper"] * (seed.count("+") < 1)
+    calls: list[Part] = []
+    for index in range(random.randint(1, 4)):
+        name = random.choice(names)
+        key = f"{seed}/{turn}.{index}"
+        params: Any = {"prompt": f"{key}+"} if name == "helper" else key
+        calls.append(ToolCall(f"call {key}", name, params))
+    return (*calls, Finish("tool-calls"))
+
+
+def program(world: World, runs: Runs, run: str, seed: str) -> Effect[Any, Any]:
+    """One run: it sleeps an hour, takes a step, and asks an agent with a sub-agent."""
+    helper = Agent.make("helper", toolkit=KIT)
+    agent = Agent.make("main", toolkit=KIT).with_tools(helper.as_tool(description="Helps."))
+
+    def go() -> Generator[Any, Any, Any]:
+        yield from fx.sleep(3600)
+        begun = yield from step("begin", fx.sync(lambda: world.note("step", "begin")).as_(seed), str, idempotent=True)
+        return (yield from agent.execute(begun))
+
+    live: Any = _handlers(world) | Layer.succeed(LanguageModel, _Planned(world))
+    asked: Any = fx.gen(go)()
+    return asked.provide(durable(live, run=run, store=runs)).provide(Layer.succeed(Clock, _FastClock()))
+
+
+def _run(order: dict[str, str]) -> int:
+    """Runs the program in this process; gives the exit code."""
+    world = World(Path(order["world"]))
+    end: Exit[Any, Any] = fx.run_exit(program(world, Runs.at(order["store"]), order["run"], order["seed"]))
+    if isinstance(end, Succeeded):
+        if end.value.ended == "pending":
+            return WAITING
+        world.note("answer", end.value.text)
+        return 0
+    failure = next(iter(end.cause.failures), None)
+    kind = getattr(type(failure), "__name__", "")
+    world.note("failed", repr(end.cause))
+    return {"RunWaiting": WAITING, "OutcomeUnknown": WAITING, "RunOwned": 4}.get(kind, 1)
+
+
+def serve() -> None:
+    """Forks a process for each order on stdin, whose pid it prints; of a pid it prints how that ended."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        if isinstance(order, int):
+            print(os.waitstatus_to_exitcode(os.waitpid(order, 0)[1]), flush=True)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            code = 70
+            try:
+                code = _run(order)
+            finally:
+                os._exit(code)
+        print(pid, flush=True)
+
+
+if __name__ == "__main__":
+    _ = msgspec
+    serve()

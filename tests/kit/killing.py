@@ -1,0 +1,139 @@
+"""Runs of the durable program that are killed: by SIGKILL, at points that a seed chooses, until each of them has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import IO, Any, Self, cast, final
+
+import msgspec
+
+from fxai import fx
+from fxai.durable import Question, Reply, Runs
+from tests.kit.durable_program import WAITING, World, program
+from tests.kit.source import ROOT
+
+__all__ = ["KilledRun", "Killing"]
+
+_MOST = 60  # processes for one run
+_SECONDS = 0.45  # about as long as a process needs for a whole run
+
+
+@final
+class KilledRun(msgspec.Struct, frozen=True):
+    """What became of one run."""
+
+    answer: str
+    expected: str
+    kills: int
+    processes: int
+    doubts: int
+    faults: tuple[str, ...]
+
+
+@final
+class Killing:
+    """Starts the program in processes of its own, and kills them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        command = [sys.executable, "-m", "tests.kit.durable_program"]
+        self._server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        cast("IO[str]", self._server.stdin).close()
+        self._server.wait(30)
+        cast("IO[str]", self._server.stdout).close()
+
+    def start(self, store: str, run: str, seed: str, world: Path) -> int:
+        """Starts a process that goes on with a run; gives its pid."""
+        return self._order({"store": store, "run": run, "seed": seed, "world": str(world)})
+
+    def wait(self, pid: int) -> int:
+        """Waits for a process; gives its exit code, negative for a signal."""
+        return self._order(pid)
+
+    def _order(self, order: object) -> int:
+        stdin, stdout = cast("IO[str]", self._server.stdin), cast("IO[str]", self._server.stdout)
+        stdin.write(f"{json.dumps(order)}\n")
+        stdin.flush()
+        return int(stdout.readline())
+
+    def run(self, store: str, seed: int) -> KilledRun:
+        """One run, killed again and again until it has ended; what is asked is answered in between."""
+        random, run = Random(seed), f"run-{seed}"
+        world, runs = World(self.folder / f"{run}.world"), Runs.at(store)
+        again: Counter[str] = Counter()
+        kills = doubts = 0
+        for processes in range(1, _MOST + 1):
+            pid = self.start(store, run, str(seed), world.path)
+            if random.random() < 0.8 and processes < _MOST // 2:
+                time.sleep(random.uniform(0, _SECONDS))
+                os.kill(pid, signal.SIGKILL)
+                kills += 1
+            code = self.wait(pid)
+            if code == 0:
+                break
+            for question in fx.run(runs.show(run)).questions if code in (WAITING, -signal.SIGKILL) and _is_there(runs, run) else ():
+                if random.random() < 0.9:
+                    reply = _reply(question, world)
+                    doubts += question.kind == "doubt"
+                    again[question.params] += reply.kind == "again"
+                    fx.run(runs.answer(run, question.id, reply))
+        expected = _expected(self.folder / f"{run}.expected", str(seed))
+        answers = list(world.count("answer"))
+        faults = tuple(_faults(world, again, kills))
+        return KilledRun(answers[0] if answers else "", expected, kills, processes, doubts, faults)
+
+
+def _is_there(runs: Runs, run: str) -> bool:
+    return any(state.run == run for state in fx.run(runs.list()))
+
+
+def _reply(question: Question, world: World) -> Reply:
+    """What a person knows: of a call in doubt, what the world says."""
+    key = str(question.params)
+    if question.kind == "approval":
+        return Reply.deny("not today") if zlib.crc32(key.encode()) % 4 == 0 else Reply.approve()
+    if question.kind == "result":
+        return Reply.result(f"got {key}")
+    ended = world.count(f"end-{question.tool}").get(key, 0)
+    return Reply.result(f"{question.tool} {key}") if ended else Reply.again()
+
+
+def _expected(path: Path, seed: str) -> str:
+    """The answer of the same program, never killed."""
+    world, runs = World(path), Runs.in_process()
+    while True:
+        end: Any = fx.run_exit(program(world, runs, "run", seed))
+        questions = fx.run(runs.show("run")).questions
+        if not questions:
+            return cast(str, end.value.text)
+        for question in questions:
+            fx.run(runs.answer("run", question.id, _reply(question, world)))
+
+
+def _faults(world: World, again: Mapping[str, int], kills: int) -> list[str]:
+    """What is not as it should be."""
+    faults: list[str] = []
+    for tool in ("pay", "wipe"):
+        ends = world.count(f"end-{tool}")
+        for key, begins in world.count(f"begin-{tool}").items():
+            if ends.get(key, 0) != 1:
+                faults.append(f"{tool} {key} ended {ends.get(key, 0)} times")
+            if begins != 1 + again.get(key, 0):
+                faults.append(f"{tool} {key} began {begins} times, and was said to run again {again.get(key, 0)} times")
+    faults += [f"turn {key} was asked {n} times" for key, n in world.count("turn").items() if n > 1 + kills]
+    return faults
