@@ -26,7 +26,7 @@ from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Fold, Gen
 from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.accumulate import gather
-from fxai.messages.message import ToolApprovalResponsePart
+from fxai.messages.message import Message, ToolApprovalResponsePart
 from fxai.messages.part import ApprovalRequest
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response, stream_of
@@ -218,7 +218,18 @@ def _frame(context: ContextOf[Any]) -> Frame:
 
 
 def _image(prompt: Prompt) -> bytes:
-    return prompt.to_json().encode()
+    """The messages as text; of requests for approvals without what is another in each program: until when, by whom."""
+    return Prompt(map(_without_signatures, prompt)).to_json().encode()
+
+
+def _without_signatures(message: Message) -> Message:
+    if message.role != "assistant" or all(part.type != "tool-approval-request" for part in message.content):
+        return message
+    content = [
+        msgspec.structs.replace(part, expires=None, signature="") if part.type == "tool-approval-request" else part
+        for part in message.content
+    ]
+    return msgspec.structs.replace(message, content=tuple(content))
 
 
 def _parts_data(parts: Any) -> list[Any]:

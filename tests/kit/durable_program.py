@@ -16,8 +16,6 @@ from random import Random
 from typing import Any, final
 
 import anyio
-import msgspec
-from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.annotations import Idempotent, Resumable
@@ -31,7 +29,7 @@ __all__ = ["WAITING", "World", "program", "serve"]
 WAITING = 3
 """The exit code of a program that waits for answers."""
 
-_FAST = 40_000  # how much faster the time of the program goes
+_FAST = 100_000  # how much faster the time of the program goes
 
 
 @final
@@ -59,6 +57,11 @@ class World:
 
 class _FastClock(Clock):
     """Hours pass in a moment."""
+
+    @staticmethod
+    def layer() -> Any:
+        """The layer of it."""
+        return Layer.succeed(Clock, _FastClock())
 
     def now(self) -> float:
         return Clock.default().now() * _FAST
@@ -126,7 +129,8 @@ class _Planned(LanguageModel):
 def _turn(seed: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
     random = Random(f"{seed}/{turn}")
     if turn >= 2:
-        results = [part.result for m in messages if m.role == "tool" for part in m.content if part.type == "tool-result"]
+        parts = [part for message in messages if message.role == "tool" for part in message.content]
+        results = [part.result for part in parts if part.type == "tool-result"]
         return (Text(json.dumps(results)), Finish("stop"))
     names = ["pay", "pay", "look", "nap", "wipe", "outside"] + ["helper", "helper"] * (seed.count("+") < 1)
     calls: list[Part] = []
@@ -150,7 +154,8 @@ def program(world: World, runs: Runs, run: str, seed: str) -> Effect[Any, Any]:
 
     live: Any = _handlers(world) | Layer.succeed(LanguageModel, _Planned(world))
     asked: Any = fx.gen(go)()
-    return asked.provide(durable(live, run=run, store=runs)).provide(Layer.succeed(Clock, _FastClock()))
+    program: Effect[Any, Any] = asked.provide(durable(live, run=run, store=runs)).provide(_FastClock.layer())
+    return program
 
 
 def _run(order: dict[str, str]) -> int:
@@ -162,8 +167,8 @@ def _run(order: dict[str, str]) -> int:
             return WAITING
         world.note("answer", end.value.text)
         return 0
-    failure = next(iter(end.cause.failures), None)
-    kind = getattr(type(failure), "__name__", "")
+    failure: object = next(iter(end.cause.failures), None)
+    kind = type(failure).__name__
     world.note("failed", repr(end.cause))
     return {"RunWaiting": WAITING, "OutcomeUnknown": WAITING, "RunOwned": 4}.get(kind, 1)
 
@@ -173,7 +178,7 @@ def serve() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         if isinstance(order, int):
-            print(os.waitstatus_to_exitcode(os.waitpid(order, 0)[1]), flush=True)
+            _say(os.waitstatus_to_exitcode(os.waitpid(order, 0)[1]))
             continue
         pid = os.fork()
         if pid == 0:
@@ -182,9 +187,13 @@ def serve() -> None:
                 code = _run(order)
             finally:
                 os._exit(code)
-        print(pid, flush=True)
+        _say(pid)
+
+
+def _say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    _ = msgspec
     serve()

@@ -1,0 +1,62 @@
+"""Runs that are killed at any moment: every one ends, no finished call runs twice, no answer is lost, doubts are asked.
+
+By default a few of them; `FXAI_KILLED_RUNS=200` says how many, as `nox -s kills` does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fxai import fx
+from fxai.durable import Runs
+from tests.kit.durable_program import World
+from tests.kit.killing import KilledRun, Killing
+
+RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "10"))
+
+
+@pytest.fixture(scope="module")
+def killing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killing]:
+    """What starts processes and kills them."""
+    with Killing(tmp_path_factory.mktemp("killing")) as killing:
+        yield killing
+
+
+def _check(runs: list[KilledRun]) -> None:
+    for seed, run in enumerate(runs):
+        assert run.faults == (), (seed, run)
+        assert run.answer == run.expected, (seed, run)
+    assert sum(run.kills for run in runs) >= len(runs)
+
+
+def test_runs_in_sqlite_survive_kills(killing: Killing) -> None:
+    """With parallel calls, sub-agents, approvals, results from outside and timers, in a SQLite database."""
+    _check([killing.run(str(killing.folder / "runs.db"), seed) for seed in range(RUNS)])
+
+
+def test_of_two_processes_that_resume_a_run_one_wins(killing: Killing) -> None:
+    """The other one is told that the run is owned, and does nothing of it."""
+    store, world = str(killing.folder / "two.db"), World(killing.folder / "two.world")
+    first = killing.start(store, "two", "7", world.path)
+    while not fx.run(Runs.sqlite(store).list()):
+        time.sleep(0.005)
+    os.kill(first, signal.SIGSTOP)  # it lives, and owns the run
+    second = killing.start(store, "two", "7", world.path)
+    assert killing.wait(second) == 4
+    os.kill(first, signal.SIGCONT)
+    assert killing.wait(first) in (0, 3)
+
+
+def test_a_journal_is_its_owners_alone(killing: Killing) -> None:
+    """The database and what stands beside it can be read by nobody else: it holds conversations."""
+    _ = killing.run(str(killing.folder / "private.db"), 3)
+    files = [path for path in killing.folder.iterdir() if path.name.startswith("private.db")]
+    assert files
+    assert all(path.stat().st_mode & 0o077 == 0 for path in files)
+    assert Path(files[0]).exists()
