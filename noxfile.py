@@ -84,6 +84,13 @@ def load(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def kills(session: nox.Session) -> None:
+    """Does each of two hundred durable runs end, killed at any moment?"""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "tests/integration/durable", *session.posargs, env={"FXAI_KILLED_RUNS": "200"})
+
+
+@nox.session(python="3.11")
 def wheel(session: nox.Session) -> None:
     """Does what is published work by itself, away from this folder?"""
     built = Path(session.create_tmp()).absolute()

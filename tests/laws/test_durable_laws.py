@@ -1,0 +1,175 @@
+"""Laws of durable runs: what a run comes to, and what it does, depends on no crash and on no schedule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import anyio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from returns.result import Success
+
+from fxai import Agent, LanguageModel, Tool, Toolkit, fx
+from fxai.annotations import Idempotent
+from fxai.durable import Runs, durable
+from fxai.effects import Layer, Succeeded
+from fxai.messages import Finish, Part, Text, ToolCall
+from fxai.models import ModelRequest
+from fxai.storage.journal_store import JournalStore, ProcessJournals
+
+Tree = tuple[Any, ...]
+"""The turns of an agent: each the calls that it makes at once, a number for a call, a tree for a sub-agent."""
+
+trees: st.SearchStrategy[Any] = st.recursive(
+    st.integers(0, 9),
+    lambda inner: st.lists(st.lists(inner, min_size=1, max_size=3).map(tuple), min_size=1, max_size=2).map(tuple),
+    max_leaves=8,
+).filter(lambda tree: isinstance(tree, tuple))
+
+
+class _Stops(JournalStore):
+    """Journals that cannot be written any more after a number of records, as if the process had ended there."""
+
+    blocks = False
+
+    def __init__(self, store: JournalStore, left: int) -> None:
+        self._store = store
+        self.left = left
+
+    def journal(self, name: str) -> Any:
+        """The journal of a name."""
+        journal: Any = self._store.journal(name)
+        append, stops = journal.append, self
+
+        def append_or_stop(*args: Any) -> None:
+            stops.left -= 1
+            if stops.left < 0:
+                raise OSError("the process has ended")
+            append(*args)
+
+        journal.append = append_or_stop
+        return journal
+
+    def states(self) -> Iterator[Any]:
+        """The states of all."""
+        return self._store.states()
+
+
+class _Told(LanguageModel):
+    """Does what the prompt says: a turn of the tree, then the next one, then the results."""
+
+    def __init__(self, delays: Iterator[int]) -> None:
+        self._delays = delays
+
+    def ask(self, request: ModelRequest) -> Any:
+        """One turn, after a while."""
+        messages = list(request.prompt)
+        user: Any = next(m for m in reversed(messages) if m.role == "user")
+        turn = sum(m.role == "assistant" for m in messages)
+        return _after(self._delays, lambda: _turn(user.text, turn, messages))
+
+
+def _turn(text: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
+    tree: Tree = eval(text, {"__builtins__": {}})  # the test wrote it
+    if turn == len(tree):
+        results = [part.result for m in messages if m.role == "tool" for part in m.content]
+        return (Text(repr(results)), Finish("stop"))
+    calls = [
+        ToolCall(
+            f"{turn}.{at}",
+            "work" if isinstance(one, int) else "sub",
+            one if isinstance(one, int) else {"prompt": repr(one)},
+        )
+        for at, one in enumerate(tree[turn])
+    ]
+    return (*calls, Finish("tool-calls"))
+
+
+def _after(delays: Iterator[int], f: Callable[[], Any]) -> Any:
+    async def wait() -> Any:
+        for _ in range(next(delays)):
+            await anyio.lowlevel.checkpoint()
+        return f()
+
+    return fx.wait(wait)
+
+
+def _run(tree: Tree, store: JournalStore, delays: list[int], done: Counter[int]) -> Any:
+    """One program that goes on with the run, in a schedule of its own."""
+    turns = iter((delays * 400)[:4000])
+    work = Tool.make("work", parameters=int, success=int).annotate(Idempotent, True)
+
+    def handle(n: int) -> Any:
+        def note() -> Success[int]:
+            done[n] += 1
+            return Success(n + 1)
+
+        return _after(turns, note).flat_map(lambda result: fx.succeed(result.unwrap()))
+
+    kit = Toolkit.make(work)
+    sub = Agent.make("sub", toolkit=kit)
+    agent = sub.with_tools(sub.as_tool(), on_conflict="first")
+    for _ in range(3):  # sub-agents have sub-agents
+        agent = Agent.make("sub", toolkit=kit).with_tools(agent.as_tool())
+    layer: Any = work.handler(handle) | Layer.succeed(LanguageModel, _Told(turns))
+    asked: Any = agent.execute(repr(tree))
+    return fx.run_exit(asked.provide(durable(layer, run="r", store=Runs(store, "this process"))))
+
+
+def _value(end: Any) -> Any:
+    is_there: bool = type(end) is Succeeded
+    assert is_there, end
+    return end.value
+
+
+def _number(tree: Any, numbers: Iterator[int]) -> Any:
+    """The tree, in which each call has a number of its own."""
+    return next(numbers) if isinstance(tree, int) else tuple(_number(one, numbers) for one in tree)
+
+
+def _records(store: JournalStore) -> list[Any]:
+    records: list[Any] = store.journal("r").read(lambda entries: [part for entry in entries for part in entry.parts])
+    return records
+
+
+def _numbers(tree: Any) -> Iterator[int]:
+    if isinstance(tree, int):
+        yield tree
+    else:
+        for one in tree:
+            yield from _numbers(one)
+
+
+@settings(max_examples=60)
+@given(trees, st.lists(st.integers(0, 3), min_size=1, max_size=7), st.lists(st.integers(0, 3), min_size=1), st.data())
+def test_a_run_comes_to_the_same_under_every_crash_and_schedule(
+    tree: Tree, first: list[int], second: list[int], data: st.DataObject
+) -> None:
+    """Stopped after any number of records, and gone on with in another order, it gives the same answer.
+
+    What had ended before is not run again: only what was in doubt may have run twice.
+    """
+    tree = _number(tree, count())
+    whole, done = ProcessJournals(), Counter[int]()
+    expected = _value(_run(tree, whole, first, done))
+    assert done == Counter(_numbers(tree))
+    records = len(_records(whole))
+
+    store, before, after = ProcessJournals(), Counter[int](), Counter[int]()
+    stop = data.draw(st.integers(0, records - 1))
+    _ = _run(tree, _Stops(store, stop), first, before)
+    known = _records(store)
+    ended = {one.path for one in known if type(one).__name__ == "Ended" and one.kind == "success"}
+    finished = {
+        one.params for one in known if type(one).__name__ == "Begun" and one.path in ended and one.name == "work"
+    }
+    resumed = _value(_run(tree, store, second, after))
+    assert resumed.text == expected.text
+    assert resumed.history == expected.history
+    assert not finished & after.keys()
+    assert finished | after.keys() == set(_numbers(tree))
+    assert max(after.values(), default=1) == 1
+    assert _value(_run(tree, store, first, after)).history == expected.history
