@@ -4,6 +4,7 @@ A frame has a path. What a program does in it is told apart by what it is, and b
 before, and not by the order in which it happens: so the same work has the same path however parallel programs are
 scheduled.
 
+>>> from fxai.storage.journal import ProcessJournal
 >>> frame = Frame.root(RunJournal("order-17", ProcessJournal()))
 >>> frame.next("clerk", b"Hello"), frame.next("clerk", b"Hello"), frame.next("clerk", b"Bye")
 ('/clerk.2fee11fbe9f0', '/clerk.2fee11fbe9f0+1', '/clerk.bfab2c523246')
@@ -24,9 +25,6 @@ from fxai.durable.record import Timer
 from fxai.durable.run_journal import RunJournal
 from fxai.effects.context import ContextOf
 from fxai.effects.service import Clock
-from fxai.storage.journal import ProcessJournal
-
-__all__ = ["Frame", "FrameClock", "ProcessJournal", "digest"]
 
 _SHORT: Final = 1.0  # seconds: what sleeps less begins anew
 

@@ -8,18 +8,27 @@ else a person is asked what became of it. What a call changed in the state of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, final
+from typing import Any, final
 
 import msgspec
 from typing_extensions import override
 
 from fxai.agents.answer import Answer
 from fxai.agents.state import StateStore
-from fxai.durable.failure import ProgramChanged, Question, QuestionKind, Reply, RunWaiting
+from fxai.durable.failure import ProgramChanged, RunWaiting
 from fxai.durable.frame import Frame, digest
-from fxai.durable.inquiry import Steps, append, ask, leave, leave_openly, stop_cancelled, wait
-from fxai.durable.outcome import bad_end_of, end_of, fits, read_outcome
+from fxai.durable.inquiry import Steps, append, leave, leave_openly, stop_cancelled, wait
 from fxai.durable.record import Answered, Begun, Ended, Part, Turn
+from fxai.durable.settlement import (
+    ask_about,
+    bad_end_of,
+    end_of,
+    is_for,
+    leave_reason,
+    read_outcome,
+    take_reply,
+    why_in_doubt,
+)
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
@@ -31,18 +40,15 @@ from fxai.messages.part import ApprovalRequest
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response, stream_of
 from fxai.models.approval import digest_of
-from fxai.models.approved_calls import encode_denial
 from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, WorkInfo
 from fxai.models.model_request import ModelRequest
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
 from fxai.tools.tool import Tool
-from fxai.tools.tool_error import Denied, OutcomeUnknown, encode_failure
+from fxai.tools.tool_error import OutcomeUnknown
 from fxai.tools.tool_options import Idempotent, Readonly, Resumable
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
-_BEGUN: Final = "it was begun, and whether it ran to its end is not known"
-_UNKNOWN: Final = "it was begun, and nobody knows whether it ran to its end; look before calling it again"
 
 
 @final
@@ -96,7 +102,7 @@ class Replay(Interceptor):
             path, request = self._place_turn(frame, about)
             turn = frame.journal.known.part(path).turn
             if turn is None:
-                return stop_cancelled(frame).as_(_journalled(frame, path, request, parts))
+                return stop_cancelled(frame).as_(_journal_stream(frame, path, request, parts))
             again = self._replay(frame, turn, request)
             return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))
 
@@ -148,7 +154,7 @@ class Replay(Interceptor):
         external = not about.tool.requires_handler
         yield about.reread()
         question = part.question
-        if question is not None and not _is_for(question, about):
+        if question is not None and not is_for(question, about):
             part.question = question = None
         if question is None or part.reply is None:
             about.approval_id = f"approval_{digest(frame.journal.known.run.encode(), path.encode())}"
@@ -156,12 +162,12 @@ class Replay(Interceptor):
             if isinstance(request, Outcome) or (request is None and not external):
                 return request
             if question is None:
-                yield _ask_about(frame, path, about, "result" if external else "approval", request=request)
+                yield ask_about(frame, path, about, "result" if external else "approval", request=request)
             if not part.answered:
                 yield wait(frame, part)
             if part.reply is None:  # it is open, or the program answers it itself
                 return request
-        return (yield from _take_reply(frame, path, about, part))
+        return (yield from take_reply(frame, path, about, part))
 
     @override
     def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
@@ -190,15 +196,15 @@ class Replay(Interceptor):
     def _settle_doubt(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
         """What a person knows of a call in doubt; None: it is to be run again."""
         if part.question is None or part.question.kind != "doubt":
-            yield _ask_about(frame, path, about, "doubt", _why_in_doubt(part))
+            yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
         yield wait(frame, part)
         if not part.answered:
-            yield leave(OutcomeUnknown(about.call.name, _leave_reason(frame, part)), frame)
+            yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, part)), frame)
         reply = part.reply
         if reply is None or reply.kind == "again":
             part.question, part.answered = None, False
             return None
-        return (yield from _take_reply(frame, path, about, part))
+        return (yield from take_reply(frame, path, about, part))
 
     # -- other work
 
@@ -259,7 +265,7 @@ def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
             yield append(frame, Answered(question.path, None))
 
 
-def _journalled(frame: Frame, path: str, request: dict[str, str], parts: AnyStream) -> AnyStream:
+def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: AnyStream) -> AnyStream:
     """The parts of a turn, which is journalled whole before its stream ends."""
     came: list[Any] = []
 
@@ -336,85 +342,6 @@ def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> A
     if cause.interrupted or leave_openly(cause) is not None:
         return None
     return append(frame, bad_end_of(path, about.tool, cause)).and_then(FailCause(cause))
-
-
-def _why_in_doubt(part: Part) -> str:
-    broke = part.ended is not None and part.ended.kind == "broken"
-    return f"it broke, and what it did before is not known: {part.ended.value}" if broke and part.ended else _BEGUN
-
-
-def _leave_reason(frame: Frame, part: Part) -> str:
-    question = part.question
-    name = "" if question is None else question.id
-    run = frame.journal.known.run
-    return f"{_why_in_doubt(part)}; answer the question {name} of the run {run!r} by `fxai runs answer`, and resume it"
-
-
-# -- questions
-
-_REASONS: Final[Mapping[QuestionKind, str]] = {
-    "approval": "it needs an approval before it runs",
-    "result": "its result comes from outside",
-    "doubt": _BEGUN,
-}
-
-
-def _ask_about(
-    frame: Frame,
-    path: str,
-    about: CallInfo,
-    kind: QuestionKind,
-    reason: str = "",
-    request: ApprovalRequest | None = None,
-) -> AnyEffect:
-    call, run = about.call, frame.journal.known.run
-    name, bound = ("", "") if request is None else (request.approval_id, request.digest)
-    text = reason or _REASONS[kind]
-
-    def ask_now(clock: Clock) -> AnyEffect:
-        now = clock.now()
-        return ask(frame, Question(run, path, kind, call.name, call.params, text, call.id, name, bound, now))
-
-    return _CLOCK.flat_map(ask_now)
-
-
-def _is_for(question: Question, about: CallInfo) -> bool:
-    """Whether what was asked about is what would be run."""
-    return not question.digest or question.digest == digest_of(about.tool, about.call.params)
-
-
-def _take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
-    """What a reply comes to: None where the call is to be run, else its outcome, which is journalled."""
-    reply = part.reply
-    if reply is None or reply.kind in ("approve", "again"):
-        return None
-    name = about.call.name
-    if reply.kind == "deny":
-        encoded = encode_denial(reply.reason)
-        return Outcome(Denied(name, encoded["reason"]), encoded, is_failure=True)
-    if reply.kind == "unknown":
-        unknown = OutcomeUnknown(name, _UNKNOWN)
-        return (yield from _settle(frame, path, Outcome(unknown, encode_failure(unknown), is_failure=True)))
-    ended = Ended(path, _kind_of(reply, about.tool), reply.value)
-    why = fits(about.tool, ended)
-    if why is not None:
-        yield _ask_about(
-            frame, path, about, "doubt" if about.tool.requires_handler else "result", f"no such reply: {why}"
-        )
-        yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)
-    yield append(frame, ended)
-    return (yield read_outcome(about.tool, name, ended))
-
-
-def _kind_of(reply: Reply, tool: Tool[Any, Any, Any]) -> Any:
-    if reply.kind == "result":
-        return "success"
-    return "failure" if tool.failure_mode == "return" else "error"
-
-
-def _settle(frame: Frame, path: str, outcome: Outcome) -> Steps:
-    yield append(frame, end_of(path, outcome))
-    return outcome
 
 
 # -- work beside turns and calls

@@ -444,7 +444,8 @@ class Turn:
         if tool is not None and tool.needs_approval is not False and not resolution.approved:
             asking: AnyEffect = Generate(self._ask_approval, (at, made, tool, info), {})
             asking = asking if around is None or info is None else around.admit(info, asking)
-            running = FlatMap(asking, partial(_unless_answered, running))
+            ran = running
+            running = FlatMap(asking, lambda answer: ran if answer is None else Succeed(answer))
         if resolution.repair is None:
             return running
         return running.catch_all(partial(self._mend, at, resolution.repair))
@@ -545,10 +546,6 @@ class Turn:
         warnings = [self._warnings[at] for at in sorted(self._warnings)] if self._warnings else ()
         results = cast("Iterable[Part]", filter(None, self._results))
         return Response((*self._parts, *warnings, *results, *finish))
-
-
-def _unless_answered(running: AnyEffect, answer: ApprovalRequest | Outcome | None) -> AnyEffect:
-    return running if answer is None else Succeed(answer)
 
 
 # -- calls that are not run to their end

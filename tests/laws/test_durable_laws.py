@@ -18,7 +18,6 @@ from fxai.durable import Runs, durable
 from fxai.effects import Layer, Succeeded
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
-from fxai.storage.journal_store import JournalStore, ProcessJournals
 
 Tree = tuple[Any, ...]
 """The turns of an agent: each the calls that it makes at once, a number for a call, a tree for a sub-agent."""
@@ -30,12 +29,12 @@ trees: st.SearchStrategy[Any] = st.recursive(
 ).filter(lambda tree: isinstance(tree, tuple))
 
 
-class _Stops(JournalStore):
+class _Stops:
     """Journals that cannot be written any more after a number of records, as if the process had ended there."""
 
     blocks = False
 
-    def __init__(self, store: JournalStore, left: int) -> None:
+    def __init__(self, store: Any, left: int) -> None:
         self._store = store
         self.left = left
 
@@ -97,7 +96,7 @@ def _after(delays: Iterator[int], f: Callable[[], Any]) -> Any:
     return fx.wait(wait)
 
 
-def _run(tree: Tree, store: JournalStore, delays: list[int], done: Counter[int]) -> Any:
+def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int]) -> Any:
     """One program that goes on with the run, in a schedule of its own."""
     turns = iter((delays * 400)[:4000])
     work = Tool.make("work", parameters=int, success=int).annotate(Idempotent, True)
@@ -130,7 +129,7 @@ def _number(tree: Any, numbers: Iterator[int]) -> Any:
     return next(numbers) if isinstance(tree, int) else tuple(_number(one, numbers) for one in tree)
 
 
-def _records(store: JournalStore) -> list[Any]:
+def _records(store: Any) -> list[Any]:
     records: list[Any] = store.journal("r").read(lambda entries: [part for entry in entries for part in entry.parts])
     return records
 
@@ -153,12 +152,12 @@ def test_a_run_comes_to_the_same_under_every_crash_and_schedule(
     What had ended before is not run again: only what was in doubt may have run twice.
     """
     tree = _number(tree, count())
-    whole, done = ProcessJournals(), Counter[int]()
+    whole, done = Runs.in_process().store, Counter[int]()
     expected = _value(_run(tree, whole, first, done))
     assert done == Counter(_numbers(tree))
     records = len(_records(whole))
 
-    store, before, after = ProcessJournals(), Counter[int](), Counter[int]()
+    store, before, after = Runs.in_process().store, Counter[int](), Counter[int]()
     stop = data.draw(st.integers(0, records - 1))
     _ = _run(tree, _Stops(store, stop), first, before)
     known = _records(store)

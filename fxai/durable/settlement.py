@@ -1,0 +1,193 @@
+"""Settlement: how a call ended, as a record, its outcome of such a record, and what people are asked about it.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.tool import Tool
+>>> double = Tool.make("double", parameters=int, success=int)
+>>> ended = end_of("/clerk/1/0", Outcome(4, 4))
+>>> fx.run_sync(read_outcome(double, "double", ended)).result
+4
+>>> fits(double, Ended("/clerk/1/0", "success", "four"))
+"expected integer, found string 'four'"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from fxai.durable.failure import Question, QuestionKind, Reply, RunWaiting
+from fxai.durable.frame import Frame
+from fxai.durable.inquiry import Steps, append, ask, leave
+from fxai.durable.record import Ended, Part
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
+from fxai.effects.service import Clock
+from fxai.messages.part import ApprovalRequest
+from fxai.models.approval import digest_of
+from fxai.models.approved_calls import encode_denial
+from fxai.models.interceptor import CallInfo
+from fxai.schema.fault import DecodeError
+from fxai.tools.call import Outcome
+from fxai.tools.tool import Tool
+from fxai.tools.tool_error import (
+    ApprovalExpired,
+    ApprovalUnavailable,
+    Denied,
+    HandlerFailed,
+    HandlerUnavailable,
+    InDoubt,
+    Interrupted,
+    InvalidParameters,
+    OutcomeUnknown,
+    UnknownTool,
+    encode_failure,
+)
+from fxai.tools.tool_options import ToolInfo
+
+_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_BEGUN: Final = "it was begun, and whether it ran to its end is not known"
+_UNKNOWN: Final = "it was begun, and nobody knows whether it ran to its end; look before calling it again"
+_TOLD: Final[tuple[type[Any], ...]] = (
+    ApprovalExpired,
+    ApprovalUnavailable,
+    Denied,
+    HandlerUnavailable,
+    InDoubt,
+    Interrupted,
+    OutcomeUnknown,
+)
+_BY_TAG: Final[Mapping[Any, Callable[[str, str], Any]]] = {kind.__struct_config__.tag: kind for kind in _TOLD}
+
+
+def end_of(path: str, outcome: Outcome) -> Ended:
+    """The record of a call that gave an outcome."""
+    if not outcome.is_failure:
+        return Ended(path, "success", outcome.encoded_result, json_text=outcome.json_text)
+    if isinstance(outcome.result, UnknownTool | InvalidParameters):
+        return Ended(path, "refused")
+    is_told = isinstance(outcome.result, _TOLD)
+    return Ended(path, "told" if is_told else "failure", outcome.encoded_result, json_text=outcome.json_text)
+
+
+def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
+    """The record of a call that gave none: its failure in the error channel, or that it broke."""
+    error: Any = cause.failures[0] if cause.failures else None
+    if cause.defects or error is None or isinstance(error, OutcomeUnknown):
+        return Ended(path, "broken", repr(cause.squash()))
+    if isinstance(error, HandlerFailed):
+        return Ended(path, "error", tool.failure.encode_unsafe(cast(Any, error).error))
+    if isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable):
+        return Ended(path, "refused")
+    return Ended(path, "broken", str(error))
+
+
+def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
+    """The outcome of a record, or its failure in the error channel; for kinds that have one.
+
+    Raises:
+        DecodeError: the value does not fit what the tool declares.
+    """
+    value = ended.value
+    match ended.kind:
+        case "success":
+            return Succeed(Outcome(tool.success.decode_unsafe(value), value, json_text=ended.json_text))
+        case "failure":
+            result = tool.failure.decode_unsafe(value)
+            return Succeed(Outcome(result, value, is_failure=True, json_text=ended.json_text))
+        case "error":
+            return FailCause(Cause((Fail(HandlerFailed(name, tool.failure.decode_unsafe(value))),)))
+        case _:
+            failure = _BY_TAG[value["type"]](value["name"], value["reason"])
+            return Succeed(Outcome(failure, value, is_failure=True))
+
+
+def fits(tool: ToolInfo, ended: Ended) -> str | None:
+    """Why a value that a person gave does not fit what the tool declares; None where it does."""
+    schema = tool.success if ended.kind == "success" else tool.failure
+    try:
+        _ = schema.decode_unsafe(ended.value)
+    except DecodeError as error:
+        return str(error)
+    return None
+
+
+def why_in_doubt(part: Part) -> str:
+    """Why it is not known what became of a part."""
+    broke = part.ended is not None and part.ended.kind == "broken"
+    return f"it broke, and what it did before is not known: {part.ended.value}" if broke and part.ended else _BEGUN
+
+
+def leave_reason(frame: Frame, part: Part) -> str:
+    """Why a run is left because of a part in doubt, and what to do."""
+    question = part.question
+    name = "" if question is None else question.id
+    run = frame.journal.known.run
+    return f"{why_in_doubt(part)}; answer the question {name} of the run {run!r} by `fxai runs answer`, and resume it"
+
+
+# -- questions about it
+
+_REASONS: Final[Mapping[QuestionKind, str]] = {
+    "approval": "it needs an approval before it runs",
+    "result": "its result comes from outside",
+    "doubt": _BEGUN,
+}
+
+
+def ask_about(
+    frame: Frame,
+    path: str,
+    about: CallInfo,
+    kind: QuestionKind,
+    reason: str = "",
+    request: ApprovalRequest | None = None,
+) -> AnyEffect:
+    """Asks a person about a call; of an approval, with what its `request` is bound to."""
+    call, run = about.call, frame.journal.known.run
+    name, bound = ("", "") if request is None else (request.approval_id, request.digest)
+    text = reason or _REASONS[kind]
+
+    def ask_now(clock: Clock) -> AnyEffect:
+        now = clock.now()
+        return ask(frame, Question(run, path, kind, call.name, call.params, text, call.id, name, bound, now))
+
+    return _CLOCK.flat_map(ask_now)
+
+
+def is_for(question: Question, about: CallInfo) -> bool:
+    """Whether what was asked about is what would be run."""
+    return not question.digest or question.digest == digest_of(about.tool, about.call.params)
+
+
+def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+    """What a reply comes to: None where the call is to be run, else its outcome, which is journalled."""
+    reply = part.reply
+    if reply is None or reply.kind in ("approve", "again"):
+        return None
+    name = about.call.name
+    if reply.kind == "deny":
+        encoded = encode_denial(reply.reason)
+        return Outcome(Denied(name, encoded["reason"]), encoded, is_failure=True)
+    if reply.kind == "unknown":
+        unknown = OutcomeUnknown(name, _UNKNOWN)
+        return (yield from _settle(frame, path, Outcome(unknown, encode_failure(unknown), is_failure=True)))
+    ended = Ended(path, _kind_of(reply, about.tool), reply.value)
+    why = fits(about.tool, ended)
+    if why is not None:
+        yield ask_about(
+            frame, path, about, "doubt" if about.tool.requires_handler else "result", f"no such reply: {why}"
+        )
+        yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)
+    yield append(frame, ended)
+    return (yield read_outcome(about.tool, name, ended))
+
+
+def _kind_of(reply: Reply, tool: Tool[Any, Any, Any]) -> Any:
+    if reply.kind == "result":
+        return "success"
+    return "failure" if tool.failure_mode == "return" else "error"
+
+
+def _settle(frame: Frame, path: str, outcome: Outcome) -> Steps:
+    yield append(frame, end_of(path, outcome))
+    return outcome
