@@ -44,8 +44,9 @@ def leave_openly(cause: Cause[Any]) -> FailCause | None:
 
 
 def _open_reason(reason: Any) -> Any:
-    leaves = isinstance(reason, Die) and isinstance(reason.defect, DurableError)
-    return Fail(reason.defect.failure) if leaves else reason
+    if not isinstance(reason, Die) or not isinstance(reason.defect, DurableError):
+        return reason
+    return Fail(reason.defect.failure)
 
 
 def stop_cancelled(frame: Frame) -> AnyEffect:

@@ -10,12 +10,11 @@ from typing import Any
 import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.annotations import Idempotent
 from fxai.durable import Runs, durable
-from fxai.effects import Layer, Succeeded
+from fxai.effects import Layer
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
 
@@ -54,7 +53,8 @@ class _Stops:
 
     def states(self) -> Iterator[Any]:
         """The states of all."""
-        return self._store.states()
+        states: Iterator[Any] = self._store.states()
+        return states
 
 
 class _Told(LanguageModel):
@@ -102,11 +102,11 @@ def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int]) -> Any:
     work = Tool.make("work", parameters=int, success=int).annotate(Idempotent, True)
 
     def handle(n: int) -> Any:
-        def note() -> Success[int]:
+        def note() -> int:
             done[n] += 1
-            return Success(n + 1)
+            return n + 1
 
-        return _after(turns, note).flat_map(lambda result: fx.succeed(result.unwrap()))
+        return _after(turns, note)
 
     kit = Toolkit.make(work)
     sub = Agent.make("sub", toolkit=kit)
@@ -119,8 +119,7 @@ def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int]) -> Any:
 
 
 def _value(end: Any) -> Any:
-    is_there: bool = type(end) is Succeeded
-    assert is_there, end
+    assert not hasattr(end, "cause"), end
     return end.value
 
 
@@ -130,7 +129,10 @@ def _number(tree: Any, numbers: Iterator[int]) -> Any:
 
 
 def _records(store: Any) -> list[Any]:
-    records: list[Any] = store.journal("r").read(lambda entries: [part for entry in entries for part in entry.parts])
+    def parts(entries: Iterator[Any]) -> list[Any]:
+        return [part for entry in entries for part in entry.parts]
+
+    records: list[Any] = store.journal("r").read(parts)
     return records
 
 
