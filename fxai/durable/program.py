@@ -88,7 +88,6 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
             yield append(frame, Ended(path, "value", reply.value))
             return value
     yield append(frame, Begun(path, name))
-    part.question, part.answered = None, False
 
     def fail(cause: Cause[Any]) -> AnyEffect | None:
         clean = bool(cause.failures) and not cause.defects and not cause.interrupted

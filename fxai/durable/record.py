@@ -219,7 +219,9 @@ class Known:
             case Turn():
                 self.part(record.path).turn = record
             case Begun():
-                self.part(record.path).begun = record
+                part = self.part(record.path)
+                part.begun, part.ended = record, None
+                part.question, part.reply, part.answered = None, None, False  # what was answered is used up
             case Ended():
                 self._end(record, number)
             case Timer():

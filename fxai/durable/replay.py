@@ -202,7 +202,6 @@ class Replay(Interceptor):
             yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, part)), frame)
         reply = part.reply
         if reply is None or reply.kind == "again":
-            part.question, part.answered = None, False
             return None
         return (yield from take_reply(frame, path, about, part))
 

@@ -175,6 +175,20 @@ def test_a_doubt_is_settled_in_each_way(runs: Runs, reply: Reply, expected: obje
     assert _results(_run(shop, runs, ScriptedModel.make([])))[0] == result  # the answer was used, and stays
 
 
+def test_an_answer_is_used_once(runs: Runs) -> None:
+    """A call that may run again, and is killed again, is asked about again."""
+    shop = Shop()
+    shop.crash = _crash_at(2)
+    with pytest.raises(Crash):
+        _run(shop, runs, ScriptedModel.make([call("charge", 2)]))
+    _ = _run(shop, runs, ScriptedModel.make([]))
+    _answer(runs, Reply.again())
+    with pytest.raises(Crash):
+        _run(shop, runs, ScriptedModel.make([]))
+    assert isinstance(_failure(_run(shop, runs, ScriptedModel.make([]))), OutcomeUnknown)
+    assert shop.log == [("charge", 2)] * 2
+
+
 def test_a_reply_that_does_not_fit_is_asked_for_again(runs: Runs) -> None:
     """A result that is none of the tool's success type is not lost and not taken: the question says why."""
     shop = Shop()
