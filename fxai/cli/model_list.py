@@ -1,7 +1,9 @@
 """Models: their names, whether each can be used from here, and their abilities. This is `fxai models`.
 
->>> [entry.name for entry in list_models()]
+>>> [entry.name for entry in list_models() if entry.server is None]
 ['anthropic:claude-sonnet-5', 'local', 'openai:gpt-5.5']
+>>> list_models(("groq:openai/gpt-oss-120b",))[0].can.strict
+'no'
 >>> list_models(("openai:gpt-4-0314",))[0].can.strict
 'no'
 
@@ -33,10 +35,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, final
 from urllib.parse import quote
 
 import msgspec
@@ -61,10 +64,13 @@ from fxai.providers.by_name import from_name
 from fxai.schema.display import json_line, one_line
 from fxai.tools.toolkit import Toolkit
 
+if TYPE_CHECKING:
+    from fxai.providers.openai.server import Server
+
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
 """Whether a model can do something; "by a tool": it is made to call one; "unknown": fxai has no data on the model."""
-State: TypeAlias = Literal["ready", "no-key", "not-installed", "missing"]
-"""Whether a model can be asked from here: the extra is installed, the key is there, the file is there."""
+State: TypeAlias = Literal["ready", "no-key", "no-address", "not-installed", "missing"]
+"""Whether a model can be asked from here: the extra is installed, key, address and file are there."""
 
 _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _PACKAGES: Final = {"openai": ("httpx2",), "anthropic": ("httpx2",), "local": ("xllamacpp",)}
@@ -122,6 +128,16 @@ class Entry(msgspec.Struct, frozen=True):
         return self.name.partition(":")[0]
 
     @property
+    def server(self) -> Server | None:
+        """The server of Chat Completions that has it; None for a provider's own."""
+        return _servers().get(self.provider)
+
+    @property
+    def shown(self) -> str:
+        """The name for people: of a server without a model, the form of one."""
+        return f"{self.name}:…" if self.server is not None and not self.model else self.name
+
+    @property
     def model(self) -> str:
         """The part after the colon; empty for a provider's default."""
         return self.name.partition(":")[2]
@@ -139,8 +155,9 @@ class Entry(msgspec.Struct, frozen=True):
             return one_line(f"fails: {self.failure.message}; {advice}")
         if self.state != "ready":
             return f"{self.state.replace('-', ' ')}: {self.remedy}"
-        held = f", the key is in {self.key}" if self.key is not None else ""
-        return ("answers" if self.checked else "ready") + held
+        held = f", the key is in {self.key}" if self.key is not None and _has_key(self.key) else ""
+        there = "" if self.server is None or self.server.needs_key else f", at {self.server.address()}"
+        return ("answers" if self.checked else "ready") + held + one_line(there)
 
     def to_data(self) -> dict[str, Any]:
         """The entry as plain JSON data; of a key, only whether it is there."""
@@ -161,12 +178,18 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
-    """The models of these names; without any, the default of each provider or a recent one of its models."""
+    """The models of these names; without any, of each provider its default, or a recent model, or the server alone."""
     from fxai.providers.by_name import provider_names
 
     there = provider_names()
     wanted = names or tuple(f"{name}:{RECENT[name]}" if name in RECENT else name for name in there)
-    return tuple(_entry(name, there) for name in wanted)
+    return tuple(_entry(name, there, alone=not names) for name in wanted)
+
+
+def _servers() -> Mapping[str, Server]:
+    from fxai.providers.openai.server import SERVERS
+
+    return SERVERS
 
 
 def require_ready(name: str) -> None:
@@ -176,8 +199,11 @@ def require_ready(name: str) -> None:
         raise CliError(f"the model {name} cannot be asked: {entry.state.replace('-', ' ')}", entry.remedy)
 
 
-def _entry(name: str, there: tuple[str, ...]) -> Entry:
+def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
     provider, _, model = name.partition(":")
+    server = _servers().get(provider)
+    if server is not None:
+        return _server_entry(server, model, alone=alone)
     if provider not in there:
         said = f"there is no provider {provider!r}"
         raise CliError(said, f"there is: {', '.join(there)}; write provider:model", code=WRONG_USE)
@@ -188,6 +214,25 @@ def _entry(name: str, there: tuple[str, ...]) -> Entry:
         key = key if key is not None and _has_key(key) else None  # another server with this interface may need no key
     state, remedy = _state(provider, model, key)
     return Entry(name, state, remedy, _abilities(provider, model), default=name == "local", key=key)
+
+
+def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
+    """The entry of a server's model, or of the server alone."""
+    name = f"{server.name}:{model}" if model else server.name
+    if not model and not alone:
+        raise CliError(f"{name!r} names no model", f"say which, as in {name}:MODEL", code=WRONG_USE)
+    strict: Ability = "unknown" if server.supports_strict is None else "yes" if server.supports_strict else "no"
+    schema: Ability = "unknown"
+    if server.supports_schema is not None:
+        schema = "yes" if server.supports_schema else "by a tool"
+    if server.schema_models is not None and model:
+        schema = "yes" if re.search(server.schema_models, model) else "by a tool"
+    state, remedy = _state("openai", model, None)
+    variable = server.missing_variable()
+    if state == "ready" and variable is not None:
+        state, remedy = ("no-key" if variable == server.key else "no-address"), f"set {variable}"
+    key = server.key_variable() if server.needs_key or _has_key(server.key_variable()) else None
+    return Entry(name, state, remedy, Abilities("unknown", strict, schema, "unknown", None), key=key or None)
 
 
 def _has_key(variable: str) -> bool:
@@ -271,7 +316,7 @@ def _table(entries: tuple[Entry, ...], out: TextIO, color: bool | None) -> None:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     can = entry.can
-    name = one_line(entry.name) + (" (default)" if entry.default else "")
+    name = one_line(entry.shown) + (" (default)" if entry.default else "")
     return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.state_text)
 
 
@@ -285,9 +330,14 @@ def check_models(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 def check_model(entry: Entry) -> Effect[Entry]:
     """The entry with its provider's answer."""
-    if entry.state != "ready" or entry.provider not in ("openai", "anthropic"):
+    server = entry.server
+    is_asked = entry.provider in ("openai", "anthropic") if server is None else bool(entry.model or entry.key)
+    if entry.state != "ready" or not is_asked:
         return fx.succeed(entry)
-    asked = _ask_openai(entry.model) if entry.provider == "openai" else _ask_anthropic(entry.model)
+    if server is not None:
+        asked = _ask_server(server, entry.model)
+    else:
+        asked = _ask_openai(entry.model) if entry.provider == "openai" else _ask_anthropic(entry.model)
     failed = fx.scoped(asked).as_(None).catch_all(fx.succeed)
     return failed.map(lambda error: msgspec.structs.replace(entry, checked=True, failure=error))
 
@@ -299,6 +349,14 @@ def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
     client = yield from open_account(timeout=_PATIENCE, retry=None)
     page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # others have no page for each model
     return (yield from client.get(page, method="check"))
+
+
+@fx.gen
+def _ask_server(server: Server, model: str) -> Gen[object, AiError, Scope]:
+    from fxai.providers.openai.model import open_account
+
+    client = yield from open_account(server=server, model=model.partition("=")[0], timeout=_PATIENCE, retry=None)
+    return (yield from client.get("/models", method="check"))
 
 
 @fx.gen

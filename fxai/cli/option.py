@@ -49,7 +49,8 @@ def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     """The names of models that begin with a text."""
     from fxai.cli.model_list import list_models
 
-    return [entry.name for entry in list_models() if entry.name.startswith(typed)]
+    names = [f"{entry.name}:" if entry.server is not None else entry.name for entry in list_models()]
+    return [name for name in names if name.startswith(typed)]
 
 
 target: Final = click.argument("target", type=click.Path(), metavar="TARGET")

@@ -47,6 +47,7 @@ from fxai.messages.reason import (
     ContentPolicyError,
     ContextOverflowError,
     InternalProviderError,
+    InvalidOutputError,
     InvalidRequestError,
     ModelUnavailableError,
     QuotaExhaustedError,
@@ -159,11 +160,12 @@ _MODEL_NAME = re.compile(r"model:? [`'\"]?([\w./:@-]*\w)", re.IGNORECASE)
 
 
 class _ErrorBody(msgspec.Struct, frozen=True):
-    """The body of an error: its text for people, its codes for programs, and the parameter that it blames."""
+    """The body of an error: its text for people, its codes for programs, and the parameter or output that it blames."""
 
     description: str = ""
     codes: str = ""
     parameter: str | None = None
+    written: str | None = None
 
 
 def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> Reason:
@@ -200,6 +202,8 @@ def retry_after_of(headers: Mapping[str, str]) -> float | None:
 
 def _of_codes(status: int, error: _ErrorBody) -> Reason | None:
     text = f"{error.codes} {error.description}"
+    if error.written is not None:  # Groq refuses what a model wrote as the fault of the request
+        return InvalidOutputError(f"{error.description}; the model wrote: {_shorten(error.written) or 'nothing'}")
     if status in {400, 402, 403, 429} and _QUOTA.search(text):
         return QuotaExhaustedError(error.description)
     if status in {400, 413, 422} and _OVERFLOW.search(text):
@@ -244,11 +248,21 @@ def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
     content = _mapping(data).get("error", data)
     error = _mapping(content)
     words = error.get("message") or (content if isinstance(content, str) else "") or ("" if error else text.strip())
+    words = _with_upstream(str(words), _mapping(error.get("metadata")))
     request = headers.get("x-request-id") or headers.get("request-id")
     description = _shorten(" ".join(str(words).split())) + (f" (request {request})" if request else "")
     codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
     parameter = error.get("param")
-    return _ErrorBody(description.strip(), codes, parameter if isinstance(parameter, str) else None)
+    named, written = (one if isinstance(one, str) else None for one in (parameter, error.get("failed_generation")))
+    return _ErrorBody(description.strip(), codes, named, written)
+
+
+def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:
+    """The words of a router with those of the server behind it, which OpenRouter has in `metadata`."""
+    name, raw = metadata.get("provider_name"), metadata.get("raw")
+    more = raw if isinstance(raw, str) else "" if raw is None else msgspec.json.encode(raw).decode()
+    who = f"{name}: " if isinstance(name, str) and name else ""
+    return f"{words}: {who}{more}" if more and more not in words else words
 
 
 def _shorten(words: str) -> str:

@@ -91,8 +91,12 @@ def _is_foreign(wire: str, item: dict[str, Any]) -> bool:
         case "responses":
             return bool(faults(ResponseInputItemParam, item))
         case _:
-            message = {key: one for key, one in item.items() if key != "type"}
+            message = {key: one for key, one in item.items() if key not in ("type", *_THEIRS)}
             return bool(faults(ChatCompletionAssistantMessageParam, message))
+
+
+# Fields that servers of others write and take back; OpenAI's own API has them not.
+_THEIRS = ("annotations", "reasoning", "reasoning_content", "reasoning_details")
 
 
 def table(wires: Iterable[str] = WIRES) -> str:

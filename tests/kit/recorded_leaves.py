@@ -163,8 +163,9 @@ def _chat(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     choice: dict[str, Any] = {"index": 0}
     message: dict[str, Any] = {}
     for event in events:
-        given = {key: one for key, one in _given(event).items() if key != "choices"}
+        given = {key: one for key, one in _given(event).items() if key not in ("choices", "x_groq")}
         whole.update({key: one for key, one in given.items() if key not in _ONCE or not whole.get(key)})
+        _join(whole, {"x_groq": event.get("x_groq")})
         choices: list[Any] = event.get("choices") or []
         for one in choices:
             if one.get("index", 0) == 0:
@@ -172,7 +173,7 @@ def _chat(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
                 if one.get("logprobs"):
                     _join(choice, {"logprobs": one["logprobs"]})
                 _join(message, one.get("delta") or {})
-    return {**whole, "choices": [{**choice, "message": message}]} if "error" not in whole else whole
+    return {**whole, "choices": [{**choice, "message": message}]}
 
 
 _ONCE: Final = ("id", "model", "created")  # each chunk has them; a filter before the first one may leave them empty
@@ -182,7 +183,12 @@ def _join(whole: dict[str, Any], piece: dict[str, Any]) -> None:
     """Adds a piece of a message: texts grow, elements with an index grow, others are added."""
     for key, one in _given(piece).items():
         before = whole.get(key)
-        if key in ("role", "id", "type", "name", "index", "format", "signature"):
+        if key == "executed_tools":  # each piece says all that is known of a tool
+            tools: dict[int, dict[str, Any]] = {}
+            for tool in [*(before or ()), *one]:
+                tools[tool["index"]] = {**tools.get(tool["index"], {}), **tool}
+            whole[key] = list(tools.values())
+        elif key in ("role", "id", "type", "name", "index", "format", "signature", "channel"):
             whole[key] = one if one != "" else before
         elif is_object(one):
             _join(whole.setdefault(key, {}), one)

@@ -15,7 +15,6 @@ Reasons: TypeAlias = Mapping[str, str]
 
 _ONLY_VALUE: Final = "it has one value only"
 _EDITED: Final = "edited by hand: the pieces of the stream are not what it says at its end"
-_UNREAD: Final = "not read yet"
 _ECHO: Final = "it repeats the request, or says the default in its place"
 
 LOST: Final[Mapping[str, Reasons]] = {
@@ -44,30 +43,6 @@ LOST: Final[Mapping[str, Reasons]] = {
         "/obfuscation": "it hides the length of the pieces of a stream, and is random",
         "/choices/*/message/tool_calls/*/index": "it orders the calls, and so do the parts",
         "/choices/*/message/tool_calls/*/type": "a call is of a function where it has one",
-        "/choices/*/content_filter_results": _UNREAD,
-        "/choices/*/finish_reason": _UNREAD,
-        "/choices/*/matched_stop": _UNREAD,
-        "/choices/*/message/annotations": _UNREAD,
-        "/choices/*/message/channel": _UNREAD,
-        "/choices/*/message/content": _UNREAD,
-        "/choices/*/message/executed_tools": _UNREAD,
-        "/choices/*/message/reasoning_details": _UNREAD,
-        "/choices/*/message/tool_calls": _UNREAD,
-        "/choices/*/native_finish_reason": _UNREAD,
-        "/choices/*/seed": _UNREAD,
-        "/choices/*/stop_reason": _UNREAD,
-        "/citations": _UNREAD,
-        "/metadata": _UNREAD,
-        "/prompt_filter_results": _UNREAD,
-        "/provider": _UNREAD,
-        "/request_id": _UNREAD,
-        "/service_tier": _UNREAD,
-        "/sla_metrics": _UNREAD,
-        "/system_fingerprint": _UNREAD,
-        "/time_info": _UNREAD,
-        "/usage": _UNREAD,
-        "/usage_breakdown": _UNREAD,
-        "/x_groq": _UNREAD,
     },
 }
 """Leaves of answers that no part holds."""
@@ -87,14 +62,14 @@ CHANGED: Final[Mapping[str, Reasons]] = {
         "+message:/role": "a stream may never name it",
         "+message:/tool_calls/*/type": "Mistral leaves it out, and the API has it",
         "-message:/tool_calls/*/index": "it is a place in a stream",
-        "-message": _UNREAD,
-        "-message:/annotations": _UNREAD,
-        "-message:/audio": _UNREAD,
-        "-message:/channel": _UNREAD,
-        "-message:/executed_tools": _UNREAD,
-        "-message:/reasoning_details": _UNREAD,
-        "-message:/tool_calls": _UNREAD,
-        "~message:/tool_calls": _UNREAD,
+        "+message": "calls that Groq refused are the model's turn",
+        "+message:/tool_calls": "calls that Groq refused are the model's turn",
+        "-message:/annotations": "pages that were cited are sources, which are told to the reader",
+        "-message:/audio/expires_at": "the place of a sound, and there is none",
+        "-message:/channel": "Groq writes it, and its API takes none",
+        "-message:/executed_tools": "Groq writes it, and its API takes none",
+        "-message:/reasoning": "OpenRouter says the same in `reasoning_details`, which go back",
+        "-message:/reasoning_content": "Azure and xAI write it, and their APIs take none",
     },
 }
 """Where the items of an answer go back in another form: `-` missing, `+` added, `~` another value."""
@@ -126,10 +101,9 @@ OTHERS: Final[Mapping[str, Reasons]] = {
         "+message:/reasoning": _MORE,
         "-message:/prefix": "Mistral's default",
         "-message:/tool_calls/*/index": "it is a place in a stream",
-        "-message:/content": _UNREAD,
-        "-message:/tool_calls": _UNREAD,
-        "~message:/tool_calls": _UNREAD,
+        "-message:/content": "the recorded client writes reasoning into the text",
         "~message:/content": "the recorded client writes reasoning into the text",
+        "~message:/tool_calls/*/id": "of calls that Groq refused each client makes up ids",
     },
 }
 """Where the recorded next request has the answer in another form than ours: `-` is missing in ours."""
@@ -145,7 +119,7 @@ UNHEARD: Final[Mapping[str, Reasons]] = {
         "response.output_item.added:/item/fingerprint": "it is another one each time it is said",
         "response.output_text.delta:/delta": _EDITED,
     },
-    "chat": {"chunk:/id": _UNREAD},
+    "chat": {"chunk:/id": "the chunks of Groq's compound models have an id each: the first one stands"},
 }
 """Leaves of a stream's events that are not in the answer that it stands for."""
 
@@ -158,7 +132,7 @@ FOREIGN: Final[Mapping[str, Reasons]] = {
         "web_search_call": "answers have sources of a type that requests have not; it goes back as it came",
         "x_search_call": "xAI's own item, which goes back as it came",
     },
-    "chat": {"message": _UNREAD},
+    "chat": {"message": "Mistral's content has thoughts in it"},
 }
 """Items that the official SDK's types do not take."""
 
@@ -169,7 +143,9 @@ APART: Final[Mapping[str, Reasons]] = {
         "packages/openai/src/chat/__fixtures__/azure-model-router.1.chunks.txt": (
             "its first chunk holds a filter alone, so that the metadata of the response comes once more"
         ),
-        "tests/models/cassettes/test_openrouter/test_openrouter_web_search_annotations_stream.yaml": _UNREAD,
+        "tests/models/cassettes/test_openrouter/test_openrouter_web_search_annotations_stream.yaml": (
+            "its sources come before its text"
+        ),
     },
 }
 """Recorded streams that do not give the parts of the answer that they stand for."""

@@ -21,7 +21,7 @@ __all__ = ["differences", "items_of", "items_sent", "recorded_turns"]
 def items_of(wire: str, body: Any) -> list[Any]:
     """The items of a whole answer."""
     if wire == "chat":
-        return [_chat_item(body["choices"][0]["message"])]
+        return [_chat_item(body["choices"][0]["message"])] if "choices" in body else []
     return list(body["content" if wire == "anthropic" else "output"])
 
 

@@ -24,7 +24,7 @@ from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, openai
 from tests.kit.http_peer import Script, Seen, answer, events, peer
 
-__all__ = ["OURS", "WIRES", "Exchange", "Replayed", "exchanges", "replays", "sent_for"]
+__all__ = ["OURS", "WIRES", "Exchange", "Replayed", "exchanges", "replays", "sent_for", "server_of"]
 
 WIRES: Final = ("anthropic", "chat", "responses")
 OURS: Final = "FXAI_RECORDINGS" not in os.environ
@@ -106,12 +106,41 @@ _RESULT: Final = {"ok": True}
 _NEXT: Final = "next"
 
 
+_SERVERS: Final = {
+    "alibaba": "alibaba",
+    "api.cerebras.ai": "cerebras",
+    "api.deepseek.com": "deepseek",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral",
+    "api.z.ai": "zai",
+    "azure": "azure",
+    "deepseek": "deepseek",
+    "groq": "groq",
+    "mistral": "mistral",
+    "moonshotai": "moonshot",
+    "ollama.com": "ollama",
+    "openrouter.ai": "openrouter",
+    "perplexity": "perplexity",
+    "router.huggingface.co": "huggingface",
+    "xai": "xai",
+}
+
+
+def server_of(exchange: Exchange) -> openai.Server:
+    """The server of Chat Completions that an exchange is with."""
+    if exchange.host in ("api.openai.com", "openai"):
+        return openai.OPENAI_CHAT
+    name = _SERVERS.get(exchange.host)
+    return openai.server_at(f"https://{exchange.host}/v1") if name is None else openai.SERVERS[name]
+
+
 def _layer(exchange: Exchange, url: str, *, whole: bool = True) -> Layer[LanguageModel, AiError]:
     given: dict[str, Any] = {"api_key": "sk-test", "retry": None}
     if exchange.wire == "anthropic":  # with many tokens, a whole answer is asked for as a stream
         return anthropic.layer(exchange.model, base_url=url, max_tokens=1000 if whole else 64000, **given)
-    api: Any = exchange.wire
-    return openai.layer(exchange.model, api=api, base_url=url, **given)
+    if exchange.wire == "chat":
+        return openai.layer(exchange.model, server=server_of(exchange), base_url=url, **given)
+    return openai.layer(exchange.model, api="responses", base_url=url, **given)
 
 
 def sent_for(exchange: Exchange) -> Any:
@@ -119,8 +148,10 @@ def sent_for(exchange: Exchange) -> Any:
     request = ModelRequest(_HELLO)
     if exchange.wire == "anthropic":
         return anthropic.prepare_request(request, model=exchange.model, stream=exchange.stream)
-    api: Any = exchange.wire
-    return openai.prepare_request(request, model=exchange.model, api=api)
+    if exchange.wire == "chat":
+        profile = openai.Profile("chat", server=server_of(exchange))
+        return openai.prepare_request(request, model=exchange.model, profile=profile)
+    return openai.prepare_request(request, model=exchange.model, api="responses")
 
 
 def _script(exchange: Exchange, chance: random.Random) -> Script:

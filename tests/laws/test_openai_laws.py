@@ -13,7 +13,7 @@ from fxai.messages import Part, Prompt, Response, UserMessage
 from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai import Api
-from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.chat_reply import ChatReader
 from fxai.providers.openai.responses_input import reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.schema import JsonSchema

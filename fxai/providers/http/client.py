@@ -79,6 +79,10 @@ Key: TypeAlias = str | Secret | Effect[Secret, AiError] | None
 """The key of a provider, or an effect that gives one; None: the environment variable of the provider."""
 
 
+ReadsError: TypeAlias = Callable[[bytes], bool]
+"""Whether the body of an error is an answer all the same."""
+
+
 class ConnectionOptions(TypedDict, total=False):
     """How a provider is reached: keyword arguments that the layers of every provider take, all of them optional."""
 
@@ -114,9 +118,12 @@ def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
 
 @final
 class Answer(msgspec.Struct, frozen=True):
-    """A whole answer: its status; its headers, named in lower case, as they came; its body, decompressed.
+    """A whole answer: its status, its headers, its body.
 
-    The status is below 300, but for a request that `may_be_missing`.
+    Attributes:
+        status: Below 300, but for a request that `may_be_missing`, and for an error that is read all the same.
+        headers: As they came, named in lower case; none of an error.
+        body: Decompressed.
     """
 
     status: int
@@ -172,6 +179,7 @@ class Client:
         accept: str = JSON,
         method: str | None = None,
         may_be_missing: bool = False,
+        reads_error: ReadsError | None = None,
     ) -> Effect[Answer, AiError]:
         """The whole answer to `body`, which is sent as JSON unless the header `content-type` says otherwise.
 
@@ -182,11 +190,13 @@ class Client:
             accept: The media type of the answer; `"*/*"` for any.
             method: What an error names as the operation; by default the verb and the path.
             may_be_missing: Whether the statuses 404, 405 and 501 are answers, in place of failures.
+            reads_error: Whether the body of an error, with a status of 400 and above, is an answer all the same.
 
         Fails with:
             AiError: As the class says.
         """
-        return self._whole(Call("POST", path, body, headers, accept, method or f"POST {path}", may_be_missing))
+        named = method or f"POST {path}"
+        return self._whole(Call("POST", path, body, headers, accept, named, may_be_missing, reads_error))
 
     def upload(
         self, path: str, fields: Mapping[str, str], file: tuple[str, bytes, str], *, method: str | None = None
@@ -227,12 +237,14 @@ class Client:
         *,
         headers: Mapping[str, str | Secret] = {},
         method: str | None = None,
+        reads_error: ReadsError | None = None,
     ) -> Stream[Event, AiError]:
         """The server-sent events that answer `body`, each as soon as it is whole; arguments as `post`.
 
         Without a body they are asked for by GET.
 
-        It is tried again only until the first event has come. A reader that stops early closes the connection.
+        It is tried again only until the first event has come. A reader that stops early closes the connection. A body
+        of an error that `reads_error` takes is one event, whose name is "error".
 
         Fails with:
             AiError: As the class says; also behind events that came: `NetworkError` for a stream that is cut, also
@@ -240,7 +252,8 @@ class Client:
                 `Timeout.read`, `InvalidOutputError` for what is no stream of events.
         """
         verb = "GET" if body is None else "POST"
-        call = Call(verb, path, body or b"", headers, EVENTS, method or f"{verb} {path}")
+        named = method or f"{verb} {path}"
+        call = Call(verb, path, body or b"", headers, EVENTS, named, reads_error=reads_error)
         return StreamOf.unwrap(fx.suspend(lambda: self._begin(_Reading(self._line, call))))
 
     def _whole(self, call: Call) -> Effect[Answer, AiError]:
@@ -321,7 +334,7 @@ def _now() -> Effect[float]:
 class Call(msgspec.Struct, frozen=True):
     """A request: the HTTP verb, the path, the body, headers of its own, the type of the answer, its name in errors.
 
-    Where it may be missing, what is not there is an answer.
+    Where it may be missing, what is not there is an answer; so is a body of an error that `reads_error` takes.
     """
 
     verb: str
@@ -331,6 +344,15 @@ class Call(msgspec.Struct, frozen=True):
     accept: str
     method: str
     may_be_missing: bool = False
+    reads_error: ReadsError | None = None
+
+
+@final
+class _ErrorAnswerError(Exception):
+    """Carries the body of an error that is an answer all the same."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
 
 
 @final
@@ -368,7 +390,10 @@ class Line:
 
     async def whole(self, call: Call) -> Answer:
         """The whole answer."""
-        response = await self.begin(call)
+        try:
+            response = await self.begin(call)
+        except _ErrorAnswerError as error:
+            return error.answer
         body: list[bytes] = []
         try:
             is_whole = await _read(response, _LARGEST, body)
@@ -439,6 +464,8 @@ class Line:
         with suppress(Exception), move_on_after(_ERROR_TIME):  # a status says enough, whatever becomes of its words
             await _read(response, _LARGEST_ERROR, read)
         body = redact(b"".join(read).decode("utf-8", "replace"), self._secrets(call)).encode()
+        if status >= 400 and call.reads_error is not None and call.reads_error(body):
+            raise _ErrorAnswerError(Answer(status, (), body))
         if status >= 400:
             raise BrokenAnswerError(reason_of_status(status, body, dict(response.headers)))
         raise BrokenAnswerError(unexpected_type(call.accept, kind, body))
@@ -461,7 +488,11 @@ class _Reading:
         """Sends the request, and waits for the first event; an attempt before this one is closed."""
         await self.close()
         self._reader = EventReader()
-        self._response = await self._line.begin(self.call)
+        try:
+            self._response = await self._line.begin(self.call)
+        except _ErrorAnswerError as error:
+            self._ready.append(Event("error", error.answer.body.decode("utf-8", "replace")))
+            return
         self._pieces = self._response.aiter_bytes()
         await self._fill()
         if not self._ready:
@@ -499,6 +530,9 @@ class _Reading:
                 if piece is not None:
                     self._ready.extend(self._reader.feed(piece))
                     continue
+                self._ready.extend(self._reader.last())
+                if self._ready:
+                    return
                 fault = self._reader.end()
             if fault is not None:
                 raise BrokenAnswerError(fault)

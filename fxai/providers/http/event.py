@@ -1,7 +1,8 @@
 r"""Server-sent events: bytes in pieces of any size into events, as the WHATWG standard reads them.
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6. Where a browser would go on, a stream
-that carries an answer is broken: bytes that are not UTF-8, an event without end, an event larger than allowed.
+that carries an answer is broken: bytes that are not UTF-8, an event without end, an event larger than allowed. The one
+exception is the `[DONE]` that says that nothing follows: some servers end their stream right behind it.
 
 >>> read_events([b"event: ping\ndata: 1\n\nda", b"ta: 2\n\n"])
 ((Event(name='ping', data='1', id=None), Event(name='message', data='2', id=None)), None)
@@ -19,6 +20,9 @@ from fxai.messages.reason import InvalidOutputError, NetworkError
 
 LARGEST: Final = 64 * 2**20
 """The bytes that one event may have, by default: an image in base64 fits."""
+
+DONE: Final = "[DONE]"
+"""The data of the event behind which nothing follows, where a protocol has one."""
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -81,6 +85,22 @@ class EventReader:
         if rest:
             self._keep(rest)
         return events
+
+    def last(self) -> list[Event]:
+        """Tells that no bytes follow; gives the event that needs no end, `[DONE]`, if the stream breaks off behind it.
+
+        What else was cut off is for `end` to tell.
+        """
+        if self._fault is not None:
+            return []
+        line = b"".join(self._pieces).removeprefix(_BOM if self._first else b"")
+        whole = [*self._data, line.removeprefix(b"data:").decode("utf-8", "replace")] if line else self._data
+        if [text.strip() for text in whole] != [DONE] or (line and not line.startswith(b"data:")):
+            return []
+        self._pieces.clear()
+        self._data.clear()
+        name, self._name = self._name, ""
+        return [Event(name or "message", DONE, self._id)]
 
     def end(self) -> InvalidOutputError | NetworkError | None:
         """Tells that no bytes follow; gives the fault: one that came before, or an event that was cut off."""
@@ -147,4 +167,4 @@ def read_events(
     """The events of a whole stream, and what broke it, if something did: what came before that is given too."""
     reader = EventReader(largest)
     events = [event for piece in pieces for event in reader.feed(piece)]
-    return tuple(events), reader.end()
+    return (*events, *reader.last()), reader.end()

@@ -13,7 +13,9 @@ result have no place in a tool message: they follow in a message of the user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.calls import Pairing
@@ -21,16 +23,20 @@ from fxai.messages.message import (
     AssistantMessage,
     FilePart,
     Message,
+    ReasoningPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.prepared_tools import Notes, contents_of, file_note
+from fxai.messages.reason import InvalidUserInputError
+from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
 from fxai.providers.openai.media import chat_file, is_taken
 from fxai.providers.openai.options import marks
+from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
 from fxai.providers.openai.tool_encoding import RequestTools
+from fxai.schema.data import is_object
 
 THOUGHTS: Final = ("reasoning_content", "reasoning")
 """The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
@@ -39,6 +45,7 @@ ChatRole: TypeAlias = Literal["system", "developer"]
 """The role of system messages."""
 
 _Message: TypeAlias = dict[str, Any]
+_SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
 @final
@@ -48,9 +55,10 @@ class ChatWriter:
     Args:
         offer: The tools of the request: names and parameters of earlier calls are written as these are.
         system_role: The role of system messages.
+        server: What the server takes.
     """
 
-    def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system") -> None:
+    def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system", server: Server = COMPATIBLE) -> None:
         self.items: list[_Message] = []
         """What was written."""
         self.notes: Notes = Notes()
@@ -60,6 +68,7 @@ class ChatWriter:
         self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
+        self._server = server
 
     def fields(self) -> dict[str, Any]:
         """The fields of the request: a copy, which what is written later does not change."""
@@ -92,46 +101,115 @@ class ChatWriter:
         if len(content) == 1 and content[0].type == "text" and not content[0].metadata:
             self.items.append({"role": "user", "content": content[0].text})
         else:
-            self.items.append({"role": "user", "content": [_content_part(part) for part in content]})
+            self.items.append({"role": "user", "content": [self._content_part(part) for part in content]})
 
     def assistant(self, message: AssistantMessage) -> None:
         """A turn of the model, and right behind it the results of its calls."""
         texts = [part for part in message.content if part.type == "text" and "item" not in marks(part)]
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
-        content = "".join(part.text for part in texts if not marks(part).get("refusal"))
+        content = self._content(message, [part for part in texts if not marks(part).get("refusal")])
         refusal = "".join(part.text for part in texts if marks(part).get("refusal"))
         fields: _Message = {**({"content": content} if content else {}), **({"refusal": refusal} if refusal else {})}
         fields.update(self._beside(message))
         if calls:
             fields["tool_calls"] = [self._call(part) for part in calls]
         if fields:
-            self.items.append({"role": "assistant", **fields})
+            self.items.append({"role": "assistant", **fields, **self._empty_field(fields)})
         written = self.answers([part for call in calls if (part := self._pairing.result(call.id)) is not None])
         self.is_extensible = self.is_extensible and written == len(calls)
 
+    def _content(self, message: AssistantMessage, texts: list[TextPart]) -> str | list[_Message]:
+        """The texts of a turn as one; as a list where there are pieces of another kind, as at Mistral."""
+        own = {id(part) for part in texts}
+        pieces: list[_Message] = []
+        is_list = False
+        for part in message.content:
+            if part.type == "text" and id(part) in own:
+                carried = marks(part).get("content") if self._server.takes_back("content") else None
+                is_list = is_list or carried is not None
+                pieces.extend(
+                    [carried] if is_object(carried) else [{"type": "text", "text": part.text}] if part.text else []
+                )
+            elif part.type == "reasoning" and self._goes_into_content(part):
+                is_list = True
+                pieces.append(_thought_piece(part))
+        return pieces if is_list else "".join(part.text for part in texts)
+
+    def _goes_into_content(self, part: ReasoningPart) -> bool:
+        if marks(part).get("field") == "content":
+            return self._server.takes_back("content")
+        return self._server.thoughts == "content" and bool(part.text)
+
+    def _empty_field(self, fields: _Message) -> _Message:
+        """The field of the reasoning, empty, where a server wants it in every turn."""
+        field = self._server.thoughts
+        return {field: ""} if self._server.thoughts_always and field is not None and field not in fields else {}
+
     def _beside(self, message: AssistantMessage) -> _Message:
-        """Reasoning and audio, where the API has a field for them; the rest is noted as lost."""
+        """Reasoning, audio and what the server wrote itself, where there is a field for them; the rest is lost."""
         beside: dict[str, Any] = {}
         for part in message.content:
-            field = marks(part).get("field")
-            if part.type == "reasoning" and field in THOUGHTS:
-                beside[field] = beside.get(field, "") + part.text
+            if part.type == "reasoning":
+                self._reasoning(part, beside)
+            elif part.type == "text" and marks(part, "annotation", "message"):
+                self._put_back(marks(part), beside)
             elif "audio" in marks(part):
                 beside["audio"] = {"id": marks(part)["audio"]}
-            elif part.type == "reasoning":
-                self._note_loss("reasoning", "it has no place for it")
             elif part.type == "file":
                 self._note_loss(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
             elif part.type == "tool-call" and part.provider_executed:
                 self._note_loss(f"the call of {part.name!r} that a provider ran", "it has no place for it")
         return beside
 
+    def _reasoning(self, part: ReasoningPart, beside: _Message) -> None:
+        """A piece of reasoning: in the field that it came in, else in the one that the server has for any."""
+        about = marks(part)
+        came, takes = about.get("field"), self._server.thoughts
+        if self._goes_into_content(part):
+            return
+        if came == "reasoning_details" and self._server.takes_back(came):
+            key = about.get("key")
+            text = {key: part.text} if isinstance(key, str) else {}
+            beside.setdefault(came, []).append({**about.get("detail", {}), **text})
+            return
+        field = came if came in THOUGHTS and self._server.takes_back(came) else takes
+        if isinstance(field, str):
+            beside[field] = beside.get(field, "") + part.text
+        elif part.text or self._server.returns is None:
+            self._note_loss("reasoning", "it has no place for it")
+
+    def _put_back(self, about: Mapping[str, Any], beside: _Message) -> None:
+        """Fields that a server wrote, and reads again."""
+        if "annotation" in about and self._server.takes_back("annotations"):
+            beside.setdefault("annotations", []).append(about["annotation"])
+        kept = about.get("message")
+        if is_object(kept):
+            beside.update({key: value for key, value in kept.items() if self._server.takes_back(key)})
+
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
+        known, inner = self._own_fields(part)
+        call: _Message = {"id": self._id(part.id), **known}
         if item_type(part, self._offer) == "custom_tool_call":
-            return {"id": part.id, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
+            return {**call, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
         text = arguments_of(part, wire.params)
-        return {"id": part.id, "type": "function", "function": {"name": wire.name, "arguments": text}}
+        return {**call, "type": "function", "function": {"name": wire.name, "arguments": text, **inner}}
+
+    def _own_fields(self, part: ToolCallPart) -> tuple[_Message, _Message]:
+        """What the server wrote beside a call, and within it, and reads again."""
+        kept = marks(part).get("call")
+        if not is_object(kept):
+            return {}, {}
+        within = kept.get("function")
+        taken = {key: value for key, value in kept.items() if key != "function" and self._server.takes_back(key)}
+        inner = within.items() if is_object(within) else ()
+        return taken, {key: value for key, value in inner if self._server.takes_back(key)}
+
+    def _id(self, id_: str) -> str:
+        """The id of a call, as the server wants it."""
+        if not self._server.short_call_ids or _SHORT_ID.fullmatch(id_):
+            return id_
+        return sha256(id_.encode()).hexdigest()[:9]
 
     def answers(self, results: Iterable[ToolResultPart]) -> int:
         """Write the results that were not written yet, and the files that they hold; gives how many they were."""
@@ -145,23 +223,36 @@ class ChatWriter:
             contents = contents_of(part, "file")
             own = [] if contents is None else self._sendable(contents)
             text = result_text(part) if contents is None else _texts_of(contents, own)
-            self.items.append({"role": "tool", "tool_call_id": part.id, "content": text})
+            self.items.append({"role": "tool", "tool_call_id": self._id(part.id), "content": text})
             files.extend(own)
         if files:
-            self.items.append({"role": "user", "content": [chat_file(part) for part in files]})
+            self.items.append({"role": "user", "content": [self._file(part) for part in files]})
         return count
 
     def _sendable(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
         """The files of a result that the wire takes."""
         own = [part for part in contents if part.type == "file"]
-        taken = [part for part in own if is_taken(part, chat_file)]
+        taken = [part for part in own if is_taken(part, self._file)]
         for part in own:
             if part not in taken:
                 self._note_loss(f"a file ({part.media_type}) that a tool gave", "it takes images, sounds and documents")
         return taken
 
+    def _content_part(self, part: TextPart | FilePart) -> _Message:
+        if part.type == "file":
+            return self._file(part)
+        return {"type": "text", "text": part.text, **marks(part, "prompt_cache_breakpoint")}
+
+    def _file(self, part: FilePart) -> _Message:
+        is_document = not part.media_type.startswith(("image/", "audio/", "video/"))
+        if is_document and not self._server.documents:
+            why = f"{self._server.name} takes no documents in Chat Completions: give its text, or images of its pages"
+            raise PreparationError(InvalidUserInputError(f"a file ({part.media_type}) cannot be sent: {why}"))
+        return chat_file(part)
+
     def _note_loss(self, what: str, why: str) -> None:
-        self.notes.warn_once(f"{what} is not sent to OpenAI's Chat Completions API: {why}")
+        name = "OpenAI's Chat Completions API" if self._server.name == "openai" else self._server.name
+        self.notes.warn_once(f"{what} is not sent to {name}: {why}")
 
 
 def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:
@@ -171,7 +262,11 @@ def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str
     return "\n".join([*texts, f"({count} file{'s' if count > 1 else ''} in the next message)"] if files else texts)
 
 
-def _content_part(part: TextPart | FilePart) -> _Message:
-    if part.type == "file":
-        return chat_file(part)
-    return {"type": "text", "text": part.text, **marks(part, "prompt_cache_breakpoint")}
+def _thought_piece(part: ReasoningPart) -> _Message:
+    """Reasoning as a piece of a content that is a list."""
+    found = marks(part).get("detail")
+    detail: Mapping[str, Any] = found if is_object(found) else {}
+    others: list[Any] = [*detail.get("others", ())]
+    texts = [{"type": "text", "text": part.text}] if part.text else []
+    rest = {key: value for key, value in detail.items() if key != "others"}
+    return {"type": "thinking", "thinking": [*texts, *others], **rest}

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from urllib.parse import quote
 
 import msgspec
 from typing_extensions import Unpack, override
@@ -35,20 +37,22 @@ from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions,
 from fxai.providers.http.event import Event
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.background import Background, BackgroundResponse
-from fxai.providers.openai.chat_stream import ChatReader
-from fxai.providers.openai.reply import ReplyError, read_reply
+from fxai.providers.openai.chat_call import is_refused_call
+from fxai.providers.openai.chat_reply import ChatReader, read_chat
+from fxai.providers.openai.reply import ReplyError, parse_object, read_responses
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server_at, server_of
 from fxai.providers.openai.tool_encoding import Api
 
 if TYPE_CHECKING:
     import httpx2
 
 
-BASE_URL: Final = "https://api.openai.com/v1"
+BASE_URL: Final = OPENAI_CHAT.base_url
 """Where OpenAI's own API is."""
-MODULE: Final = "openai"
+MODULE: Final = OPENAI_CHAT.name
 """What errors name as their origin."""
 
 
@@ -72,6 +76,8 @@ def address(base_url: str | None = None) -> str:
 
 def open_account(
     *,
+    server: Server | None = None,
+    model: str = "",
     api_key: Key = None,
     base_url: str | None = None,
     organization: str | None = None,
@@ -84,20 +90,24 @@ def open_account(
 ) -> Effect[Client, AiError, Scope]:
     """A client of the API, with a pool of connections of its own, which is closed with the scope.
 
-    The arguments are `AccountOptions`; an empty key means none.
+    The arguments are `AccountOptions`; an empty key means none. A server that is given has an address and a variable
+    of its key of its own; `model` is the deployment, which the address of some names.
 
     Fails with:
-        AiError: `AuthenticationError("MissingKey")`: there is no key, and it is OpenAI's own API; and as `open_client`.
+        AiError: `AuthenticationError("MissingKey")`: there is no key, and the server needs one;
+            `ModelUnavailableError`: nothing says where the server is; and as `open_client`.
     """
 
     @fx.gen
     def opening() -> Gen[Client, AiError, Scope]:
-        url = address(base_url)
-        secret = yield from _secret(api_key, needed=url.startswith(BASE_URL))
+        url = yield from _place(server, base_url, model)
+        known = server or (OPENAI_CHAT if url.startswith(BASE_URL) else COMPATIBLE)
+        secret = yield from _secret(api_key, known)
+        bearer, ours = known.key_header == "authorization", known.name == MODULE
         account = {
-            "authorization": None if secret is None else Secret(f"Bearer {secret.reveal()}"),
-            "openai-organization": organization or os.environ.get("OPENAI_ORG_ID"),
-            "openai-project": project or os.environ.get("OPENAI_PROJECT_ID"),
+            known.key_header: None if secret is None else Secret(f"Bearer {secret.reveal()}") if bearer else secret,
+            "openai-organization": organization or (os.environ.get("OPENAI_ORG_ID") if ours else None),
+            "openai-project": project or (os.environ.get("OPENAI_PROJECT_ID") if ours else None),
         }
         given = {name: value for name, value in account.items() if value}
         return (
@@ -107,7 +117,7 @@ def open_account(
                 timeout=timeout,
                 proxy=proxy,
                 retry=retry,
-                module=MODULE,
+                module=known.name,
                 transport=transport,
             )
         )
@@ -115,11 +125,37 @@ def open_account(
     return opening()
 
 
-def _secret(api_key: Key, *, needed: bool) -> Effect[Secret | None, AiError]:
-    if api_key == "":
+def _secret(api_key: Key, server: Server) -> Effect[Secret | None, AiError]:
+    if api_key == "" or (api_key is None and not server.key and server is not COMPATIBLE):
         return fx.succeed(None)
-    key = key_of(api_key, "OPENAI_API_KEY", module=MODULE)
-    return key if needed or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
+    variable = server.key_variable() or "OPENAI_API_KEY"
+    key = key_of(api_key, variable, module=server.name)
+    return key if server.needs_key or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
+
+
+def _place(server: Server | None, base_url: str | None, model: str) -> Effect[str, AiError]:
+    """Where the API is; the address of a deployment, where the server has one for each and a version is asked for."""
+    if server is None or base_url:
+        return fx.succeed(base_url or address())
+    try:
+        url = server.address()
+    except LookupError as missing:
+        problem = f"nothing says where {server.name} is: set {missing.args[0]}, or give base_url"
+        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", problem)
+        return fx.fail(AiError(server.name, "layer", reason))
+    if not url:
+        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", "the server has no base_url: give one")
+        return fx.fail(AiError(server.name, "layer", reason))
+    if server.deployments:
+        url = _TWICE.sub("", url)
+        version = os.environ.get("OPENAI_API_VERSION", "").strip()
+        if version and not version.startswith(("v1", "preview")):
+            root = url.removesuffix("/openai/v1")
+            return fx.succeed(f"{root}/openai/deployments/{quote(model, safe='')}?api-version={quote(version)}")
+    return fx.succeed(url)
+
+
+_TWICE: Final = re.compile(r"(?<=/openai/v1)/openai/v1$")  # an endpoint may bring its version
 
 
 _UNSTREAMED: Final = ("2h", "8h")  # windows of the background that give the answer whole
@@ -127,6 +163,20 @@ _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/co
 
 
 _A = TypeVar("_A")
+
+
+def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tuple[Part, ...]:
+    """The parts of a whole answer: warnings, metadata of the response, the items in order, and how it finished.
+
+    Args:
+        reply: the body, as it came or parsed.
+        sent: the request that it answers.
+
+    Raises:
+        ReplyError: it is not what the API answers, or it is an error.
+    """
+    data = parse_object(reply)
+    return read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
 
 
 @final
@@ -148,6 +198,7 @@ class OpenAIModel(LanguageModel):
         self._continuation = known
         self._cache: Cache = RequestCache()
         self._counts = True  # False once the server is known to count no tokens
+        self._module = profile.server.name if profile.api == "chat" else MODULE
         self.name = name
         """The model's name."""
 
@@ -172,8 +223,8 @@ class OpenAIModel(LanguageModel):
                     self._remember(whole, parts)
                 return parts
 
-            answer = _attempt("ask", sent.body).flat_map(lambda body: self._post(sent, body))
-            return answer.flat_map(lambda body: _attempt("ask", lambda: read(body)))
+            answer = self._attempt("ask", sent.body).flat_map(lambda body: self._post(sent, body))
+            return answer.flat_map(lambda body: self._attempt("ask", lambda: read(body)))
 
         def send(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
             sent, earlier = self._shorten(whole)
@@ -223,12 +274,12 @@ class OpenAIModel(LanguageModel):
             return estimate_request(request, f"the server that runs {self.name!r} counts no tokens on this API")
 
         def post(sent: WireRequest) -> Effect[TokenCount, AiError]:
-            encoded = _attempt("count", sent.count_body)
+            encoded = self._attempt("count", sent.count_body)
             path = f"{_PATHS[sent.api]}/input_tokens"
             answer = encoded.flat_map(
                 lambda body: self._client.post(path, body, method="count", accept="*/*", may_be_missing=True)
             )
-            return answer.flat_map(lambda answer: _attempt("count", lambda: read(answer, sent)))
+            return answer.flat_map(lambda answer: self._attempt("count", lambda: read(answer, sent)))
 
         def read(answer: Answer, sent: WireRequest) -> TokenCount:
             tokens = None if answer.is_missing else read_count(answer.body)
@@ -246,7 +297,7 @@ class OpenAIModel(LanguageModel):
         return self._prepare(request, "count").flat_map(count)
 
     def _prepare(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
-        return _attempt(
+        return self._attempt(
             method, lambda: prepare_request(request, model=self.name, profile=self._profile, cache=self._cache)
         )
 
@@ -258,7 +309,7 @@ class OpenAIModel(LanguageModel):
         self, sent: WireRequest, whole: WireRequest, begun: list[bool], emit: Emit[StreamPart]
     ) -> Gen[None, AiError, Scope]:
         """Reads the events of a stream until its last one, and emits their parts; `begun` is filled by the first."""
-        body: bytes = yield from _attempt("ask_stream", lambda: sent.body(stream=True))
+        body: bytes = yield from self._attempt("ask_stream", lambda: sent.body(stream=True))
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
         keeps, turn = self._keeps(whole), list[StreamPart]()
         events = yield from self._source(sent, body).pull()
@@ -268,7 +319,7 @@ class OpenAIModel(LanguageModel):
             try:
                 parts = reader.end() if event is END else reader.read(event.name, event.data)
             except ReplyError as error:
-                yield from fx.fail(AiError(MODULE, "ask_stream", error.reason))
+                yield from fx.fail(AiError(self._module, "ask_stream", error.reason))
                 return
             is_over = reader.done
             if parts:
@@ -285,20 +336,31 @@ class OpenAIModel(LanguageModel):
         waiting = self._waiting(sent)
         if waiting is not None:
             return waiting.whole(_PATHS[sent.api], body, "ask")
-        return self._client.post(_PATHS[sent.api], body, method="ask").map(lambda answer: answer.body)
+        refused, path = is_refused_call if sent.api == "chat" else None, _PATHS[sent.api]
+        return self._client.post(path, body, method="ask", reads_error=refused).map(lambda answer: answer.body)
 
     def _source(self, sent: WireRequest, body: bytes) -> Stream[Event, AiError]:
         """The events of the answer, which may be made in the background."""
         waiting = self._waiting(sent)
         if waiting is not None:
             return waiting.events(_PATHS[sent.api], body, "ask_stream")
-        return self._client.events(_PATHS[sent.api], body, method="ask_stream")
+        refused = is_refused_call if sent.api == "chat" else None
+        return self._client.events(_PATHS[sent.api], body, method="ask_stream", reads_error=refused)
 
     def _waiting(self, sent: WireRequest) -> BackgroundResponse | None:
         if sent.background is None:
             return None
         included = tuple(map(str, sent.fields.get("include", ())))
         return BackgroundResponse(self._client, sent.background, included, sent.response_id)
+
+    def _attempt(self, method: str, f: Callable[[], _A]) -> Effect[_A, AiError]:
+        def attempt() -> Effect[_A, AiError]:
+            try:
+                return fx.succeed(f())
+            except (PreparationError, ReplyError) as error:
+                return fx.fail(AiError(self._module, method, error.reason))
+
+        return fx.suspend(attempt)
 
     # -- going on from an answer that the provider keeps
 
@@ -332,16 +394,6 @@ class OpenAIModel(LanguageModel):
         if self._continuation is not None and ids:
             items = [*whole.fields["input"], *reply_items(parts, whole.offer)]
             self._continuation.remember(items, ids[-1], whole.digests)
-
-
-def _attempt(method: str, f: Callable[[], _A]) -> Effect[_A, AiError]:
-    def attempt() -> Effect[_A, AiError]:
-        try:
-            return fx.succeed(f())
-        except (PreparationError, ReplyError) as error:
-            return fx.fail(AiError(MODULE, method, error.reason))
-
-    return fx.suspend(attempt)
 
 
 @final
@@ -415,7 +467,9 @@ class Continuation:
 def layer(
     model: str | None = None,
     *,
-    api: Api = "responses",
+    api: Api | None = None,
+    server: str | Server | None = None,
+    known_as: str | None = None,
     strict_json_schema: bool | None = None,
     supports_strict: bool | None = None,
     supports_schema: bool | None = None,
@@ -430,11 +484,14 @@ def layer(
     The environment is read and the connections are made when the layer is built; they are closed with its scope.
 
     Args:
-        model: The model's name, such as `"gpt-5.5"`.
-        api: `"responses"`, or `"chat"` for Chat Completions, which most servers of others speak.
+        model: The model's name, such as `"gpt-5.5"`; of a deployment, also `"deployment=gpt-5.5"`.
+        api: `"responses"`, or `"chat"` for Chat Completions, which most servers of others speak. None: Chat Completions
+            where a server is given, else Responses.
+        server: The server of Chat Completions, by its name or as a value; None: by the address, where it is known.
+        known_as: The model whose abilities it has, where its name does not say so.
         strict_json_schema: Whether tools and answers are strict where they do not say; None: where they can be.
-        supports_strict: Whether the model has strict mode for tools; None: as its name says.
-        supports_schema: Whether it can be held to a JSON Schema; None: as its name says. Where not, it calls a tool.
+        supports_strict: Whether the model has strict mode for tools; None: as the server and its name say.
+        supports_schema: Whether it can be held to a JSON Schema; None: as those say. Where not, it calls a tool.
         system_role: How system messages are sent; None: as instructions, on Chat Completions as role `system`.
         store: Whether the provider keeps the answers; None: as it does by itself.
         incremental: Whether a prompt that goes on from a kept answer is sent as what is new alone. Only on Responses;
@@ -444,16 +501,45 @@ def layer(
         connection: The key, the address, the timeouts and the like; see `AccountOptions`.
 
     Fails with:
-        AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
-            installed; `NetworkError("InvalidUrlError")`.
+        AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, there is no such
+            server, nothing says where it is, or the extra is not installed; `NetworkError("InvalidUrlError")`.
     """
+    try:
+        given = None if server is None else server_of(server)
+    except ValueError as error:
+        return Layer.effect(LanguageModel, _unavailable(model, str(error)))
+    name, behind = _deployment(model or "", given, known_as)
+    if not name:
+        remedy = f'say which, as in "{"openai:gpt-5.5" if given is None else f"{given.name}:…"}"'
+        return Layer.effect(LanguageModel, _unavailable(model, remedy))
     waiting = Background() if background is True else background or None
-    profile = Profile(
-        api, strict_json_schema, supports_strict, supports_schema, system_role, store, incremental, waiting
-    )
-    account = open_account(**connection)
+    known: Api = api or ("responses" if given is None else "chat")
+    settings = (strict_json_schema, supports_strict, supports_schema, system_role, store, incremental, waiting)
+    account = open_account(server=given, model=name, **connection)
 
-    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:gpt-5.5"')
-    failure = fx.fail(AiError(MODULE, "layer", nameless))
-    opening = account.map(lambda client: OpenAIModel(client, model, profile)) if model else failure
-    return Layer.scoped(LanguageModel, opening)
+    def opening() -> Effect[OpenAIModel, AiError, Scope]:
+        url = address(connection.get("base_url"))
+        place = given or (server_at(url) if known == "chat" else COMPATIBLE)
+        profile = Profile(known, *settings, place, behind)
+        client = account
+        if given is None and place is not COMPATIBLE:  # a key of OpenAI's is what people give to compatible servers
+            at = msgspec.structs.replace(place, other_keys=(*place.other_keys, OPENAI_CHAT.key))
+            there: AccountOptions = {**connection, "base_url": url}
+            client = open_account(server=at, model=name, **there)
+        return client.map(lambda client: OpenAIModel(client, name, profile))
+
+    return Layer.scoped(LanguageModel, fx.suspend(opening))
+
+
+def _deployment(model: str, server: Server | None, known_as: str | None) -> tuple[str, str | None]:
+    """The name that is sent, and the model whose abilities it has: of a deployment, its name may say both."""
+    if server is None or not server.deployments or "=" not in model:
+        return model, known_as
+    name, _, behind = model.partition("=")
+    return name, known_as or behind
+
+
+def _unavailable(model: str | None, why: str) -> Effect[LanguageModel, AiError]:
+    return fx.fail(
+        AiError(OPENAI_CHAT.name, "layer", ModelUnavailableError(model or "(unnamed)", "unknown-model", why))
+    )

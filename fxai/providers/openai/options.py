@@ -20,9 +20,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from fxai.messages.message import WithMetadata
 from fxai.models.model_request import ModelRequest
-from fxai.models.prepared_tools import Notes, PreparationError, without_nulls
+from fxai.models.prepared_tools import Notes, PreparationError, checked_options, option_names, without_nulls
+from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 
@@ -31,6 +34,8 @@ _REASONING: Final = re.compile(_OF + r"(?:o[1-9]|gpt-[5-9]|codex|computer-use)(?
 _PLAIN: Final = re.compile(_OF + r"(?:gpt-3|gpt-4|chatgpt-4|gpt-[5-9][\d.]*-chat-latest|davinci|babbage)")
 _SAMPLING: Final = re.compile(_OF + r"(?:gpt-5\.[1-9]|gpt-[6-9])")
 _QUIET: Final = re.compile(_OF + r"gpt-5\.[124](?:-\d{4}-\d\d-\d\d)?$")  # their effort is none unless it is asked for
+# As the official SDK says of o3 and o4-mini; the models that came after them refuse it as well.
+_WITHOUT_STOP: Final = re.compile(_OF + r"(?:o3(?!-mini)|o[4-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
 # Structured outputs came with gpt-4o-2024-08-06; what was there before has none.
 _WITHOUT_SCHEMA: Final = re.compile(_OF + r"(?:gpt-3\.5|gpt-4(?:-|$)|gpt-4o-2024-05-13|chatgpt-4o|o1-mini|o1-preview)")
 
@@ -64,6 +69,17 @@ def supports_schema(model: str) -> bool:
     (True, False)
     """
     return _WITHOUT_SCHEMA.match(model) is None
+
+
+def stops(model: str, server: Server = COMPATIBLE) -> bool:
+    """Whether it takes texts at which the answer ends, on Chat Completions.
+
+    >>> stops("o3-mini"), stops("o3"), stops("gpt-5.5")
+    (True, False, False)
+    """
+    if server.no_stop is not None and re.search(server.no_stop, model):
+        return False
+    return _WITHOUT_STOP.match(model) is None
 
 
 NAME: Final = "openai"
@@ -128,12 +144,14 @@ _FIELDS: Final[Mapping[Api, frozenset[str]]] = {
 _OURS: Final = frozenset(("model", "input", "messages", "tools", "stream"))
 
 
-def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> dict[str, Any]:
+def option_fields(
+    request: ModelRequest, model: str, api: Api, notes: Notes, server: Server = COMPATIBLE
+) -> dict[str, Any]:
     """The fields of the options that all providers share; what cannot be sent is noted."""
     fields: dict[str, Any] = {}
     if request.max_tokens is not None:
         # On Chat Completions OpenAI's own models want the new name, and servers of others know the old one.
-        chat = "max_completion_tokens" if is_known(model) else "max_tokens"
+        chat = server.token_limit or ("max_completion_tokens" if is_known(model) else "max_tokens")
         fields["max_output_tokens" if api == "responses" else chat] = request.max_tokens
     if request.temperature is not None:
         if samples(model, _effort(request)):
@@ -143,17 +161,12 @@ def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> 
             notes.warn("unsupported-option", "temperature", problem)
     if request.stop and api == "responses":
         notes.warn("unsupported-option", "stop", "OpenAI's Responses API has no stop texts: they are not sent")
-    elif request.stop and reasons(model):
-        notes.warn("unsupported-option", "stop", f"{model} reasons, and takes no stop texts: they are not sent")
+    elif request.stop and not stops(model, server):
+        notes.warn("unsupported-option", "stop", f"{model} takes no stop texts: they are not sent")
     elif request.stop:
         fields["stop"] = list(request.stop)
     if request.reasoning is not None:
-        if reasons(model) is False:
-            notes.warn("unsupported-option", "reasoning", f"{model} does not reason: the effort is not sent")
-        elif api == "responses":
-            fields["reasoning"] = {"effort": request.reasoning}
-        else:
-            fields["reasoning_effort"] = request.reasoning
+        fields.update(_effort_field(request.reasoning, model, api, notes, server))
     return fields
 
 
@@ -166,28 +179,52 @@ def _effort(request: ModelRequest) -> str | None:
     return effort if isinstance(effort, str) else request.reasoning
 
 
-def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Api) -> dict[str, Any]:
+_LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def _effort_field(effort: str, model: str, api: Api, notes: Notes, server: Server) -> dict[str, Any]:
+    """The field of the effort, which is the nearest one that the server knows."""
+    if reasons(model) is False or (api == "chat" and server.effort is None):
+        notes.warn("unsupported-option", "reasoning", f"{model} does not reason: the effort is not sent")
+        return {}
+    if api == "responses":
+        return {"reasoning": {"effort": effort}}
+    nearest = effort
+    if server.efforts and effort not in server.efforts:
+        asked = _LEVELS.index(effort)
+        places = [_LEVELS.index(one) for one in server.efforts if one != "none"]
+        nearest = _LEVELS[min(places, key=lambda place: (abs(place - asked), -place))]  # of two, the greater one
+        problem = f"{server.name} has no effort {effort!r}: {nearest!r} is sent"
+        notes.warn("unsupported-option", "reasoning", problem)
+    return {"reasoning": {"effort": nearest}} if server.effort == "reasoning" else {"reasoning_effort": nearest}
+
+
+def merge_options(
+    fields: Mapping[str, Any], options: Mapping[str, Any], api: Api, server: Server = COMPATIBLE
+) -> dict[str, Any]:
     """The fields of a request with the provider's own options: objects by their members, `include` as both lists.
+
+    Those of OpenAI come first, then those under the name of the server, which may hold its own fields.
 
     Raises `PreparationError`: the options are no object, or hold what this API has no field for, or what is made from
     the prompt and the tools.
     """
-    own = options.get(NAME, {})
-    where = f"provider_options[{NAME!r}]"
-    if not is_object(own):
-        raise PreparationError.of(where, f"is {type(own).__name__}: give an object")
-    apart = {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
-    unknown = sorted(key for key in own if key not in _FIELDS[api] and key not in apart)
-    if unknown:
-        raise PreparationError.of(where, _refusal(unknown, api))
-    extra = own.get(_EXTRA, {})
-    if not is_object(extra) or _OURS & extra.keys():
-        ours = ", ".join(sorted(_OURS))
-        raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"is an object of further fields, none of them: {ours}")
-    merged = dict(fields)
-    for key, value in [*own.items(), *extra.items()]:
-        if value is not None and key not in apart:
-            merged[key] = _join(merged.get(key), without_nulls(value))
+    merged, apart = dict(fields), {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
+    for name in dict.fromkeys((NAME, server.name)) if api == "chat" else (NAME,):
+        own = options.get(name, {})
+        if isinstance(own, msgspec.Struct):
+            own = msgspec.json.decode(msgspec.json.encode(own))
+        where = f"provider_options[{name!r}]"
+        if not is_object(own):
+            raise PreparationError.of(where, f"is {type(own).__name__}: give an object")
+        _check(own, api, server if name == server.name else COMPATIBLE, where)
+        extra = own.get(_EXTRA, {})
+        if not is_object(extra) or _OURS & extra.keys():
+            ours = ", ".join(sorted(_OURS))
+            raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"is an object of further fields, none of them: {ours}")
+        for key, value in [*own.items(), *extra.items()]:
+            if value is not None and key not in apart:
+                merged[key] = _join(merged.get(key), without_nulls(value))
     return merged
 
 
@@ -203,6 +240,22 @@ def response_id_of(options: Mapping[str, Any]) -> str | None:
     raise PreparationError.of(f"provider_options[{NAME!r}][{_RESPONSE!r}]", "is the id of a response, as a text")
 
 
+def _check(own: Mapping[str, Any], api: Api, server: Server, where: str) -> None:
+    """Refuses fields that neither the API nor the server has, and values of the server's own that are wrong."""
+    if server is not COMPATIBLE and server.options is None and server.name != NAME:
+        unknown = sorted(key for key in own if key in _OURS)
+    else:
+        apart = {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
+        theirs = frozenset(() if server.options is None else option_names(server.options))
+        unknown = sorted(key for key in own if key not in _FIELDS[api] | theirs | apart)
+    if unknown:
+        raise PreparationError.of(where, _refusal(unknown, api, server))
+    if server.options is not None:
+        checked_options(
+            {key: value for key, value in own.items() if key in option_names(server.options)}, server.options, where
+        )
+
+
 def _join(before: Any, value: Any) -> Any:
     if is_object(before) and is_object(value):
         return {**before, **value}
@@ -211,9 +264,9 @@ def _join(before: Any, value: Any) -> Any:
     return value
 
 
-def _refusal(unknown: list[str], api: Api) -> str:
+def _refusal(unknown: list[str], api: Api, server: Server) -> str:
     names = ", ".join(map(repr, unknown))
     if all(name in _OURS for name in unknown):
         return f"{names} is made from the model, the prompt and the tools, and cannot be given here"
-    there = ", ".join(sorted(_FIELDS[api]))
+    there = ", ".join(sorted({*_FIELDS[api], *(() if server.options is None else option_names(server.options))}))
     return f"there is no option {names}; there are: {there}. What other servers know goes into {_EXTRA!r}"

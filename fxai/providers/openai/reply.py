@@ -1,4 +1,4 @@
-"""Replies: the whole answer of either API as the parts of a response, its usage and finish reason, and its failures.
+"""Replies: a whole answer of Responses as the parts of a response; usage, metadata and failures of both APIs.
 
 An item of Responses that has no kind of part is kept whole in the metadata of an empty text, and so goes back with the
 history.
@@ -6,19 +6,18 @@ history.
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.openai.request import prepare_request
->>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-4o", api="chat")
->>> message = {"role": "assistant", "content": "Good day."}
->>> [part.type for part in read_reply({"choices": [{"message": message, "finish_reason": "stop"}]}, sent)]
+>>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-5.5")
+>>> item = {"type": "message", "content": [{"type": "output_text", "text": "Good day."}]}
+>>> [part.type for part in read_responses({"output": [item]}, sent)]
 ['response-metadata', 'text', 'finish']
->>> finish_of(None, calls=True), finish_of("max_output_tokens", calls=True), chat_finish_of("stop", calls=False)
-('tool-calls', 'length', 'stop')
+>>> finish_of(None, calls=True), finish_of("max_output_tokens", calls=True)
+('tool-calls', 'length')
 >>> usage_of({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}})
 Usage(input_tokens=9, output_tokens=2, cached_input_tokens=4)
 """
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -29,7 +28,6 @@ import msgspec
 from fxai.messages.errors import reason_of_status
 from fxai.messages.part import (
     AnyPart,
-    File,
     Finish,
     FinishReason,
     Part,
@@ -41,7 +39,6 @@ from fxai.messages.part import (
 )
 from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason
 from fxai.models.prepared_tools import without_nulls
-from fxai.providers.openai.chat_input import THOUGHTS
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import OURS, calls_of, goes_on, hosted_parts, is_hosted, is_undecided
@@ -82,6 +79,7 @@ def reason_of_error(error: object) -> Reason:
     if code is not None and (code in _REFUSALS or code.endswith("_policy_violation")):
         return ContentPolicyError(message)
     about = {"code": code, "message": message, "param": parameter if isinstance(parameter, str) else None}
+    about.update({key: fields[key] for key in ("metadata", "failed_generation") if key in fields})
     return reason_of_status(_STATUS.get(code or "", 400 if code else 500), {"error": about}, {})
 
 
@@ -96,23 +94,6 @@ def cut(before: str) -> ReplyError:
 
 
 # -- both APIs
-
-
-def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tuple[Part, ...]:
-    """The parts of a whole answer: warnings, metadata of the response, the items in order, and how it finished.
-
-    Args:
-        reply: the body, as it came or parsed.
-        sent: the request that it answers.
-
-    Raises:
-        ReplyError: it is not what the API answers, or it is an error.
-    """
-    data = parse_object(reply)
-    if data.get("error"):
-        raise ReplyError(reason_of_error(data["error"]))
-    body = _chat(data, sent) if sent.api == "chat" else _responses(data, sent)
-    return (*sent.warnings, *body)
 
 
 def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -274,14 +255,21 @@ def finish_of(reason: object, *, calls: bool) -> FinishReason:
     return "stop" if reason is None else "unknown"
 
 
-def _responses(data: Item, sent: WireRequest) -> Iterable[Part]:
+def read_responses(data: Item, sent: WireRequest) -> Iterable[Part]:
+    """The parts of a whole answer of Responses.
+
+    Raises:
+        ReplyError: it is not what the API answers, or it is an error.
+    """
+    if data.get("error"):
+        raise ReplyError(reason_of_error(data["error"]))
     if not isinstance(data.get("output"), list):
         raise form_error("the answer has no list of items", "/output")
     items = objects_in(data, "output")
     parts = [
         part for place, item in enumerate(items) for part in item_parts(item, sent, islice(items, place + 1, None))
     ]
-    return [metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
+    return [*sent.warnings, metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
 
 
 def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
@@ -408,86 +396,3 @@ def source_of(annotation: Item, id_: str) -> Source:
         return Source(id_, title=title or None, url=str(annotation.get("url", "")), metadata=about)
     media = "application/octet-stream"
     return Source(id_, title=name, media_type=media, file_name=name, metadata=about)
-
-
-# -- Chat Completions
-
-_CHAT: Final[Mapping[str, FinishReason]] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "content-filter",
-    "tool_calls": "tool-calls",
-    "function_call": "tool-calls",
-}
-
-
-def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
-    """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls."""
-    known: FinishReason = _CHAT.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-    return "tool-calls" if calls and known in ("stop", "unknown") else known
-
-
-def _chat(data: Item, sent: WireRequest) -> Iterable[Part]:
-    choices = objects_in(data, "choices")
-    message = choices[0].get("message") if choices else None
-    if not is_object(message):
-        raise form_error("the answer has no message", "/choices/0/message")
-    calls = list(_calls(message, sent))
-    parts = [*_texts(message, sent), *calls]
-    reason = choices[0].get("finish_reason")
-    known = turn_end(parts, lambda calls: chat_finish_of(reason, calls=calls))
-    if known == "tool-calls" and sent.asks_by_tool and not any(part.type == "tool-call" for part in calls):
-        known = "stop"
-    return [metadata_of(data, "created"), *parts, Finish(known, usage_of(data.get("usage")))]
-
-
-def _texts(message: Item, sent: WireRequest) -> Iterable[Part]:
-    for field in THOUGHTS:
-        if isinstance(message.get(field), str) and message[field]:
-            yield Reasoning(message[field], metadata=mark(field=field))
-            break
-    content = message.get("content")
-    if isinstance(content, str) and content:
-        yield Text(sent.answer(content))
-    if message.get("refusal"):
-        yield Text(str(message["refusal"]), metadata=mark(refusal=True))
-    for place, annotation in enumerate(objects_in(message, "annotations")):
-        citation = annotation.get("url_citation")
-        if is_object(citation):
-            yield source_of({"type": "url_citation", **citation}, f"source:{place}")
-    audio = message.get("audio")
-    if is_object(audio):
-        yield sound_of(audio, sound_data(audio.get("data")), sent)
-
-
-def sound_of(audio: Item, data: bytes, sent: WireRequest) -> File:
-    """The sound that a model made, in the format that the request names; its words are in the metadata."""
-    options = sent.fields.get("audio")
-    form = options.get("format") if is_object(options) else None
-    about = mark(audio=audio.get("id"), transcript=audio.get("transcript"), expires_at=audio.get("expires_at"))
-    return File("audio/pcm" if form == "pcm16" else f"audio/{form or 'wav'}", data, metadata=about)
-
-
-def sound_data(encoded: object) -> bytes:
-    """The bytes of a sound, or of a piece of one.
-
-    Raises:
-        ReplyError: they are not in base64.
-    """
-    try:
-        return b64decode(encoded or "") if isinstance(encoded, str | None) else b""
-    except ValueError as error:
-        raise form_error(f"a sound is not in base64: {error}") from None
-
-
-def _calls(message: Item, sent: WireRequest) -> Iterable[Part]:
-    for place, call in enumerate(objects_in(message, "tool_calls")):
-        id_ = str(call.get("id") or f"call_{place}")
-        custom, function = call.get("custom"), call.get("function")
-        if is_object(custom):
-            kind = mark(type="custom_tool_call")
-            yield sent.offer.parsed_call(str(custom.get("name", "")), id_, custom.get("input", ""), kind)
-        elif is_object(function):
-            text, name = function.get("arguments"), str(function.get("name", ""))
-            arguments = text if isinstance(text, str) else msgspec.json.encode(text or {}).decode()
-            yield Text(sent.answer(arguments)) if sent.is_answer(name) else sent.offer.call(name, id_, arguments)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeAlias, final
 
@@ -16,7 +17,7 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.model_request import ModelRequest
+from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
@@ -24,6 +25,7 @@ from fxai.providers.openai.background import Background
 from fxai.providers.openai.chat_input import ChatWriter
 from fxai.providers.openai.options import merge_options, option_fields, reasons, response_id_of, supports_schema
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
+from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
@@ -36,7 +38,7 @@ _NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="").naming
 
 @final
 class Profile(msgspec.Struct, frozen=True):
-    """What is known of a model and of the server that runs it, beside its name; None: as the model's name says."""
+    """What is known of a model and of the server that runs it; None: as the server and the model's name say."""
 
     api: Api = "responses"
     """The API."""
@@ -54,6 +56,10 @@ class Profile(msgspec.Struct, frozen=True):
     """Whether a prompt that goes on from a kept answer is sent as what is new alone; on Responses."""
     background: Background | None = None
     """Whether the answers are made in the background, and how they are waited for; on Responses."""
+    server: Server = COMPATIBLE
+    """The server, on Chat Completions."""
+    known_as: str | None = None
+    """The model whose abilities it has, where its name does not say so, as that of a deployment; None: its name."""
 
 
 @final
@@ -76,6 +82,8 @@ class WireRequest(msgspec.Struct, frozen=True):
     """How an answer that is made in the background is waited for; None: it comes at once."""
     response_id: str | None = None
     """The response in the background with which it goes on: nothing is sent but questions for that."""
+    stream_usage: bool = True
+    """Whether a stream of Chat Completions is asked for its usage."""
 
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
@@ -99,7 +107,7 @@ class WireRequest(msgspec.Struct, frozen=True):
         return text if self.format is None else self.format.text(text)
 
     def body(self, *, stream: bool = False) -> bytes:
-        """The body as JSON; a stream of Chat Completions is asked for its usage as well.
+        """The body as JSON; a stream of Chat Completions is asked for its usage as well, where the server knows that.
 
         Raises:
             PreparationError: JSON cannot carry a part of it.
@@ -107,7 +115,7 @@ class WireRequest(msgspec.Struct, frozen=True):
         fields = dict(self.fields)
         if stream:
             fields["stream"] = True
-        if stream and self.api == "chat":
+        if stream and self.api == "chat" and self.stream_usage:
             fields["stream_options"] = {"include_usage": True, **fields.get("stream_options", {})}
         return json_of(fields)
 
@@ -157,22 +165,23 @@ def prepare_request(
     """
     known = profile or Profile()
     known = known if api is None else msgspec.structs.replace(known, api=api)
-    notes = Notes()
-    offer = _offer(request, model, known, cache)
+    notes, ability = Notes(), known.known_as or model
+    offer = _offer(request, ability, known, notes, cache)
     history, digests, added = _history(request.prompt, offer, notes, known, cache)
-    fields: dict[str, Any] = {"model": model, **history, **_profile_fields(model, known, notes)}
-    fields.update(option_fields(request, model, known.api, notes))
+    fields: dict[str, Any] = {"model": model, **history, **_profile_fields(ability, known, notes)}
+    fields.update(option_fields(request, ability, known.api, notes, known.server))
     fields.update(offer.prepared.plain_fields)
     if added:  # they are defined where they come
         left = offer.without(added, fields.pop("tools", ()))
         fields.update({"tools": left} if left else {})
-    form = _format(request, model, known, notes, offer)
+    form = _format(request, ability, known, notes, offer)
     if form is not None and form.tool is None:
         fields.update(_format_field(form, request, known.api))
     elif form is not None:
-        _ask_for(form, request, fields, known.api)
-    merged = merge_options(fields, request.provider_options, known.api)
+        _ask_for(form, request, fields, known)
+    merged = merge_options(fields, request.provider_options, known.api, known.server)
     sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
+    sent = msgspec.structs.replace(sent, stream_usage=known.server.stream_usage)
     return _in_background(sent, request, known)
 
 
@@ -222,8 +231,11 @@ def prepare_prompt(
     return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)[0]
 
 
-def _offer(request: ModelRequest, model: str, known: Profile, cache: Cache | None) -> RequestTools:
+def _offer(request: ModelRequest, model: str, known: Profile, notes: Notes, cache: Cache | None) -> RequestTools:
     """The tools of the request; with a cache, prepared once for all requests that have them."""
+    server = known.server if known.api == "chat" else COMPATIBLE
+    choice, parallel = _possible(request, server, notes)
+    strict = server.supports_strict if known.supports_strict is None else known.supports_strict
 
     def prepare() -> RequestTools:
         try:
@@ -232,16 +244,30 @@ def _offer(request: ModelRequest, model: str, known: Profile, cache: Cache | Non
                 model=model,
                 api=known.api,
                 strict_json_schema=known.strict_json_schema,
-                supports_strict=known.supports_strict,
-                tool_choice=None if request.tool_choice == "auto" else request.tool_choice,
-                parallel_tool_calls=request.parallel_tool_calls,
+                supports_strict=strict,
+                tool_choice=None if choice == "auto" else choice,
+                parallel_tool_calls=parallel,
             )
         except NameConflictError as conflict:
             raise PreparationError.of("tools", str(conflict)) from None
         return RequestTools(prepared, request.tools)
 
-    options = (model, known, request.tool_choice, request.parallel_tool_calls)
+    options = (model, known, choice, parallel)
     return prepare() if cache is None else cache.tools(request.tools, options, prepare)
+
+
+def _possible(request: ModelRequest, server: Server, notes: Notes) -> tuple[ToolChoices, bool | None]:
+    """The tool choice and the wish for parallel calls, as far as the server takes them."""
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    if parallel is not None and not server.parallel_tool_calls:
+        problem = f"{server.name} cannot be told whether tools are called in parallel: it is not sent"
+        notes.warn("unsupported-option", "parallel_tool_calls", problem)
+        parallel = None
+    if server.forced_choice or choice in ("auto", "none") or (isinstance(choice, ToolChoice) and choice.mode == "auto"):
+        return choice, parallel
+    problem = f"{server.name} cannot be made to call a tool: its model is free to call none"
+    notes.warn("unsupported-option", "tool_choice", problem)
+    return (ToolChoice.one_of(choice.names) if isinstance(choice, ToolChoice) else "auto"), parallel
 
 
 def _history(
@@ -267,7 +293,7 @@ def _history(
 def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
     role = known.system_role
     if known.api == "chat":
-        return ChatWriter(offer, system_role="developer" if role == "developer" else "system")
+        return ChatWriter(offer, system_role="developer" if role == "developer" else "system", server=known.server)
     return InputWriter(offer, system_role=role or "instructions", stored=known.store is not False)
 
 
@@ -279,9 +305,20 @@ def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, off
         form = form.loosen()
     elif form.obstacles:
         _not_strict(form, notes, must=known.strict_json_schema is True)
-    supported = supports_schema(model) if known.supports_schema is None else known.supports_schema
+    supported = _holds_to_schema(model, known)
     name = answer_name(request.response_schema, request.response_name, _ANSWER)
     return form if supported else form.by_tool(name, offer.prepared.names)
+
+
+def _holds_to_schema(model: str, known: Profile) -> bool:
+    """Whether the model can be held to a schema: as the profile says, else the server, else the model's name."""
+    server = known.server if known.api == "chat" else COMPATIBLE
+    for said in (known.supports_schema, server.supports_schema):
+        if said is not None:
+            return said
+    if server.schema_models is not None:
+        return re.search(server.schema_models, model) is not None
+    return supports_schema(model)
 
 
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
@@ -309,14 +346,17 @@ def _description(schema: JsonSchema | None) -> str | None:
     return text if isinstance(text, str) and text.strip() else None
 
 
-def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api) -> None:
-    """A tool for the answer, which must be called where the choice leaves that open."""
+def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], known: Profile) -> None:
+    """A tool for the answer, which must be called where the choice leaves that open and the server takes that."""
+    api = known.api
     named = {"name": form.tool}
     description = " ".join(filter(None, (_DESCRIPTION, _description(request.response_schema))))
     about = {**named, "description": description, "parameters": form.document}
     tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"
     fields["tools"] = [*fields.get("tools", []), {"type": "function", **tool}]
+    if api == "chat" and not known.server.forced_choice:
+        return
     if not among_others:
         fields["tool_choice"] = {"type": "function", **({"function": named} if api == "chat" else named)}
     elif fields.get("tool_choice") in (None, "auto"):

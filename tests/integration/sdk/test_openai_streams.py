@@ -16,7 +16,7 @@ from fxai.messages import NetworkError, Part, Prompt, Response, StreamPart
 from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import read_events
-from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.chat_reply import ChatReader
 from fxai.providers.openai.responses_stream import ResponsesReader
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
 

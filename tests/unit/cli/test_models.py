@@ -16,6 +16,7 @@ from fxai.effects import LayerOf, fx
 from fxai.messages import AuthenticationError, ModelUnavailableError
 from fxai.providers import provider_names
 from fxai.providers.http import Transport
+from fxai.providers.openai import SERVERS
 from tests.kit.command_line import Run
 from tests.kit.http_peer import answer, peer
 
@@ -34,7 +35,9 @@ def _installed(*only: str) -> Callable[[str], object]:
 @pytest.fixture(autouse=True)
 def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys and addresses but those of a test; every package counts as installed."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
+    own = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "AZURE_OPENAI_ENDPOINT", "SNOWFLAKE_ACCOUNT")
+    theirs = [name for server in SERVERS.values() for name in (*server.keys, server.url_variable)]
+    for name in (*own, *theirs):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(model_list, "find_spec", _installed())
 
@@ -60,7 +63,10 @@ def test_each_provider_is_shown_with_a_model(fxai: Run) -> None:
     assert [line[0].partition(":")[0] for line in lines[1:]] == list(provider_names())
     assert "local (default)" in shown.out
     assert "no key: set OPENAI_API_KEY" in shown.out
-    assert shown.out.count("ready") == 1
+    assert shown.out.count("ready\n") == 1
+    assert "groq:…" in shown.out
+    assert "no key: set GROQ_API_KEY" in shown.out
+    assert "ready, at http://localhost:11434/v1" in shown.out
 
 
 def test_as_json_it_says_the_same(fxai: Run) -> None:
@@ -155,7 +161,11 @@ def test_what_a_model_can_do_is_known_by_its_name(name: str, strict: str, struct
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("nowhere:x", "there is no provider 'nowhere'"), ("openai", "'openai' names no model; say which, as in openai:")],
+    [
+        ("nowhere:x", "there is no provider 'nowhere'"),
+        ("openai", "'openai' names no model; say which, as in openai:"),
+        ("groq", "'groq' names no model; say which, as in groq:MODEL"),
+    ],
 )
 def test_a_name_of_no_model_is_wrong_use(fxai: Run, name: str, said: str) -> None:
     """It says what there is."""
@@ -248,13 +258,44 @@ def test_a_check_that_fails_ends_with_1(fxai: Run, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("OPENAI_BASE_URL")
 
     assert failed.code == 1
-    assert {model["provider"]: model["checked"] for model in _json(failed)["models"]} == {
-        "anthropic": False,
-        "local": False,
-        "openai": True,
-    }
+    assert [model["provider"] for model in _json(failed)["models"] if model["checked"]] == ["openai"]
     assert fxai("models", "--check").code == 0
     assert fxai("models", "--check", "openai:gpt-5.5").code == 1
+
+
+@pytest.mark.parametrize("name", [server.name for server in SERVERS.values() if server.needs_key])
+def test_a_server_without_a_key_says_in_one_line_which_variable_to_set(fxai: Run, name: str) -> None:
+    """`fxai run` asks nobody, and ends with 1."""
+    shown = fxai("run", "--model", f"{name}:some/model", "Hello")
+
+    assert (shown.code, shown.out) == (1, "")
+    said = f"the model {name}:some/model cannot be asked: no key; set {SERVERS[name].key}"
+    assert shown.err == f"fxai: {said}\n"
+
+
+@pytest.mark.parametrize(("name", "variable"), [("azure", "AZURE_OPENAI_ENDPOINT"), ("snowflake", "SNOWFLAKE_ACCOUNT")])
+def test_a_server_of_an_account_says_what_names_its_address(
+    fxai: Run, monkeypatch: pytest.MonkeyPatch, name: str, variable: str
+) -> None:
+    """Once the key is there; with both, it is ready."""
+    monkeypatch.setenv(SERVERS[name].key, SECRET)
+    shown = fxai("run", "--model", f"{name}:m", "Hello")
+    monkeypatch.setenv(variable, "https://there.example")
+
+    assert shown.err == f"fxai: the model {name}:m cannot be asked: no address; set {variable}\n"
+    assert _entry(f"{name}:m").state == "ready"
+
+
+def test_a_server_is_asked_for_its_list(fxai: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its key, at the address that its own variable names."""
+    monkeypatch.setenv("GROQ_API_KEY", SECRET)
+    with peer([answer(200, b'{"data": []}')]) as server:
+        monkeypatch.setenv("GROQ_BASE_URL", f"{server.url}/v1")
+        shown = fxai("models", "--check", "groq:llama")
+
+    assert (shown.code, shown.err) == (0, "")
+    assert server.seen[0].line == "GET /v1/models HTTP/1.1"
+    assert "answers, the key is in GROQ_API_KEY" in shown.out
 
 
 # -- a model wherever one is asked

@@ -306,7 +306,7 @@ def test_a_custom_call_has_a_text() -> None:
     ],
 )
 def test_arguments_of_a_server_of_others_are_read_in_any_form(written: Any, params: Any, text: str | None) -> None:
-    """As text, as the object itself, or not at all; without an id, a call has that of its place."""
+    """As text, as the object itself, or not at all; without an id, a call has that of the answer and its place."""
     calls = [
         {"function": {"name": "math__add", "arguments": written}},
         {"id": "c2", "function": {"name": "math__add", "arguments": written}},
@@ -315,9 +315,9 @@ def test_arguments_of_a_server_of_others_are_read_in_any_form(written: Any, para
     first, second, third = _chat({"tool_calls": calls}, "tool_calls").tool_calls
 
     assert [(one.id, one.name) for one in (first, second, third)] == [
-        ("call_0", "math.add"),
+        ("call_c_0", "math.add"),
         ("c2", "math.add"),
-        ("call_2", ""),
+        ("call_c_2", ""),
     ]
     assert [(one.params, one.params_text) for one in (first, second)] == [(params, text)] * 2
     assert third.params == "x"

@@ -26,7 +26,7 @@ from fxai.messages import (
 from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai import Api
-from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.chat_reply import ChatReader
 from fxai.providers.openai.reply import reason_of_error
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.schema import JsonSchema

@@ -1,0 +1,224 @@
+"""Calls in answers of Chat Completions: put together from their pieces, in whichever form a server writes them.
+
+>>> calls = ChatCalls()
+>>> call = calls.add({"index": 0, "id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a"'}})
+>>> calls.add({"index": 0, "function": {"arguments": ":1}"}}) is call
+True
+>>> call.name, call.text
+('add', '{"a":1}')
+>>> failed_generation({"failed_generation": '{"name": "add", "arguments": {"b": 1}}'})
+[('add', '{"b":1}')]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+from returns.result import Success
+
+from fxai.messages.part import Source, ToolCall, ToolResult
+from fxai.providers.openai.options import mark
+from fxai.schema.data import is_array, is_object
+from fxai.schema.parsing import parse_json
+
+Item: TypeAlias = Mapping[str, Any]
+
+_KNOWN: Final = frozenset(("id", "type", "index", "function", "custom"))
+_FUNCTION: Final = frozenset(("name", "arguments", "input"))
+
+
+@final
+class ChatCall(msgspec.Struct):
+    """A call, as far as its pieces have come."""
+
+    id: str
+    name: str = ""
+    deltas: list[str] = []
+    custom: bool = False
+    started: bool = False
+    extras: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """Its arguments, or its input, so far."""
+        return "".join(self.deltas)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the server wrote beside, which goes back with the call, such as Gemini's `extra_content`."""
+        return mark(type="custom_tool_call" if self.custom else None, call=self.extras or None)
+
+
+@final
+class ChatCalls:
+    """The calls of one answer, in the order in which they started; each has an id of its own."""
+
+    def __init__(self) -> None:
+        self.answer: str | None = None
+        """The id of the answer, which goes into the ids of calls that have none."""
+        self._calls: list[ChatCall] = []
+        self._places: dict[Any, tuple[int, str]] = {}  # from the server's index to the place and the id there
+        self._latest: Any = 0
+        self._ids: set[str] = set()
+
+    def __iter__(self) -> Iterator[ChatCall]:
+        return iter(self._calls)
+
+    def add(self, piece: Item) -> ChatCall:
+        """The call that a piece belongs to, with what the piece says of it."""
+        call = self._call_of(piece)
+        kind, fields = _kind_and_fields(piece)
+        call.custom = call.custom or kind == "custom"
+        call.name = call.name or str(fields.get("name") or "")
+        call.deltas.append(_arguments(fields.get("input" if kind == "custom" else "arguments")))
+        extras = {key: value for key, value in piece.items() if key not in _KNOWN and value not in _NOTHING}
+        inner = {key: value for key, value in fields.items() if key not in _FUNCTION and value not in _NOTHING}
+        if extras or inner:
+            call.extras = {**call.extras, **extras, **({kind: inner} if inner else {})}
+        return call
+
+    def _call_of(self, piece: Item) -> ChatCall:
+        """By its index; a new id at an index that is known is another call."""
+        id_, index = str(piece.get("id") or ""), piece.get("index")
+        is_index = isinstance(index, int) and not isinstance(index, bool)
+        key = self._latest = index if is_index else (id_ or self._latest)
+        known = self._places.get(key)
+        if known is None or (id_ and known[1] and known[1] != id_):
+            self._places[key] = len(self._calls), id_
+            self._calls.append(ChatCall(self._free(id_)))
+        elif id_ and not known[1]:
+            self._places[key] = known[0], id_
+        return self._calls[self._places[key][0]]
+
+    def _free(self, id_: str) -> str:
+        """An id that no other call of the answer has."""
+        place = len(self._calls)
+        wanted = id_ or (
+            f"call_{place}" if self.answer is None else f"call_{_PLAIN.sub('_', self.answer)[-_LONG:]}_{place}"
+        )
+        free = wanted
+        while free in self._ids:
+            free = f"{free}_{place}"
+        self._ids.add(free)
+        return free
+
+
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
+_PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LONG: Final = 40  # characters of an answer's id that go into the ids of its calls
+
+
+def _kind_and_fields(piece: Item) -> tuple[str, Item]:
+    """Whether a piece is of a function or of a custom tool: as `type` says, else by the one that is not empty."""
+    function, custom = piece.get("function"), piece.get("custom")
+    kind = piece.get("type")
+    if kind == "custom" or (kind != "function" and is_object(custom) and not is_object(function)):
+        return "custom", custom if is_object(custom) else {}
+    return "function", function if is_object(function) else {}
+
+
+def _arguments(value: object) -> str:
+    """Arguments as JSON text; some servers write them as the data itself."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode() if value else ""
+
+
+# -- calls that a server refused
+
+
+_TAGGED: Final = re.compile(r"<function=([\w.-]+)>?\s*(\{.*\})\s*(?:</function>)?\s*$", re.DOTALL)
+
+
+def failed_generation(error: object) -> list[tuple[str, str]] | None:
+    """The calls that a model made wrongly and the server refused: each name with its arguments, as JSON text.
+
+    None where the error is no such refusal, or what the model wrote is no call.
+    """
+    text = error.get("failed_generation") if is_object(error) else None
+    if not isinstance(text, str) or not text.strip():
+        return None
+    tagged = _TAGGED.search(text.strip())
+    if tagged is not None:
+        return [(tagged[1], tagged[2])]
+    read = parse_json(text)
+    data = read.unwrap() if isinstance(read, Success) else None
+    if is_object(data) and is_array(data.get("tool_calls")):
+        data = data["tool_calls"]
+    calls = [_refused_call(one) for one in (data if is_array(data) else [data])]
+    found = [call for call in calls if call is not None]
+    return found if found and len(found) == len(calls) else None
+
+
+def is_refused_call(body: bytes) -> bool:
+    """Whether the body of an error holds calls that a model made wrongly, which are an answer of the model."""
+    if b'"failed_generation"' not in body:
+        return False
+    read = parse_json(body)
+    data = read.unwrap() if isinstance(read, Success) else None
+    return failed_generation(data.get("error") if is_object(data) else None) is not None
+
+
+def _refused_call(data: object) -> tuple[str, str] | None:
+    fields = data.get("function", data) if is_object(data) else None
+    name = fields.get("name") if is_object(fields) else None
+    if not is_object(fields) or not isinstance(name, str) or not name:
+        return None
+    return name, _arguments(fields.get("arguments", fields.get("parameters", {})))
+
+
+# -- tools that a server ran
+
+
+@final
+class ExecutedTools:
+    """The tools that a server ran for an answer, such as Groq's: each a call, and a result once it is there."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Any, dict[str, Any]] = {}
+        self._given: set[Any] = set()
+
+    def add(self, tools: Iterable[Item]) -> Iterable[ToolCall | ToolResult | Source]:
+        """The parts of what is told of them: the call when it is first told of, the result when it has an output."""
+        for place, tool in enumerate(tools):
+            index = tool.get("index", place)
+            if index not in self._seen:
+                self._seen[index] = {}
+                yield _executed_call(tool, _id_of(index))
+            self._seen[index].update({key: value for key, value in tool.items() if value not in _NOTHING})
+            if "output" in self._seen[index] and index not in self._given:
+                yield from self._result(index)
+
+    def end(self) -> Iterable[ToolResult | Source]:
+        """The results of those that told of no output."""
+        for index in self._seen:
+            if index not in self._given:
+                yield from self._result(index)
+
+    def _result(self, index: object) -> Iterable[ToolResult | Source]:
+        self._given.add(index)
+        tool = self._seen[index]
+        rest = {key: value for key, value in tool.items() if key not in ("index", "type", "arguments")}
+        yield ToolResult(_id_of(index), str(tool.get("type", "")), rest, provider_executed=True)
+        found = tool.get("search_results")
+        results = found.get("results") if is_object(found) else None
+        for place, page in enumerate(results if is_array(results) else []):
+            if is_object(page) and isinstance(page.get("url"), str):
+                title = page.get("title")
+                kept = mark(**{key: value for key, value in page.items() if key not in ("url", "title")})
+                named = title if isinstance(title, str) and title else None
+                yield Source(f"{_id_of(index)}:{place}", title=named, url=page["url"], metadata=kept)
+
+
+def _id_of(index: object) -> str:
+    return f"executed_{index}"
+
+
+def _executed_call(tool: Item, id_: str) -> ToolCall:
+    text = tool.get("arguments")
+    read = parse_json(text) if isinstance(text, str) and text.strip() else None
+    params = read.unwrap() if isinstance(read, Success) else (text or {})
+    return ToolCall(id_, str(tool.get("type", "")), params, provider_executed=True, metadata=mark(type="executed_tool"))

@@ -1,0 +1,532 @@
+"""Answers of Chat Completions: a whole answer, or the chunks of a stream, as the parts of a response.
+
+A whole answer is read as a stream of one chunk, so that both hold the same. What servers of others write beside
+content and calls becomes parts where there are such parts: reasoning in whichever field, pages that were cited, tools
+that the server ran, images. What only goes back to the server stays in the metadata of a part of the history; the rest
+is in the metadata of the `Finish`.
+
+>>> from fxai.messages.prompt import Prompt
+>>> from fxai.models.model_request import ModelRequest
+>>> from fxai.providers.openai.request import prepare_request
+>>> reader = ChatReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-4o", api="chat"))
+>>> [part.type for part in reader.read("", '{"choices": [{"delta": {"content": "Hi"}}]}')]
+['response-metadata', 'text-start', 'text-delta']
+>>> [part.type for part in reader.read("", "[DONE]")]
+['text-end', 'finish']
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, final
+
+from fxai.messages.accumulate import gather
+from fxai.messages.message import FileUrl
+from fxai.messages.part import (
+    File,
+    Finish,
+    FinishReason,
+    Part,
+    ResponseMetadata,
+    Source,
+    StreamPart,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+)
+from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
+from fxai.providers.openai.chat_input import THOUGHTS
+from fxai.providers.openai.options import mark
+from fxai.providers.openai.reply import (
+    Item,
+    ReplyError,
+    cut,
+    finish_metadata,
+    form_error,
+    metadata_of,
+    objects_in,
+    parse_object,
+    reason_of_error,
+    turn_end,
+    usage_of,
+)
+from fxai.providers.openai.request import WireRequest
+from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks, text_blocks
+from fxai.schema.data import is_array, is_object
+
+_DONE = "[DONE]"
+_TEXT, _REFUSAL, _CONTENT, _DETAILS = "text", "refusal", "content", "reasoning_details"
+
+_CHAT: Final[Mapping[str, FinishReason]] = {
+    "": "stop",  # from a server that gives no reason, and ended its answer
+    "stop": "stop",
+    "eos": "stop",
+    "length": "length",
+    "model_length": "length",
+    "content_filter": "content-filter",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+    "error": "error",
+}
+
+
+def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
+    """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls.
+
+    >>> chat_finish_of("stop", calls=False), chat_finish_of("", calls=True)
+    ('stop', 'tool-calls')
+    """
+    known: FinishReason = _CHAT.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    return "tool-calls" if calls and known in ("stop", "unknown") else known
+
+
+def read_chat(answer: Item, sent: WireRequest) -> tuple[Part, ...]:
+    """The parts of a whole answer.
+
+    Raises:
+        ReplyError: it is not what the API answers, or it is an error.
+    """
+    reader = ChatReader(sent)
+    return gather(reader.whole(answer))
+
+
+@final
+class ChatReader:
+    """Reads the chunks of one answer, in order; `read` gives the parts of each, `end` says whether it was whole."""
+
+    def __init__(self, sent: WireRequest) -> None:
+        self._sent = sent
+        self._texts = text_blocks()
+        self._reasoning = reasoning_blocks()
+        self._marks: dict[str, dict[str, Any]] = {}  # of the reasoning, by block
+        self._calls = ChatCalls()
+        self._executed = ExecutedTools()
+        self._sources = 0
+        self._cited: set[str] = set()
+        self._carried = 0
+        self._kept: dict[str, Any] = {}  # fields of the message that go back with it
+        self._audio: dict[str, Any] = {}
+        self._sound: list[bytes] = []
+        self._metadata: ResponseMetadata | None = None
+        self._envelope = _Envelope()
+        self._reason: str | None = None
+        self.done: bool = False
+        """Whether the answer is whole."""
+
+    def read(self, name: str, data: str) -> list[StreamPart]:
+        """The parts of an event. Raises `ReplyError`: it is no chunk, or it is an error."""
+        if self.done:
+            return []
+        if data.strip() == _DONE:
+            return self._finish()
+        chunk = parse_object(data)
+        if chunk.get("error") or name == "error":
+            return self._refusal(chunk)
+        return self._chunk(chunk, "delta")
+
+    def whole(self, answer: Item) -> list[StreamPart]:
+        """The parts of a whole answer. Raises `ReplyError`: it is none, or it is an error."""
+        if answer.get("error"):
+            return self._refusal(answer)
+        choices = objects_in(answer, "choices")
+        if not choices or not is_object(choices[0].get("message")):
+            raise form_error("the answer has no message", "/choices/0/message")
+        return [*self._chunk(answer, "message"), *self._finish()]
+
+    def end(self) -> list[StreamPart]:
+        """The last parts, where the stream ended without its last event.
+
+        Raises `ReplyError`: it ended before the model did.
+        """
+        if self.done:
+            return []
+        if not self._reason:
+            raise cut("the model was done")
+        return self._finish()
+
+    def _chunk(self, chunk: Item, field: Literal["delta", "message"]) -> list[StreamPart]:
+        parts = self._begin(chunk)
+        self._envelope.add(chunk)
+        choices = objects_in(chunk, "choices")
+        # Of several answers, the first one is the answer.
+        for choice in choices[:1] if field == "message" else [one for one in choices if not one.get("index")]:
+            message = choice.get(field)
+            if is_object(message):
+                parts.extend(self._message(message, is_whole=field == "message"))
+            self._envelope.add_choice(choice)
+            if isinstance(choice.get("finish_reason"), str):
+                self._reason = choice["finish_reason"] or self._reason or ""
+        return [*parts, *self._citations(chunk)]
+
+    def _begin(self, chunk: Item) -> list[StreamPart]:
+        """The metadata of the answer; once more where the first chunk has none, as with some filters."""
+        before = self._metadata
+        if before is not None and before.model is not None:
+            return []
+        metadata = self._metadata = metadata_of(chunk, "created")
+        self._calls.answer = metadata.id
+        if before is None:
+            return [*self._sent.warnings, metadata]
+        return [] if metadata.model is None else [metadata]
+
+    # -- what a message holds
+
+    def _message(self, message: Item, *, is_whole: bool) -> Iterable[StreamPart]:
+        yield from self._thoughts(message, is_whole=is_whole)
+        yield from self._executed.add(objects_in(message, "executed_tools"))
+        content, refusal, calls = message.get("content"), message.get("refusal"), _calls_in(message)
+        if content or refusal or calls:
+            if not is_array(content):
+                yield from self._end_reasoning()
+            if isinstance(content, str) and content:
+                yield from self._text(content)
+            for piece in objects_in(message, "content"):
+                yield from self._piece(piece)
+        if isinstance(refusal, str) and refusal:
+            yield from self._texts.write(_REFUSAL, refusal)
+        yield from self._annotations(message)
+        yield from self._files(message)
+        self._rest(message)
+        for place, call in enumerate(calls):
+            yield from self._call({**call, "index": place} if is_whole else call)
+
+    def _text(self, text: str) -> Iterable[StreamPart]:
+        write = self._texts.hold if self._sent.is_buffered else self._texts.write
+        yield from write(_TEXT, text)
+
+    def _piece(self, piece: Item) -> Iterable[StreamPart]:
+        """A piece of a content that is a list, as Mistral writes it: a text, a thought, or what goes back as it is."""
+        kind = piece.get("type")
+        if kind == "thinking":
+            if _TEXT in self._texts.ids and not self._sent.is_buffered:
+                yield from self._texts.close(_TEXT)
+            yield from self._think_in_content(piece)
+            return
+        yield from self._end_reasoning()
+        if kind == "text" and isinstance(piece.get("text"), str):
+            yield from self._text(piece["text"])
+        else:
+            yield from self._carry(mark(content=dict(piece)))
+
+    def _carry(self, metadata: Mapping[str, Any]) -> Iterable[StreamPart]:
+        """An empty text, which carries what goes back to the server with the history."""
+        self._carried += 1
+        yield from self._texts.replace(f"carried:{self._carried}", "", metadata)
+
+    # -- reasoning
+
+    def _thoughts(self, message: Item, *, is_whole: bool) -> Iterable[StreamPart]:
+        """The reasoning of a message, once, where it stands in several fields."""
+        texts: list[str] = []
+        for place, detail in enumerate(objects_in(message, _DETAILS)):
+            texts.append(_text_of(detail))
+            yield from self._detail(detail, f"{_DETAILS}:{place if is_whole else detail.get('index', place)}")
+        told = {_squeeze("".join(texts))} if texts else set[str]()
+        for field in THOUGHTS:
+            text = message.get(field)
+            if isinstance(text, str) and text and _squeeze(text) not in told:
+                told.add(_squeeze(text))
+                yield from self._think(field, text, {"field": field})
+
+    def _think(self, block: str, text: str, about: dict[str, Any]) -> Iterable[StreamPart]:
+        known = self._marks.setdefault(block, {})
+        detail = {**known.get("detail", {}), **about.get("detail", {})}
+        known.update(about)
+        if detail:
+            known["detail"] = detail
+        yield from self._reasoning.write(block, text)
+
+    def _detail(self, detail: Item, block: str) -> Iterable[StreamPart]:
+        """One of the `reasoning_details` that OpenRouter and Snowflake write: a text, a summary, or encrypted."""
+        key = next((key for key in ("text", "summary") if isinstance(detail.get(key), str)), None)
+        rest = {name: value for name, value in detail.items() if name != key and value is not None}
+        about = {"field": _DETAILS, "detail": rest, "key": key}
+        yield from self._think(f"{block}:{detail.get('type')}", _text_of(detail), about)
+
+    def _think_in_content(self, piece: Item) -> Iterable[StreamPart]:
+        """A thought in a content that is a list: its texts, and what stands beside them."""
+        thinking = piece.get("thinking")
+        pieces = [{"type": "text", "text": thinking}] if isinstance(thinking, str) else objects_in(piece, "thinking")
+        rest = {key: value for key, value in piece.items() if key not in ("type", "thinking") and value is not None}
+        others = [dict(one) for one in pieces if one.get("type") != "text"]
+        if others:
+            rest["others"] = others
+        text = "".join(str(one.get("text") or "") for one in pieces if one.get("type") == "text")
+        yield from self._think(_CONTENT, text, {"field": _CONTENT, "detail": rest})
+
+    def _end_reasoning(self) -> Iterable[StreamPart]:
+        for block in self._reasoning.ids:
+            yield from self._reasoning.close(block, metadata=mark(**self._marks.pop(block, {})))
+
+    # -- sources, files, and what else there is
+
+    def _annotations(self, message: Item) -> Iterable[StreamPart]:
+        """The pages that the text cites; an annotation of another kind goes back as it is."""
+        for annotation in objects_in(message, "annotations"):
+            citation = annotation.get("url_citation")
+            if is_object(citation):
+                yield self._source(citation, {"type": annotation.get("type")})
+            else:
+                yield from self._carry(mark(annotation=dict(annotation)))
+
+    def _source(self, page: Item, about: Mapping[str, Any]) -> Source:
+        id_ = f"source:{self._sources}"
+        self._sources += 1
+        rest = {key: value for key, value in page.items() if key not in ("url", "title") and value not in (None, "")}
+        title = page.get("title")
+        named = title if isinstance(title, str) and title else None
+        return Source(id_, title=named, url=str(page.get("url", "")), metadata=mark(**{**about, **rest}))
+
+    def _citations(self, chunk: Item) -> Iterable[StreamPart]:
+        """The pages that stand beside the choices, as at Perplexity: each once, in the order in which texts count."""
+        cited, results = chunk.get("citations"), objects_in(chunk, "search_results")
+        if not cited and not results:
+            return
+        pages: dict[str, Item] = {}
+        for url in cited if is_array(cited) else []:
+            page: Item = url if is_object(url) else {"url": url}
+            pages[str(page.get("url"))] = page
+        for result in results:
+            url = str(result.get("url"))
+            pages[url] = {**pages.get(url, {}), **result}
+        for url, page in pages.items():
+            if url not in self._cited:
+                self._cited.add(url)
+                yield self._source(page, {"type": "citation"})
+
+    def _files(self, message: Item) -> Iterable[StreamPart]:
+        """The images of a message; pieces of its sound, which is given when it is whole, are kept."""
+        for image in objects_in(message, "images"):
+            place = image.get("image_url")
+            url = place.get("url") if is_object(place) else place
+            if isinstance(url, str) and url:
+                yield file_of(url)
+        audio = message.get("audio")
+        if is_object(audio):
+            self._sound.append(sound_data(audio.get("data")))
+            words = f"{self._audio.get('transcript', '')}{audio.get('transcript') or ''}"
+            self._audio.update({key: audio[key] for key in ("id", "expires_at") if audio.get(key)})
+            self._audio["transcript"] = words
+
+    def _rest(self, message: Item) -> None:
+        """Fields of a message that have no meaning here: those that go back with it, and others."""
+        for key, value in message.items():
+            if key in _BESIDE:
+                self._kept[key] = join_fields(self._kept.get(key), value)
+            elif key not in _MESSAGE:
+                self._envelope.add_beside(key, value)
+
+    # -- calls
+
+    def _call(self, piece: Item) -> Iterable[StreamPart]:
+        call = self._calls.add(piece)
+        if not call.name or self._sent.is_answer(call.name):
+            return
+        text = call.deltas[-1]
+        first = not call.started
+        if first:
+            yield self._start(call)
+            text = call.text
+        delta = ('"' if first else "") + json_piece(text) if call.custom else text
+        if delta:
+            yield ToolParamsDelta(call.id, delta)
+
+    def _start(self, call: ChatCall) -> StreamPart:
+        call.started = True
+        name = self._sent.offer.name(call.name)
+        return ToolParamsStart(call.id, name, dynamic=self._sent.offer.dynamic(name))
+
+    def _end_call(self, call: ChatCall) -> Iterable[StreamPart]:
+        if self._sent.is_answer(call.name):
+            yield from self._texts.replace(call.id, self._sent.answer(call.text))
+            return
+        if not call.started:
+            yield self._start(call)
+        elif call.custom:
+            yield ToolParamsDelta(call.id, '"')
+        yield ToolParamsEnd(call.id)
+        yield self._whole_call(call)
+
+    def _whole_call(self, call: ChatCall) -> ToolCall:
+        offer = self._sent.offer
+        if call.custom:
+            return offer.parsed_call(call.name, call.id, call.text, call.metadata)
+        return offer.call(call.name, call.id, call.text, call.metadata)
+
+    def _refusal(self, chunk: Item) -> list[StreamPart]:
+        """The parts of an error: calls that the server refused as wrong are the model's, who is told what is wrong.
+
+        Raises `ReplyError`: it is another error.
+        """
+        error = chunk.get("error") or chunk
+        calls = failed_generation(error)
+        if calls is None:
+            raise ReplyError(reason_of_error(error))
+        parts = self._chunk({**chunk, "error": error}, "message")
+        for place, (name, text) in enumerate(calls, len(tuple(self._calls))):
+            parts.extend(self._call({"index": place, "function": {"name": name, "arguments": text}}))
+        return [*parts, *self._finish()]
+
+    # -- the end
+
+    def _finish(self) -> list[StreamPart]:
+        self.done = True
+        parts = list(self._last_parts())
+        reason = turn_end(parts, lambda calls: chat_finish_of(self._reason, calls=calls))
+        names = [call.name for call in self._calls]
+        if reason == "tool-calls" and names and all(map(self._sent.is_answer, names)):
+            reason = "stop"
+        said = None if _CHAT.get(self._reason or "") == reason else self._reason
+        metadata = self._envelope.metadata(said)
+        return [*parts, Finish(reason, usage_of(self._envelope.usage), metadata=metadata)]
+
+    def _last_parts(self) -> Iterable[StreamPart]:
+        yield from self._end_reasoning()
+        for id_ in self._texts.ids:
+            if id_ == _REFUSAL:
+                yield from self._texts.close(id_, metadata=mark(refusal=True))
+            elif self._sent.is_buffered:
+                yield from self._texts.replace(id_, self._sent.answer(self._texts.text(id_)))
+            else:
+                yield from self._texts.close(id_)
+        if any(self._audio.values()) or any(self._sound):
+            yield sound_of(self._audio, b"".join(self._sound), self._sent)
+        yield from self._executed.end()
+        if self._kept:
+            yield from self._carry(mark(message=self._kept))
+        for call in self._calls:
+            yield from self._end_call(call)
+
+
+def _calls_in(message: Item) -> list[dict[str, Any]]:
+    """The calls of a message, also in the field of which there was one before there were several."""
+    old = message.get("function_call")
+    calls = objects_in(message, "tool_calls")
+    return calls or ([{"index": 0, "function": old}] if is_object(old) and any(old.values()) else [])
+
+
+def _text_of(detail: Item) -> str:
+    return next((detail[key] for key in ("text", "summary") if isinstance(detail.get(key), str)), "")
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+# -- files
+
+
+def file_of(url: str) -> File:
+    """The file at a URL, with its bytes where the URL holds them.
+
+    >>> file_of("data:text/plain;base64,SGk=").data
+    b'Hi'
+    """
+    form, comma, data = url.partition(",")
+    media, _, coding = form.removeprefix("data:").partition(";")
+    if url.startswith("data:") and comma and coding.endswith("base64"):
+        try:
+            return File(media or "application/octet-stream", b64decode(data, validate=True))
+        except ValueError:
+            pass
+    kind = media if url.startswith("data:") else _IMAGES.get(url.rpartition(".")[2].lower(), "image/png")
+    return File(kind, FileUrl(url))
+
+
+_IMAGES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
+
+
+def sound_of(audio: Item, data: bytes, sent: WireRequest) -> File:
+    """The sound that a model made, in the format that the request names; its words are in the metadata."""
+    options = sent.fields.get("audio")
+    form = options.get("format") if is_object(options) else None
+    about = mark(audio=audio.get("id"), transcript=audio.get("transcript"), expires_at=audio.get("expires_at"))
+    return File("audio/pcm" if form == "pcm16" else f"audio/{form or 'wav'}", data, metadata=about)
+
+
+def sound_data(encoded: object) -> bytes:
+    """The bytes of a sound, or of a piece of one.
+
+    Raises:
+        ReplyError: they are not in base64.
+    """
+    try:
+        return b64decode(encoded or "") if isinstance(encoded, str | None) else b""
+    except ValueError as error:
+        raise form_error(f"a sound is not in base64: {error}") from None
+
+
+# -- what stands around a message
+
+_BESIDE: Final = frozenset(("extra_content", "thinking_blocks"))
+_MESSAGE: Final = frozenset(
+    (
+        *("role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio", "images"),
+        *("executed_tools", _DETAILS, *THOUGHTS),
+    )
+)
+_CHOICE: Final = frozenset(("index", "delta", "message", "finish_reason"))
+_FORMAL: Final = frozenset(("id", "object", "created", "model", "choices", "citations", "search_results", "usage"))
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
+
+
+@final
+class _Envelope:
+    """What stands around the messages of an answer: its usage, and fields without a meaning here, over all chunks."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, Any] = {}
+        self._choice: dict[str, Any] = {}
+        self._message: dict[str, Any] = {}
+
+    @property
+    def usage(self) -> object:
+        """The token counts; Groq's streams have them in a place of their own."""
+        own = self._fields.get("x_groq")
+        return self._fields.get("usage") or (own.get("usage") if is_object(own) else None)
+
+    def add(self, chunk: Item) -> None:
+        """The fields of a chunk: the last value of each that is not null."""
+        for key, value in chunk.items():
+            if key == "x_groq":
+                self._fields[key] = join_fields(self._fields.get(key), value)
+            elif value is not None and key != "obfuscation":
+                self._fields[key] = value
+
+    def add_choice(self, choice: Item) -> None:
+        """The fields of a choice beside its message; of those that are lists, the pieces come one by one."""
+        for key, value in choice.items():
+            if key not in _CHOICE:
+                self._choice[key] = join_fields(self._choice.get(key), value)
+
+    def add_beside(self, key: str, value: object) -> None:
+        """A field of the message."""
+        self._message[key] = join_fields(self._message.get(key), value)
+
+    def metadata(self, reason: str | None) -> dict[str, Any]:
+        """The metadata of the `Finish`, with the reason in the server's words where they say more."""
+        choice = {key: value for key, value in self._choice.items() if not _is_nothing(value)}
+        message = {key: value for key, value in self._message.items() if not _is_nothing(value)}
+        fields = {**self._fields, "usage": self.usage}
+        groq = fields.get("x_groq")
+        if is_object(groq) and not self._fields.get("usage"):
+            fields["x_groq"] = {key: value for key, value in groq.items() if key != "usage"}
+        more = {**choice, "message": message or None, "finish_reason": reason or None}
+        return finish_metadata(fields, _FORMAL, **more)
+
+
+def join_fields(before: Any, value: Any) -> Any:
+    """A field of one chunk with the same field of the next: objects by their members, lists one behind the other."""
+    if value is None:
+        return before
+    if is_object(before) and is_object(value):
+        return {**before, **{key: join_fields(before.get(key), one) for key, one in value.items()}}
+    if is_array(before) and is_array(value):
+        return [*before, *value]
+    return value
+
+
+def _is_nothing(value: object) -> bool:
+    return value in _NOTHING or (is_object(value) and all(map(_is_nothing, value.values())))

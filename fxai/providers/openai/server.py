@@ -1,0 +1,429 @@
+"""Servers of Chat Completions: what each takes and how it is reached, as values; and those that have a name here.
+
+A server is found by its name, by its address, or made by hand:
+
+>>> server_of("groq").base_url
+'https://api.groq.com/openai/v1'
+>>> server_at("https://openrouter.ai/api/v1").name
+'openrouter'
+>>> Server(name="acme", base_url="https://llm.acme.example/v1", key="ACME_KEY").stream_usage
+True
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fxai.models.prepared_tools import Setting
+from fxai.providers.openai.server_options import (
+    AlibabaOptions,
+    CerebrasOptions,
+    DeepSeekOptions,
+    FireworksOptions,
+    GroqOptions,
+    MistralOptions,
+    MoonshotOptions,
+    OpenRouterOptions,
+    PerplexityOptions,
+    ReasoningOptions,
+    SamplingOptions,
+    XaiOptions,
+    ZaiOptions,
+)
+
+TokenLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+"""The field that holds the most tokens of an answer."""
+Thoughts: TypeAlias = Literal["reasoning_content", "reasoning", "content"]
+"""The field that takes the reasoning of earlier turns; `"content"`: as a piece of a content that is a list."""
+
+
+@final
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server of Chat Completions takes, and how it is reached. The defaults are those of an unknown one.
+
+    Attributes:
+        name: Its name: in `"name:model"`, in `provider_options`, and in failures.
+        base_url: Where it is, with the version; `{NAME}` in it stands for that environment variable.
+        key: The environment variable that holds the key; empty: there is none.
+        other_keys: Variables that are read where that one is not set.
+        needs_key: Whether it must have a key.
+        key_header: The header that the key goes into; in `authorization` it is a bearer.
+        deployments: Whether a model's name is that of a deployment, as at Azure.
+        token_limit: The field of the most tokens; None: as the model's name says.
+        stream_usage: Whether a stream may be asked for its usage, by `stream_options`.
+        supports_strict: Whether tools may be strict; None: as the model's name says.
+        supports_schema: Whether an answer can be held to a JSON Schema; None: as the model's name says.
+        schema_models: The models that can be, as a pattern of their names, where it is not all of them.
+        parallel_tool_calls: Whether it takes the field of that name.
+        forced_choice: Whether a call can be demanded; where not, a model is free to make none.
+        no_stop: The models that take no stop texts, as a pattern of their names.
+        effort: The field of the effort: `"reasoning_effort"`, `"reasoning"` for `{"effort": …}`, or None for none.
+        efforts: Which efforts there are, from least to most; the nearest one is sent. Empty: any.
+        thoughts: The field that takes earlier reasoning which came in another form, as from another server; None: such
+            reasoning is left out, with a warning.
+        thoughts_always: Whether that field must be there in every turn of the model.
+        returns: Which fields of an earlier answer go back as they came, beside content and calls; None: all of them.
+        short_call_ids: Whether ids of calls must be nine letters and digits; others are written so.
+        documents: Whether it takes documents, such as a PDF.
+        video: Whether it takes films, by URL.
+        file_urls: The form that a document at a URL takes; None: it fetches none.
+        cache_marks: Whether it takes `cache_control` on content and tools.
+        options: Its own fields, which `provider_options` may hold under its name; None: any.
+        sources: Where these facts come from.
+    """
+
+    name: str
+    base_url: str = ""
+    key: str = ""
+    other_keys: tuple[str, ...] = ()
+    needs_key: bool = True
+    key_header: str = "authorization"
+    deployments: bool = False
+    token_limit: TokenLimit | None = None
+    stream_usage: bool = True
+    supports_strict: bool | None = None
+    supports_schema: bool | None = None
+    schema_models: str | None = None
+    parallel_tool_calls: bool = True
+    forced_choice: bool = True
+    no_stop: str | None = None
+    effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
+    efforts: tuple[str, ...] = ()
+    thoughts: Thoughts | None = None
+    thoughts_always: bool = False
+    returns: tuple[str, ...] | None = None
+    short_call_ids: bool = False
+    documents: bool = True
+    video: bool = False
+    file_urls: Literal["file_data", "document_url"] | None = None
+    cache_marks: bool = False
+    options: type[Setting] | None = None
+    sources: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The variables that may hold its key, in the order in which they are read."""
+        return (self.key, *self.other_keys) if self.key else ()
+
+    @property
+    def url_variable(self) -> str:
+        """The environment variable that holds another address, such as `GROQ_BASE_URL`."""
+        return f"{self.name.upper().replace('-', '_')}_BASE_URL"
+
+    def key_variable(self) -> str:
+        """The variable that holds the key now; the first one where none is set."""
+        return next((name for name in self.keys if os.environ.get(name, "").strip()), self.key)
+
+    def missing_variable(self) -> str | None:
+        """The first environment variable that must be set and is not; None where the server can be asked."""
+        if self.needs_key and self.key and not os.environ.get(self.key_variable(), "").strip():
+            return self.key
+        if os.environ.get(self.url_variable):
+            return None
+        return next((name for name in _VARIABLE.findall(self.base_url) if not os.environ.get(name, "").strip()), None)
+
+    def address(self) -> str:
+        """Where it is, by the environment. Raises `LookupError`, with the variable: one that it needs is not set."""
+        given = os.environ.get(self.url_variable, "").strip()
+        if given:
+            return given
+        return _VARIABLE.sub(lambda found: _set(found[1]), self.base_url)
+
+    def takes_back(self, field: object) -> bool:
+        """Whether a field of an earlier answer goes back to it as it came."""
+        return self.returns is None or field in self.returns
+
+
+_VARIABLE: Final = re.compile(r"\{([A-Z_]+)\}")
+
+
+def _set(variable: str) -> str:
+    value = os.environ.get(variable, "").strip().rstrip("/")
+    if not value:
+        raise LookupError(variable)
+    return value
+
+
+COMPATIBLE: Final = Server(name="openai", needs_key=False)
+"""A server that nothing is known of but that it speaks Chat Completions."""
+
+OPENAI_CHAT: Final = Server(name="openai", base_url="https://api.openai.com/v1", key="OPENAI_API_KEY", returns=())
+"""OpenAI's own Chat Completions, which takes no field that it does not know."""
+
+_PYDANTIC: Final = "the profiles of pydantic-ai-slim 2.68.0"
+_AI_SDK: Final = "the package @ai-sdk/{} {}"
+_LITELLM: Final = "the transformations of litellm 1.110.2"
+_RECORDED: Final = "recorded exchanges"
+
+_ALL: Final[tuple[Server, ...]] = (
+    Server(
+        name="groq",
+        base_url="https://api.groq.com/openai/v1",
+        key="GROQ_API_KEY",
+        token_limit="max_tokens",
+        stream_usage=False,  # it has its usage without being asked, in `x_groq`
+        supports_strict=False,
+        schema_models=r"gpt-oss|kimi-k2|llama-4",
+        thoughts="reasoning",
+        returns=("reasoning",),
+        options=GroqOptions,
+        sources=("https://console.groq.com/docs/openai", _AI_SDK.format("groq", "3.0.71"), _PYDANTIC, _RECORDED),
+    ),
+    Server(
+        name="openrouter",
+        base_url="https://openrouter.ai/api/v1",
+        key="OPENROUTER_API_KEY",
+        token_limit="max_tokens",
+        effort="reasoning",
+        thoughts="reasoning",
+        returns=("reasoning", "reasoning_details", "annotations", "extra_content"),
+        video=True,
+        file_urls="file_data",
+        cache_marks=True,
+        options=OpenRouterOptions,
+        sources=(_PYDANTIC, "the package @openrouter/ai-sdk-provider 2.10.0", _RECORDED),
+    ),
+    Server(
+        name="mistral",
+        base_url="https://api.mistral.ai/v1",
+        key="MISTRAL_API_KEY",
+        token_limit="max_tokens",
+        stream_usage=False,  # it has its usage without being asked
+        efforts=("none", "high"),
+        thoughts="content",
+        returns=("content",),
+        short_call_ids=True,
+        file_urls="document_url",
+        options=MistralOptions,
+        sources=(_AI_SDK.format("mistral", "3.0.69"), _LITELLM, _RECORDED),
+    ),
+    Server(
+        name="deepseek",
+        base_url="https://api.deepseek.com",
+        key="DEEPSEEK_API_KEY",
+        token_limit="max_tokens",
+        supports_strict=False,  # but at its beta address
+        supports_schema=False,
+        forced_choice=False,  # not while it reasons, which it does by default
+        efforts=("low", "high", "max"),
+        thoughts="reasoning_content",
+        thoughts_always=True,
+        returns=("reasoning_content",),
+        documents=False,
+        options=DeepSeekOptions,
+        sources=(
+            "https://api-docs.deepseek.com/guides/thinking_mode",
+            _AI_SDK.format("deepseek", "2.0.69"),
+            _PYDANTIC,
+        ),
+    ),
+    Server(
+        name="xai",
+        base_url="https://api.x.ai/v1",
+        key="XAI_API_KEY",
+        token_limit="max_completion_tokens",
+        no_stop=r"grok-3-mini|grok-4|grok-code-fast",
+        returns=(),
+        options=XaiOptions,
+        sources=(_AI_SDK.format("xai", "3.0.138"), _LITELLM, _RECORDED),
+    ),
+    Server(
+        name="together",
+        base_url="https://api.together.xyz/v1",
+        key="TOGETHER_API_KEY",
+        token_limit="max_tokens",
+        thoughts="reasoning_content",
+        options=SamplingOptions,
+        sources=(_AI_SDK.format("togetherai", "2.0.84"), _PYDANTIC),
+    ),
+    Server(
+        name="fireworks",
+        base_url="https://api.fireworks.ai/inference/v1",
+        key="FIREWORKS_API_KEY",
+        token_limit="max_tokens",
+        thoughts="reasoning_content",
+        options=FireworksOptions,
+        sources=(_AI_SDK.format("fireworks", "2.0.90"), _PYDANTIC, _LITELLM),
+    ),
+    Server(
+        name="cerebras",
+        base_url="https://api.cerebras.ai/v1",
+        key="CEREBRAS_API_KEY",
+        token_limit="max_tokens",
+        thoughts="reasoning",
+        returns=("reasoning",),
+        options=CerebrasOptions,
+        sources=(_AI_SDK.format("cerebras", "2.0.82"), _PYDANTIC, _RECORDED),
+    ),
+    Server(
+        name="ollama",
+        base_url="http://localhost:11434/v1",
+        key="OLLAMA_API_KEY",
+        needs_key=False,
+        token_limit="max_tokens",
+        supports_strict=False,
+        thoughts="reasoning",
+        returns=("reasoning",),
+        options=ReasoningOptions,
+        sources=("https://docs.ollama.com/api/openai-compatibility", _PYDANTIC, _RECORDED),
+    ),
+    Server(
+        name="vllm",
+        base_url="http://localhost:8000/v1",
+        key="VLLM_API_KEY",
+        needs_key=False,
+        token_limit="max_tokens",
+        thoughts="reasoning",
+        documents=False,
+        options=SamplingOptions,
+        sources=("https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html", _PYDANTIC),
+    ),
+    Server(
+        name="lmstudio",
+        base_url="http://localhost:1234/v1",
+        key="LM_STUDIO_API_KEY",
+        needs_key=False,
+        token_limit="max_tokens",
+        options=SamplingOptions,
+        sources=("https://lmstudio.ai/docs/developer", _LITELLM),
+    ),
+    Server(
+        name="llamacpp",
+        base_url="http://localhost:8080/v1",
+        key="LLAMA_API_KEY",
+        needs_key=False,
+        token_limit="max_tokens",
+        options=SamplingOptions,
+        sources=("runs of llama.cpp here",),
+    ),
+    Server(
+        name="azure",
+        base_url="{AZURE_OPENAI_ENDPOINT}/openai/v1",
+        key="AZURE_OPENAI_API_KEY",
+        other_keys=("AZURE_API_KEY",),
+        key_header="api-key",
+        deployments=True,
+        returns=(),
+        documents=False,
+        sources=(
+            "https://learn.microsoft.com/en-us/azure/ai-foundry/openai/api-version-lifecycle",
+            _PYDANTIC,
+            _AI_SDK.format("azure", "3.0.128"),
+        ),
+    ),
+    Server(
+        name="perplexity",
+        base_url="https://api.perplexity.ai",
+        key="PERPLEXITY_API_KEY",
+        token_limit="max_tokens",
+        stream_usage=False,  # each piece has it
+        returns=(),
+        options=PerplexityOptions,
+        sources=(_AI_SDK.format("perplexity", "3.0.61"), _LITELLM, _RECORDED),
+    ),
+    Server(
+        name="snowflake",
+        base_url="https://{SNOWFLAKE_ACCOUNT}.snowflakecomputing.com/api/v2/cortex/v1",
+        key="SNOWFLAKE_TOKEN",
+        token_limit="max_completion_tokens",
+        supports_strict=False,
+        effort="reasoning",
+        efforts=("low", "medium", "high"),
+        returns=("reasoning_details", "extra_content", "thought_signature"),
+        options=ReasoningOptions,
+        sources=("https://docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api", _PYDANTIC, _LITELLM),
+    ),
+    Server(
+        name="huggingface",
+        base_url="https://router.huggingface.co/v1",
+        key="HF_TOKEN",
+        other_keys=("HUGGINGFACE_API_KEY",),
+        token_limit="max_tokens",
+        sources=(_AI_SDK.format("huggingface", "1.0.77"), _PYDANTIC, _RECORDED),
+    ),
+    Server(
+        name="github",
+        base_url="https://models.github.ai/inference",
+        key="GITHUB_API_KEY",
+        other_keys=("GITHUB_TOKEN",),
+        returns=(),
+        sources=(_PYDANTIC,),
+    ),
+    Server(
+        name="moonshot",
+        base_url="https://api.moonshot.ai/v1",
+        key="MOONSHOT_API_KEY",
+        other_keys=("MOONSHOTAI_API_KEY",),
+        token_limit="max_completion_tokens",
+        schema_models=r"kimi-k|moonshot-v1",
+        forced_choice=False,
+        efforts=("low", "high", "max"),
+        thoughts="reasoning_content",
+        returns=("reasoning_content",),
+        options=MoonshotOptions,
+        sources=(
+            "https://platform.moonshot.ai/docs/guide/migrating-from-openai-to-kimi",
+            _AI_SDK.format("moonshotai", "2.0.61"),
+            _PYDANTIC,
+        ),
+    ),
+    Server(
+        name="zai",
+        base_url="https://api.z.ai/api/paas/v4",
+        key="ZAI_API_KEY",
+        token_limit="max_tokens",
+        supports_schema=False,
+        thoughts="reasoning_content",
+        returns=("reasoning_content",),
+        options=ZaiOptions,
+        sources=(_PYDANTIC, _LITELLM, _RECORDED),
+    ),
+    Server(
+        name="alibaba",
+        base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        key="ALIBABA_API_KEY",
+        other_keys=("DASHSCOPE_API_KEY",),
+        token_limit="max_tokens",
+        thoughts="reasoning_content",
+        returns=("reasoning_content",),
+        documents=False,
+        options=AlibabaOptions,
+        sources=(_AI_SDK.format("alibaba", "1.0.61"), _PYDANTIC, _RECORDED),
+    ),
+)
+
+SERVERS: Final[Mapping[str, Server]] = {server.name: server for server in sorted(_ALL, key=lambda one: one.name)}
+"""The servers that have a name here, by it."""
+
+_HOSTS: Final = {"openai.azure.com": "azure", "services.ai.azure.com": "azure", "snowflakecomputing.com": "snowflake"}
+
+
+def server_of(server: str | Server) -> Server:
+    """The server of this name, or the given one.
+
+    Raises:
+        ValueError: there is no such name.
+    """
+    if isinstance(server, Server):
+        return server
+    if server not in SERVERS:
+        raise ValueError(f"there is no server {server!r}; there is: {', '.join(SERVERS)}; or give a Server")
+    return SERVERS[server]
+
+
+def server_at(base_url: str) -> Server:
+    """The server at this address: OpenAI's own, one that has a name here, or one that nothing is known of."""
+    place = urlsplit(base_url).netloc.rpartition("@")[2].lower()
+    if place == "api.openai.com":
+        return OPENAI_CHAT
+    for server in SERVERS.values():
+        if urlsplit(server.base_url).netloc == place:
+            return server
+    name = next((name for host, name in _HOSTS.items() if place.endswith(f".{host}")), None)
+    return COMPATIBLE if name is None else SERVERS[name]
