@@ -277,7 +277,7 @@ def test_an_unknown_provider_is_a_failure_and_never_a_mock(case: Case) -> None:
     reason = _reason(_asks(from_name("nowhere:large")))
 
     assert isinstance(reason, ModelUnavailableError)
-    assert "there is: anthropic" in reason.description
+    assert "there is: alibaba, anthropic, " in reason.description
     assert case.kind == "changed: never silently mock"
 
 

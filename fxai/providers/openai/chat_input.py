@@ -115,8 +115,9 @@ class ChatWriter:
             fields["tool_calls"] = [self._call(part) for part in calls]
         if fields:
             self.items.append({"role": "assistant", **fields, **self._empty_field(fields)})
-        written = self.answers([part for call in calls if (part := self._pairing.result(call.id)) is not None])
-        self.is_extensible = self.is_extensible and written == len(calls)
+        results = [part for call in calls if (part := self._pairing.take(call.id)) is not None]
+        self._results(results)
+        self.is_extensible = self.is_extensible and len(results) == len(calls)
 
     def _content(self, message: AssistantMessage, texts: list[TextPart]) -> str | list[_Message]:
         """The texts of a turn as one; as a list where there are pieces of another kind, as at Mistral."""
@@ -189,7 +190,7 @@ class ChatWriter:
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
         known, inner = self._own_fields(part)
-        call: _Message = {"id": self._id(part.id), **known}
+        call: _Message = {"id": self._id(self._pairing.begin(part)), **known}
         if item_type(part, self._offer) == "custom_tool_call":
             return {**call, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
         text = arguments_of(part, wire.params)
@@ -211,23 +212,24 @@ class ChatWriter:
             return id_
         return sha256(id_.encode()).hexdigest()[:9]
 
-    def answers(self, results: Iterable[ToolResultPart]) -> int:
-        """Write the results that were not written yet, and the files that they hold; gives how many they were."""
+    def answers(self, results: Iterable[ToolResultPart]) -> None:
+        """Write the results that were not written yet, and the files that they hold."""
+        self._results(
+            [part for part in results if self._pairing.result(part.id) is part and self._pairing.take(part.id) is part]
+        )
+
+    def _results(self, results: Iterable[ToolResultPart]) -> None:
         files: list[FilePart] = []
-        count = 0
         for part in results:
-            if self._pairing.result(part.id) is not part:
-                continue
-            self._pairing.take(part.id)
-            count += 1
             contents = contents_of(part, "file")
             own = [] if contents is None else self._sendable(contents)
             text = result_text(part) if contents is None else _texts_of(contents, own)
-            self.items.append({"role": "tool", "tool_call_id": self._id(part.id), "content": text})
+            self.items.append(
+                {"role": "tool", "tool_call_id": self._id(self._pairing.end(part.id)[1]), "content": text}
+            )
             files.extend(own)
         if files:
             self.items.append({"role": "user", "content": [self._file(part) for part in files]})
-        return count
 
     def _sendable(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
         """The files of a result that the wire takes."""

@@ -21,6 +21,8 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, final
 
+import msgspec
+
 from fxai.messages.accumulate import gather
 from fxai.messages.message import FileUrl
 from fxai.messages.part import (
@@ -54,6 +56,7 @@ from fxai.providers.openai.reply import (
 )
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks, text_blocks
+from fxai.providers.openai.tool_calls import is_wrapper, unwrap_parallel
 from fxai.schema.data import is_array, is_object
 
 _DONE = "[DONE]"
@@ -322,7 +325,7 @@ class ChatReader:
 
     def _call(self, piece: Item) -> Iterable[StreamPart]:
         call = self._calls.add(piece)
-        if not call.name or self._sent.is_answer(call.name):
+        if not call.name or self._sent.is_answer(call.name) or self._is_wrapper(call):
             return
         text = call.deltas[-1]
         first = not call.started
@@ -342,12 +345,26 @@ class ChatReader:
         if self._sent.is_answer(call.name):
             yield from self._texts.replace(call.id, self._sent.answer(call.text))
             return
-        if not call.started:
-            yield self._start(call)
-        elif call.custom:
-            yield ToolParamsDelta(call.id, '"')
-        yield ToolParamsEnd(call.id)
-        yield self._whole_call(call)
+        for one in self._inside(call):
+            if not one.started:
+                yield self._start(one)
+            elif one.custom:
+                yield ToolParamsDelta(one.id, '"')
+            yield ToolParamsEnd(one.id)
+            yield self._whole_call(one)
+
+    def _is_wrapper(self, call: ChatCall) -> bool:
+        return is_wrapper({"type": "function_call", "name": call.name}, self._sent.offer)
+
+    def _inside(self, call: ChatCall) -> list[ChatCall]:
+        """The calls that a call wraps, or the call itself."""
+        params = self._whole_call(call).params if self._is_wrapper(call) else None
+        inside = unwrap_parallel(call.name, params) or []
+        texts = [(name, msgspec.json.encode(given).decode()) for name, given in inside]
+        return [
+            ChatCall(f"{call.id}_{place}", name, [text], extras=call.extras)
+            for place, (name, text) in enumerate(texts, 1)
+        ] or [call]
 
     def _whole_call(self, call: ChatCall) -> ToolCall:
         offer = self._sent.offer

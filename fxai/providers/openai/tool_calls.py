@@ -324,7 +324,8 @@ def is_undecided(item: Mapping[str, Any], offer: RequestTools) -> bool:
 
 def goes_on(item: Mapping[str, Any]) -> bool:
     """Whether an item shows that the model had the results of the calls before it: it is no call that is ours."""
-    return item.get("type") not in OURS
+    kind = item.get("type")
+    return not isinstance(kind, str) or kind not in OURS
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:

@@ -189,6 +189,20 @@ def test_a_call_in_the_field_of_old_is_a_call() -> None:
     assert _streamed(old, reason="function_call").tool_calls[0].params == {"a": 1}
 
 
+def test_calls_that_are_wrapped_into_one_are_calls() -> None:
+    """OpenAI's `multi_tool_use.parallel`, whole and in pieces."""
+    uses = [{"recipient_name": f"functions.{name}", "parameters": {"a": 1}} for name in ("add", "halve")]
+    arguments = json.dumps({"tool_uses": uses})
+    call = {"index": 0, "id": "c", "function": {"name": "multi_tool_use.parallel", "arguments": arguments}}
+    whole, streamed = _whole({"tool_calls": [call]}), _streamed({"tool_calls": [call]})
+
+    assert [(one.id, one.name, one.params) for one in whole.tool_calls] == [
+        ("c_1", "add", {"a": 1}),
+        ("c_2", "halve", {"a": 1}),
+    ]
+    assert streamed.tool_calls == whole.tool_calls
+
+
 # -- calls that a server refuses
 
 REFUSED = {

@@ -265,6 +265,17 @@ def test_ids_that_repeat_across_turns_each_have_their_result() -> None:
 
     assert [message["role"] for message in messages] == ["assistant", "tool", "assistant", "tool"]
     assert [message["content"] for message in messages[1::2]] == ["1", "2"]
+    assert [message["tool_call_id"] for message in messages[1::2]] == ["call_0", "call_0_2"]
+
+
+def test_ids_that_repeat_in_one_turn_each_have_their_result() -> None:
+    """In the order in which they stand."""
+    calls = AssistantMessage(tuple(ToolCallPart("x", "add", {"a": value}) for value in (1, 2)))
+    results = ToolMessage(tuple(ToolResultPart("x", "add", value) for value in (1, 2)))
+    messages = _sent("ollama", prompt=Prompt((calls, results))).fields["messages"]
+
+    assert [call["id"] for call in messages[0]["tool_calls"]] == ["x", "x_2"]
+    assert [(one["tool_call_id"], one["content"]) for one in messages[1:]] == [("x", "1"), ("x_2", "2")]
 
 
 # -- where it is, and the key
