@@ -220,5 +220,5 @@ def _id_of(index: object) -> str:
 def _executed_call(tool: Item, id_: str) -> ToolCall:
     text = tool.get("arguments")
     read = parse_json(text) if isinstance(text, str) and text.strip() else None
-    params = read.unwrap() if isinstance(read, Success) else (text or {})
+    params: Any = read.unwrap() if isinstance(read, Success) else (text or {})
     return ToolCall(id_, str(tool.get("type", "")), params, provider_executed=True, metadata=mark(type="executed_tool"))
