@@ -91,6 +91,16 @@ def kills(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def traces(session: nox.Session) -> None:
+    """Does a collector of others read our traces as they are meant? It installs Arize Phoenix, 0.8 GB, beside them."""
+    session.install("-e", ".[dev]")
+    phoenix = Path(session.create_tmp()).absolute() / "phoenix"
+    session.run("python", "-m", "venv", str(phoenix))
+    session.run(str(phoenix / "bin/pip"), "install", "arize-phoenix>=20.26,<21", external=True)
+    session.run("python", "-m", "tests.kit.phoenix_traces", "--phoenix", str(phoenix / "bin/python"), *session.posargs)
+
+
+@nox.session(python="3.11")
 def wheel(session: nox.Session) -> None:
     """Does what is published work by itself, away from this folder?"""
     built = Path(session.create_tmp()).absolute()

@@ -14,7 +14,7 @@ from importlib import import_module
 
 from tests.benchmarks.measure import FXAI, Measured, Work, head, measure, show, slowness
 
-SECTIONS = ("imports", "effects", "define", "call", "strict", "loop", "stateful", "crowd", "stream", "ui")
+SECTIONS = ("imports", "effects", "define", "call", "strict", "loop", "stateful", "crowd", "stream", "ui", "telemetry")
 
 
 def main(arguments: list[str]) -> int:
