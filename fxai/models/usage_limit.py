@@ -36,6 +36,7 @@ from fxai.effects.service import Clock
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, Usage
+from fxai.messages.prompt import Prompt
 from fxai.messages.reason import (
     AuthenticationError,
     ContextOverflowError,
@@ -53,9 +54,10 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.price import Price, PriceTable, amount_of
+from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
-from fxai.schema.codec import Schema
 from fxai.storage.allowance import LEASE, AfterCrash, Allowances, Claim, Refusal
+from fxai.tools.tool import Tool
 
 _L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
 
@@ -162,20 +164,29 @@ class LimitOptions(msgspec.Struct, frozen=True):
     estimate: Estimate
 
 
-def most_tokens(request: ModelRequest) -> int:
+@final
+class _Bytes:
     """The most tokens that the text of a request may be: one for each byte, and some around each message and tool.
 
-    A token of any known tokenizer is at least one byte. Files that are sent as bytes are counted by their size; what a
-    provider makes of one that it fetches, or of a picture, may be more: say so by an `estimate` of your own.
+    What a history has in common with an earlier one is not counted anew.
     """
-    parts: list[bytes] = [request.prompt.to_json().encode()]
-    for tool in request.tools:
-        parameters = tool.parameters
-        document = parameters.document if isinstance(parameters, Schema) else parameters
-        parts += [msgspec.json.encode(document.to_dict()), f"{tool.name}{tool.description or ''}".encode()]
-    if request.response_schema is not None:
-        parts.append(msgspec.json.encode(request.response_schema.to_dict()))
-    return sum(map(len, parts)) + _PER_MESSAGE * (len(request.prompt) + len(request.tools) + 1)
+
+    def __init__(self) -> None:
+        self._cache: RequestCache[int, int] = RequestCache()
+
+    def __call__(self, request: ModelRequest) -> int:
+        messages = request.prompt.messages
+        size, known, weight = self._cache.take(messages, self) or (0, 0, 0.0)
+        size += sum(len(Prompt((one,)).to_json().encode()) + _PER_MESSAGE for one in messages[known:])
+        self._cache.keep(messages, self, size, weight + 8 * (len(messages) - known))
+        size += self._cache.tools(request.tools, (), lambda: sum(map(_bytes_of_tool, request.tools)))
+        schema = request.response_schema
+        return size + (0 if schema is None else len(msgspec.json.encode(schema.to_dict()))) + _PER_MESSAGE
+
+
+def _bytes_of_tool(tool: Any) -> int:
+    schema = None if Tool.is_provider_defined(tool) else tool.json_schema()
+    return len(msgspec.json.encode([tool.name, tool.description, schema], enc_hook=repr)) + _PER_MESSAGE
 
 
 def limit(
@@ -188,7 +199,7 @@ def limit(
     unknown: Unknown = "commit",
     after_crash: AfterCrash = "release",
     patience: float = 60.0,
-    estimate: Estimate = most_tokens,
+    estimate: Estimate | None = None,
 ) -> _L:
     """The layer of a model whose requests are held to limits; it has the type of the layer that it is given.
 
@@ -207,8 +218,9 @@ def limit(
             what it used. A request that was refused before the model read it used nothing.
         after_crash: what becomes of the reservation of a process that is gone, a minute later.
         patience: the most seconds to wait for a rate; 0: none.
-        estimate: the most tokens that the input of a request may be; the default counts bytes, several times too many,
-            which are given back after it.
+        estimate: the most tokens that the input of a request may be. By default one for each byte of its text, as a
+            token of any known tokenizer is at least a byte: several times too many, which are given back after it.
+            Files that are sent as bytes count by their size; a picture, or a file that is fetched, may be more.
 
     What is asked fails with:
         AiError: as the model; with `RateLimitError` where it waited in vain, which is for a fallback, and with
@@ -225,7 +237,9 @@ def limit(
     if max_tokens < 1 or not patience >= 0:
         raise ValueError(f"max_tokens is {max_tokens}, patience {patience}: at least 1 token, at least 0 seconds")
     shared = Allowances.in_process() if allowances is None else allowances
-    options = LimitOptions(limits, shared, max_tokens, prices, unpriced, unknown, after_crash, patience, estimate)
+    options = LimitOptions(
+        limits, shared, max_tokens, prices, unpriced, unknown, after_crash, patience, estimate or _Bytes()
+    )
     model: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
     around: Any = LayerOf.effect(LanguageModel, model.map(lambda model: _open(model, options)))
     given: Any = layer_of(layer)

@@ -33,6 +33,7 @@ from fxai.telemetry.convention import (
 )
 from fxai.tools.call import Outcome
 from fxai.tools.handler import ToolExecution
+from fxai.tools.tool import Tool
 
 Where: TypeAlias = Literal["off", "span", "event"]
 """Where content is recorded: nowhere, on the spans, or as events of their own, which a collector may keep elsewhere."""
@@ -148,15 +149,11 @@ def _part(part: Any) -> dict[str, Any]:
 # -- tools
 
 
-def _definition(tool: Any) -> dict[str, Any]:
-    parameters = tool.parameters
-    document = parameters.document if isinstance(parameters, Schema) else parameters
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": document.to_dict(),
-    }
+def _definition(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
+    if Tool.is_provider_defined(tool):
+        return {"type": "extension", "name": tool.name, "description": tool.description}
+    schema = tool.json_schema()
+    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema}
 
 
 def _arguments(operation: ToolExecution) -> Any:

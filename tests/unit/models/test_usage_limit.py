@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from returns.result import Failure
 
+from fxai import Agent
 from fxai.effects import Backend, Effect, Gen, Layer, Schedule, fx
 from fxai.messages import (
     AiError,
@@ -22,7 +23,8 @@ from fxai.messages import (
 )
 from fxai.models import Allowances, LanguageModel, Limit, Price, PriceTable, fallback, limit
 from fxai.providers import openai
-from fxai.testing import ScriptedModel, TestClock, delay, fails, finish, text
+from fxai.testing import ScriptedModel, TestClock, call, delay, fails, finish, text
+from fxai.tools import Tool, Toolkit
 
 PRICES = PriceTable("USD", {"fxai.testing:scripted": Price.per_million("1", "10")})
 TEAM = Limit.budget("team", tokens=10_000)
@@ -291,3 +293,19 @@ def test_a_stream_passes_a_limit_as_it_is() -> None:
     parts = fx.run(LanguageModel.stream_text("?").collect().provide(model))
 
     assert [part.delta for part in parts if isinstance(part, TextDelta)] == ["a", "b"]
+
+
+def test_the_input_is_at_most_its_bytes() -> None:
+    """With tools and history; what is known of the history is not counted anew, and counts the same."""
+    clerk = Tool.make("look_up", parameters=str, success=str, description="Looks a word up.")
+    allowances = Allowances.in_process()
+    turns = [[call("look_up", "rose"), finish("tool-calls", Usage(1, None))], text("A flower.")]
+    model = limit(ScriptedModel.make(turns).layer, TEAM, allowances=allowances, max_tokens=1)
+    agent = Agent.make("clerk", toolkit=Toolkit.make(clerk))
+    given = agent.execute("What is a rose?").provide(clerk.handler(lambda _: fx.succeed("a flower")))
+
+    answer = fx.run(given.provide(model))
+
+    reserved = _used(allowances, "team tokens")[0]
+    texts = len(answer.history.to_json()) + 2 * len("What is a rose?")
+    assert texts < reserved < 2000
