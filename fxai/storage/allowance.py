@@ -2,7 +2,8 @@
 
 What is to be used is reserved first, all of it or nothing; then what was used is committed and the rest is given back.
 What is committed and reserved under one key is never more than the most that its claims say, as long as nobody uses
-more than was reserved. A reservation ends by itself when its owner does not renew it, as one that died.
+more than was reserved, or tells of it when the reservation has ended: it ends by itself when its owner does not renew
+it, as one that died.
 
 >>> allowances = Allowances.in_process()
 >>> claim = Claim("tokens", amount=80, most=100)

@@ -50,7 +50,7 @@ def _check_steps(kind: Kind, postgres_url: str, steps: list[tuple[str, int, int,
     """Plays the steps, beside a model of what must be true."""
     with _allowances(kind, postgres_url) as (allowances, key):
         now, number = 1000.0, count()
-        held: dict[int, tuple[str, int]] = {}
+        held: dict[int, tuple[str, int, float]] = {}  # the id, the amount, and when its owner is taken for dead
         used: list[tuple[float, int]] = []
         for what, which, size, after in steps:
             claim = Claim(key, size, MOST, seconds)
@@ -60,20 +60,21 @@ def _check_steps(kind: Kind, postgres_url: str, steps: list[tuple[str, int, int,
                     id_, (claim,), now=now, lease=50, after_crash="commit" if after else "release"
                 )
                 if refusal is None:
-                    held[which] = id_, size
+                    held[which] = id_, size, now + 50
                 else:
                     assert refusal.level.committed + refusal.level.reserved + size > MOST
             elif what == "settle" and which in held:
-                id_, reserved = held.pop(which)
+                id_, reserved, _ = held.pop(which)
                 spent = min(size, reserved)
                 allowances.settle(id_, (claim.of(spent),), now=now)
                 used.append((now, spent))
             elif what == "renew" and which in held:
-                allowances.renew(held[which][0], (claim,), now=now, lease=50)
+                id_, reserved, _ = held[which]
+                allowances.renew(id_, (claim,), now=now, lease=50)
+                held[which] = id_, reserved, now + 50
             elif what == "wait":
                 now += size
-                if size >= 50:
-                    held.clear()  # their owners are gone
+                held = {at: one for at, one in held.items() if one[2] > now}
             level = allowances.look_up(key, now=now, seconds=seconds)
             recent = sum(spent for at, spent in used if seconds is None or at > now - seconds)
             assert recent <= level.committed
@@ -127,6 +128,19 @@ def test_use_beyond_a_reservation_is_counted_and_shuts_the_door(kind: Kind, post
         assert refusal is not None
         assert (refusal.level.committed, refusal.retry_at) == (50, 61.0)
         assert allowances.reserve("two", (claim,), now=61.0) is None
+
+
+def test_use_that_is_told_after_the_end_of_a_reservation_is_counted() -> None:
+    """Of an owner that stood still and was taken for dead: what it used was used, though others had its share."""
+    allowances, claim = Allowances.in_process(), Claim("k", 80, 100)
+    assert allowances.reserve("one", (claim,), now=0.0, lease=50) is None
+    assert allowances.reserve("two", (claim,), now=51.0) is None
+    allowances.settle("one", (claim.of(30),), now=52.0)
+
+    assert allowances.look_up("k", now=53.0).committed == 30
+    refusal = allowances.reserve("three", (claim.of(1),), now=53.0)
+    assert refusal is not None
+    assert refusal.left == 0
 
 
 def test_a_server_that_is_not_there_is_an_os_error() -> None:
