@@ -68,15 +68,20 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
     return _warn_left_out(offer, err)
 
 
-def _provider_and_model(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
-    """The provider and its model, where the model's name says both."""
+def _wish_of(provider: str | None, api: str | None, model: str | None, strict: bool | None) -> PreviewOptions | None:
+    """What is asked for; the model's name may say the provider, or the server. None: no provider is named."""
+    from fxai.providers.openai.server import SERVERS
+
     named_by, _, of_model = (model or "").partition(":")
     if of_model and named_by in RECENT and provider in (None, named_by):
-        return named_by, of_model
+        return PreviewOptions(named_by, api, of_model, strict)
+    if of_model and named_by in SERVERS and provider is None:
+        return PreviewOptions("openai", api or "chat", of_model, strict, named_by)
     if of_model and provider is None:
         said = f"there are no requests to a provider {named_by!r}"
-        raise CliError(said, f"there is: {', '.join(RECENT)}; write provider:model", code=WRONG_USE)
-    return provider, model
+        there = ", ".join((*RECENT, *SERVERS))
+        raise CliError(said, f"there is: {there}; write provider:model", code=WRONG_USE)
+    return None if provider is None else PreviewOptions(provider, api, model, strict)
 
 
 def show_schema(
@@ -93,16 +98,16 @@ def show_schema(
     color: bool | None = None,
 ) -> bool:
     """Shows the schemas of a target's tools, or what a provider would be sent; False where a tool cannot be sent."""
-    provider, model = _provider_and_model(provider, model)
-    if provider is None and (api, model, strict) != (None, None, None):
+    wish = _wish_of(provider, api, model, strict)
+    if wish is None and (api, model, strict) != (None, None, None):
         remedy = "say --provider as well, or --model provider:name"
         raise CliError("--api, --model and --strict are about what a provider is sent", remedy, code=WRONG_USE)
     offer = load_tools(find_tools(target)).pick(names)
-    if provider is None:
+    if wish is None:
         _own_schemas(offer, out, as_json=as_json, color=color)
         return _warn_left_out(offer, err)
     usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
-    request = preview_request(usable, PreviewOptions(provider, api, model, strict))
+    request = preview_request(usable, wish)
     if as_json:
         left_out = [finding.to_data() for finding in _left_out(offer)]
         out.write(json_line({"target": offer.target, **request.data(), "left_out": left_out}))

@@ -51,6 +51,12 @@ class PreviewOptions(msgspec.Struct, frozen=True):
     api: str | None = None
     model: str | None = None
     strict: bool | None = None
+    server: str | None = None
+
+    @property
+    def asked(self) -> str:
+        """Who is asked: the provider, or the server that speaks its interface."""
+        return self.server or self.provider
 
     @property
     def of_model(self) -> str:
@@ -136,12 +142,12 @@ class RequestPreview(msgspec.Struct, frozen=True):
         """How many are strict, in words."""
         flags = Counter(tool.flag for tool in self.tools)
         said = ", ".join(f"{number} {flag}" for flag, number in flags.items())
-        return f"{len(self.tools)} tools to {self.wish.provider} ({self.wish.of_model}): {said}"
+        return f"{len(self.tools)} tools to {self.wish.asked} ({self.wish.of_model}): {said}"
 
     def data(self) -> dict[str, Any]:
         """The request as plain JSON data."""
         return {
-            "provider": self.wish.provider,
+            "provider": self.wish.asked,
             "api": self.wish.api,
             "model": self.wish.of_model,
             "ok": self.ok,
@@ -214,6 +220,10 @@ def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
         raise CliError(f"{wish.provider} has one interface alone", "leave --api out", code=WRONG_USE)
     if wish.api is not None:
         options["api"] = wish.api
+    if wish.server is not None:
+        from fxai.providers.openai.server import server_of
+
+        options["supports_strict"] = server_of(wish.server).supports_strict
     return lambda tools: prepare(tools, **options)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fxai.cli import model_list, setting
 from fxai.cli.model_list import Entry, check_model, list_models
+from fxai.cli.option import models_like
 from fxai.effects import LayerOf, fx
 from fxai.messages import AuthenticationError, ModelUnavailableError
 from fxai.providers import provider_names
@@ -330,3 +331,20 @@ def test_a_models_name_may_say_the_provider(fxai: Run) -> None:
 
     assert whole == apart
     assert _json(whole)["model"] == "gpt-4o"
+
+
+def test_a_models_name_may_say_the_server(fxai: Run) -> None:
+    """`fxai schema --model groq:…` is what Groq is sent: Chat Completions, and strict where it has that."""
+    groq = _json(fxai("schema", "fxai.cli.example:count_lines", "--model", "groq:llama", "--json"))
+    xai = _json(fxai("schema", "fxai.cli.example:count_lines", "--model", "xai:grok-4", "--json"))
+
+    assert (groq["provider"], groq["model"], groq["api"]) == ("groq", "llama", "chat")
+    assert [groq["tools"][0]["strict"], xai["tools"][0]["strict"]] == [None, True]
+    assert groq["tools"][0]["sent"]["function"]["name"] == "count_lines"
+
+
+def test_names_of_servers_are_completed() -> None:
+    """With the colon, behind which the model is yours to say."""
+    nothing: Any = None
+
+    assert models_like(nothing, nothing, "gro") == ["groq:"]

@@ -238,3 +238,24 @@ def test_the_reader_imports_no_http() -> None:
     source = Path(__file__).parents[4] / "fxai" / "providers" / "http" / "event.py"
 
     assert "httpx2" not in source.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("end", [b"data: [DONE]", b"data:[DONE]\r", b"data: [DONE]\n", b"event: x\ndata: [DONE]"])
+def test_a_stream_may_break_off_behind_its_last_event(end: bytes) -> None:
+    """`[DONE]` needs no blank line: nothing follows it. It is given once."""
+    events, fault = read_events([b"data: 1\n\n", end])
+
+    assert ([event.data for event in events], fault) == (["1", "[DONE]"], None)
+    reader = EventReader()
+    reader.feed(end)
+    assert [len(reader.last()), len(reader.last())] == [1, 0]
+    assert reader.end() is None
+
+
+@pytest.mark.parametrize("end", [b"data: [DONE", b"data: 2", b"data: 1\ndata: [DONE]", b"event: [DONE]"])
+def test_no_other_event_is_taken_without_its_end(end: bytes) -> None:
+    """It may have been cut."""
+    events, fault = read_events([end])
+
+    assert events == ()
+    assert isinstance(fault, NetworkError)
