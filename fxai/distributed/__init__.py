@@ -1,0 +1,10 @@
+"""Floor 6. Distributed: handlers on the workers of a cluster of Dask, with the program and its tools as they are."""
+
+from __future__ import annotations
+
+from fxai.distributed.cluster import Cluster, ClusterUnavailable
+from fxai.distributed.distribution import Placement, distribute
+from fxai.distributed.envelope import WorkerDefectError
+from fxai.distributed.worker_host import TargetError
+
+__all__ = ["Cluster", "ClusterUnavailable", "Placement", "TargetError", "WorkerDefectError", "distribute"]

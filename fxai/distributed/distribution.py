@@ -1,0 +1,294 @@
+"""Distribution: the layer of handlers that run on the workers of a cluster.
+
+`distribute(desk, "shop:desk")` takes tools with their handlers and gives the layer of handlers that run elsewhere: the
+program and the toolkit stay as they are. Each worker imports `shop`, builds the layer of `shop.desk` once, and answers
+the calls; nothing is built here.
+
+>>> from fxai.cli.example import count_lines
+>>> from fxai.distributed import Cluster
+>>> remote = distribute(count_lines, "fxai.cli.example:count_lines")
+>>> distribute(count_lines, "fxai.cli.example:git_log")
+Traceback (most recent call last):
+fxai.distributed.worker_host.TargetError: fxai.cli.example:git_log has other tools than those given here: git_log
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, Final, Never, Protocol, cast, final
+
+import anyio
+import msgspec
+from msgspec.structs import force_setattr
+from typing_extensions import TypeVar, override
+
+from fxai.distributed.cluster import Cluster, PendingCall
+from fxai.distributed.envelope import (
+    WIDE,
+    CallEnvelope,
+    Gave,
+    decode_cause,
+    read_reply,
+)
+from fxai.distributed.loop_thread import Waker
+from fxai.distributed.worker_host import TargetError, find_target, target_of
+from fxai.effects.cancellation import shield
+from fxai.effects.cause import Cause, Die, Exit, Failed, Succeeded, attach
+from fxai.effects.constructor import context as context_effect
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AwaitExit, EffectOf
+from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.layer import LayerOf
+from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeError
+from fxai.tools.handler import CallInfo, Given, Gives, context_of
+from fxai.tools.tool_error import CallFailureError, InvalidResult, nearest_name
+from fxai.tools.tool_options import Idempotent, Readonly, ToolInfo
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+_LEFT_BEHIND: Final = "the handler of %r goes on on its worker, %s s after its call was cancelled: it is left behind"
+
+
+@final
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Which workers the calls of a tool go to, and how many of them at once.
+
+    Attributes:
+        resources: what a call takes of its worker's resources while it runs, by name, such as `{"GPU": 1}`. Workers say
+            what they have: `fxai worker --resource GPU=1`. None by default.
+        concurrency: how many calls this layer has on the cluster at once; None, the default: as many as there are.
+            Others wait in the program, in order. For a limit over all programs, use resources.
+        priority: calls of a higher priority go first where workers are busy; 0 by default.
+    """
+
+    resources: Mapping[str, float] = MappingProxyType({})
+    concurrency: int | None = None
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        if any(amount <= 0 for amount in self.resources.values()):
+            raise ValueError(f"the resources {dict(self.resources)} take nothing: each amount must be positive")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise ValueError(f"a concurrency of {self.concurrency} lets nothing run: it must be 1 at least")
+        force_setattr(self, "resources", MappingProxyType(dict(self.resources)))
+
+    @override
+    def __hash__(self) -> int:
+        return hash((tuple(sorted(self.resources.items())), self.concurrency, self.priority))
+
+
+@final
+class _Options(msgspec.Struct, frozen=True):
+    """How the calls of one layer go."""
+
+    target: str
+    messages: bool
+    wait: float | None
+    grace: float
+
+
+class _Handled(Protocol[_T_co]):
+    """Tools with their handlers, whose layer needs nothing: a bound toolkit, a function tool, a composite."""
+
+    def __fx_gives__(self) -> Gives[_T_co, Any, None]: ...
+    def __fx_bound__(self) -> Any: ...
+
+
+def distribute(
+    tools: _Handled[_T],
+    target: str,
+    *,
+    placements: Mapping[str, Placement] = MappingProxyType({}),
+    messages: bool = False,
+    wait: float | None = 60.0,
+    grace: float = 30.0,
+) -> LayerOf[_T, Never, Cluster | None]:
+    """The layer of handlers that run on the workers of a `Cluster`, in place of the layer of `tools`.
+
+    A call whose worker is lost is run again where its tool is `Idempotent` or `Readonly`; any other one fails with
+    `OutcomeUnknown`. A call that could not be begun fails with `HandlerUnavailable`. Both are failures of calls as
+    `Toolkit.call` and runs have them. Cancelling a call cancels its handler, and waits for its finalizers.
+
+    Args:
+        tools: the tools with their handlers: what the target names, for the types and for a check.
+        target: `module:name` of `tools`, as workers import it.
+        placements: by the name of the tool, which workers its calls go to.
+        messages: whether the conversation is sent with each call. Without it, `CallContext.messages` raises on the
+            worker.
+        wait: how many seconds the cluster may have no worker that can run a call; None: without end.
+        grace: how many seconds a call that was cancelled is waited for; then its handler is left behind, and the log
+            `fxai.distributed` says so.
+
+    Raises:
+        TargetError: the target is not there, or has other tools.
+        KeyError: a placement is for a tool that is not there.
+    """
+    here = target_of(tools, "what is distributed")
+    _require_target(target, {name: each.digest for name, each in here.tools.items()})
+    for name in placements:
+        if name not in here.tools:
+            near = nearest_name(name, here.tools)
+            raise KeyError(f"a placement is for the tool {name!r}{near}; the tools are: {', '.join(here.tools)}")
+    options = _Options(target, messages, wait, grace)
+
+    def bind(around: ContextOf[Any]) -> ContextOf[Any]:
+        cluster: Cluster = around.fetch(Cluster)
+        services: dict[object, Any] = {}
+        for name, each in here.tools.items():
+            placement = placements.get(name, _ANYWHERE)
+            identity = each.tool.identity
+            services[identity] = RemoteHandler(cluster, name, each.digest, placement, options)
+            services[Given(identity, id(services[identity]))] = True
+        return ContextOf(services)
+
+    made: EffectOf[ContextOf[Any], Never, Any] = context_effect().map(bind)
+    return cast("LayerOf[_T, Never, Cluster | None]", LayerOf.effect_context(made))
+
+
+_ANYWHERE: Final = Placement()
+
+
+def _require_target(target: str, here: Mapping[str, str]) -> None:
+    """Looks at the target as far as this process has it: a module is not imported for it."""
+    module = target.partition(":")[0]
+    if module == "__main__":
+        raise TargetError(f"{target}: workers have another __main__; name the module as they import it")
+    if module not in sys.modules:
+        try:
+            missing = find_spec(module) is None if module else False
+        except (ImportError, ValueError):
+            missing = True
+        if missing:
+            raise TargetError(f"{target}: there is no module {module}")
+        return
+    there = {name: each.digest for name, each in find_target(target).tools.items()}
+    if there != here:
+        raise TargetError(f"{target} has other tools than those given here: {', '.join(there)}")
+
+
+@final
+class RemoteHandler:
+    """What stands in for a handler that runs on a worker."""
+
+    __slots__ = ("_cluster", "_digest", "_limit", "_name", "_options", "_placement")
+
+    def __init__(self, cluster: Cluster, name: str, digest: str, placement: Placement, options: _Options) -> None:
+        self._cluster = cluster
+        self._name = name  # in the target
+        self._digest = digest
+        self._placement = placement
+        self._options = options
+        self._limit = None if placement.concurrency is None else anyio.Semaphore(placement.concurrency)
+
+    def missing(self, _: ContextOf[Any]) -> tuple[Any, ...]:
+        """None: the worker's layer has what its handlers need."""
+        return ()
+
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, _: ContextOf[Any]) -> EffectOf[Any, Any]:
+        """The effect of what the handler gives."""
+        return AwaitExit(lambda fiber: self._run(params, tool, call, fiber))
+
+    async def _run(self, params: Any, tool: ToolInfo, call: CallInfo | None, fiber: Fiber) -> Exit[Any, Any]:
+        envelope = self._envelope(params, tool, call, fiber)
+        if self._limit is None:
+            return await self._call(envelope, tool, call, fiber)
+        async with self._limit:
+            return await self._call(envelope, tool, call, fiber)
+
+    def _envelope(self, params: Any, tool: ToolInfo, call: CallInfo | None, fiber: Fiber) -> CallEnvelope:
+        about = context_of(tool, call)
+        left = None if about.deadline is None else max(0.0, about.deadline - fiber.clock().monotonic())
+        return CallEnvelope(
+            key=self._cluster.new_key(self._name),
+            target=self._options.target,
+            tool=self._name,
+            digest=self._digest,
+            params=msgspec.Raw(_encode_params(tool, params)),
+            once=not (tool.get(Idempotent) or tool.get(Readonly)),
+            client="" if call is None or call.emit is None else self._cluster.reader_id,
+            call_id=about.call_id,
+            seconds=left,
+            messages=self._messages(call),
+        )
+
+    def _messages(self, call: CallInfo | None) -> str | None:
+        if not self._options.messages:
+            return None
+        prompt = None if call is None else call.prompt
+        return "[]" if prompt is None else prompt.to_json()
+
+    async def _call(
+        self, envelope: CallEnvelope, tool: ToolInfo, call: CallInfo | None, fiber: Fiber
+    ) -> Exit[Any, Any]:
+        waker, placed = Waker(), self._placement
+        pending = self._cluster.begin(
+            envelope, waker, resources=placed.resources, priority=placed.priority, seconds=self._options.wait
+        )
+        try:
+            while pending.reply is None:
+                await waker.wait()
+                end = await self._show(pending, tool, call, fiber)
+                if isinstance(end, Failed):
+                    await self._stop(pending, waker, tool)
+                    return end
+        except BaseException as raised:
+            gone = await shield(self._stop(pending, waker, tool))
+            attach(raised, gone.besides_interruption())
+            raise
+        return _exit(tool, pending.reply)
+
+    async def _show(
+        self, pending: PendingCall, tool: ToolInfo, call: CallInfo | None, fiber: Fiber
+    ) -> Exit[Any, Any] | None:
+        """Shows what was shown on the worker; gives how that ended where the call has to end for it."""
+        while pending.shown:
+            serial, text = pending.shown.popleft()
+            try:
+                value = tool.success.decode_json_unsafe(text, WIDE)
+            except DecodeError as error:
+                failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
+                return Failed(Cause((Die(CallFailureError(failure)),)))
+            end = await run_fiber(context_of(tool, call).preliminary(value), fiber.env)
+            self._cluster.taken(serial)
+            if isinstance(end, Failed):
+                return end
+        return None
+
+    async def _stop(self, pending: PendingCall, waker: Waker, tool: ToolInfo) -> Cause[Any]:
+        """Cancels the call and waits for its end; gives what failed meanwhile."""
+        self._cluster.stop(pending)
+        with anyio.move_on_after(self._options.grace):
+            while pending.reply is None:
+                await waker.wait()
+        if pending.reply is None:
+            logging.getLogger("fxai.distributed").warning(_LEFT_BEHIND, tool.name, self._options.grace)
+            return Cause(())
+        end = _exit(tool, pending.reply)
+        return end.cause if isinstance(end, Failed) else Cause(())
+
+
+def _encode_params(tool: ToolInfo, params: Any) -> bytes:
+    """The parameters as JSON text."""
+    try:
+        if isinstance(tool.parameters, Schema):
+            return tool.parameters.encode_json_unsafe(params)
+        return msgspec.json.encode(params)
+    except (DecodeError, TypeError, ValueError) as error:
+        raise TypeError(f"the parameters of {tool.name!r} cannot be sent to a worker as JSON: {error}") from None
+
+
+def _exit(tool: ToolInfo, text: bytes) -> Exit[Any, Any]:
+    """How the handler ended, of its reply."""
+    reply = read_reply(text)
+    if not isinstance(reply, Gave):
+        return Failed(decode_cause(tool, reply))
+    try:
+        return Succeeded(tool.success.decode_json_unsafe(bytes(reply.value), WIDE))
+    except DecodeError as error:
+        return Failed(Cause((Die(CallFailureError(InvalidResult(tool.name, error.failure.faults))),)))

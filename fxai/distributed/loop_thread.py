@@ -1,0 +1,120 @@
+"""Threads with an event loop of asyncio of their own, beside the one that a program runs on.
+
+Dask needs asyncio, and handlers that compute must not hold up its messages: the connection to a cluster has such a
+thread in the program, and a worker has one for handlers.
+
+>>> async def answer() -> int:
+...     return 42
+>>> thread = LoopThread("example")
+>>> thread.start()
+>>> thread.submit(answer()).result()
+42
+>>> thread.close()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, cast, final
+
+import anyio
+from typing_extensions import TypeVar
+
+from fxai.effects.cancellation import event_loop
+
+_A = TypeVar("_A")
+
+
+@final
+class LoopThread:
+    """A thread that runs an event loop from `start` to `close`; its other methods may be called from any thread."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._started = threading.Event()
+        self._over: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Starts the thread, and waits until its loop runs."""
+        self._thread.start()
+        self._started.wait()
+
+    def submit(self, coroutine: Coroutine[Any, Any, _A]) -> Future[_A]:
+        """Runs a coroutine in a task of the loop; cancelling the future cancels the task.
+
+        Raises:
+            RuntimeError: the thread is closed.
+        """
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, cast("asyncio.AbstractEventLoop", self._loop))
+        except RuntimeError:
+            coroutine.close()
+            raise
+
+    def call(self, f: Callable[..., object], *arguments: object) -> None:
+        """Calls `f(*arguments)` in the loop, soon; nothing happens where the thread is closed."""
+        with suppress(RuntimeError):
+            cast("asyncio.AbstractEventLoop", self._loop).call_soon_threadsafe(f, *arguments)
+
+    def close(self) -> None:
+        """Ends the loop, whose tasks are cancelled, and waits for the thread; again does nothing."""
+        over = self._over
+        if over is not None:
+            self.call(over.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.run(self._main())
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._started.set()
+        await self._over.wait()
+
+
+@final
+class Waker:
+    """Wakes a task of the loop that runs, asyncio or trio, from any thread: it is called there."""
+
+    __slots__ = ("_call_soon", "_event")
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self._call_soon: Callable[..., object]
+        if event_loop() == "trio":
+            import trio
+
+            self._call_soon = trio.lowlevel.current_trio_token().run_sync_soon
+        else:
+            self._call_soon = asyncio.get_running_loop().call_soon_threadsafe
+
+    def __call__(self) -> None:
+        """Makes `wait` return, or return at once where no task waits."""
+        with suppress(RuntimeError, anyio.RunFinishedError):  # the loop is gone, and no task waits
+            self._call_soon(self._set)
+
+    def _set(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Returns when it was called since the last time."""
+        await self._event.wait()
+        self._event = anyio.Event()
+
+
+async def result_of(future: Future[_A]) -> _A:
+    """What a future of another thread gives; it is cancelled with the task that waits."""
+    waker = Waker()
+    future.add_done_callback(lambda _: waker())
+    try:
+        await waker.wait()
+    except BaseException:
+        future.cancel()
+        raise
+    return future.result()

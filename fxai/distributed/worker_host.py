@@ -1,0 +1,386 @@
+"""The host of handlers on a worker: it loads targets, builds their layers once, and runs calls.
+
+Handlers run in a thread with an event loop of its own, so that one that computes holds up neither the messages of Dask
+nor a cancellation. A layer is built when its target is first called, and released when the worker closes.
+
+>>> find_target("fxai.cli.example:count_lines").tools["count_lines"].tool.name
+'count_lines'
+>>> find_target("fxai.cli.example:no_tool")
+Traceback (most recent call last):
+fxai.distributed.worker_host.TargetError: fxai.cli.example:no_tool cannot be used: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
+from weakref import WeakKeyDictionary
+
+import anyio
+import msgspec
+from distributed.diagnostics.plugin import WorkerPlugin
+from distributed.worker import get_worker
+from typing_extensions import override
+
+from fxai.distributed.call_registry import GO, STOPPED
+from fxai.distributed.envelope import (
+    WIDE,
+    CallEnvelope,
+    FailReason,
+    Gave,
+    Gone,
+    InterruptReason,
+    Reply,
+    digest_of,
+    encode,
+    encode_cause,
+    lost,
+    read_call,
+)
+from fxai.distributed.loop_thread import LoopThread
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.effect import AnyEffect, Await, EffectOf
+from fxai.effects.layer import AnyLayer
+from fxai.effects.runtime import Runtime, runtime
+from fxai.messages.prompt import Prompt
+from fxai.schema.codec import Schema
+from fxai.tools.call import Call, Outcome
+from fxai.tools.tool_error import HandlerUnavailable, OutcomeUnknown
+from fxai.tools.tool_options import ToolInfo
+from fxai.tools.toolkit import bound_of
+
+if TYPE_CHECKING:
+    from distributed.worker import Worker
+
+_LOG: Final = logging.getLogger("fxai.distributed")
+
+GRACE: Final = 30.0
+"""Seconds that handlers and layers have to end when a worker closes."""
+
+
+class TargetError(LookupError):
+    """What a target names is not there, or is no tools with their handlers."""
+
+
+@final
+class TargetTool(msgspec.Struct, frozen=True):
+    """A tool of a target."""
+
+    tool: ToolInfo
+    digest: str
+
+
+@final
+class Target(msgspec.Struct, eq=False):
+    """Tools with the layer of their handlers, and what became of that layer."""
+
+    name: str
+    tools: dict[str, TargetTool]
+    layer: AnyLayer
+    services: Runtime[Any] | None = None
+
+
+def find_target(name: str) -> Target:
+    """The tools and handlers that `module:name` names: a bound toolkit, a function tool or a composite.
+
+    Raises:
+        TargetError: the name is none, nothing is there, or it is something else; the message says what.
+    """
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise TargetError(f"{name!r} names no target: write module:name")
+    try:
+        value: Any = import_module(module)
+        for part in path.split("."):
+            value = getattr(value, part)
+    except Exception as raised:
+        raise TargetError(f"{name} cannot be used: {type(raised).__name__}: {raised}") from raised
+    return target_of(value, name)
+
+
+def target_of(value: Any, name: str) -> Target:
+    """The tools and handlers of a value.
+
+    Raises:
+        TargetError: it is no bound toolkit, function tool or composite.
+    """
+    bound = bound_of(value) if hasattr(value, "__fx_bound__") and not isinstance(value, type) else None
+    if bound is None or bound.is_live:
+        advice = (
+            "a target has tools and their handlers: BoundToolkit.of(toolkit, layer), a function tool or a composite"
+        )
+        raise TargetError(f"{name} is of type {type(value).__name__}: {advice}")
+    tools = {tool.name: TargetTool(_trusting(tool), digest_of(tool.identity)) for tool in bound.toolkit}
+    return Target(name, tools, bound.layer)
+
+
+def _trusting(tool: ToolInfo) -> ToolInfo:
+    """The tool, with raw parameters as they are: the program has looked at them."""
+    return tool if isinstance(tool.parameters, Schema) else msgspec.structs.replace(tool, validation="none")
+
+
+class _NotSent:
+    """Stands in for the conversation where it was not sent."""
+
+    def __iter__(self) -> Any:
+        raise LookupError("the conversation was not sent to the worker: say distribute(…, messages=True)")
+
+
+_NOT_SENT: Final = cast("Prompt", _NotSent())
+
+
+@final
+class Host:
+    """What runs the calls of one worker; its methods are called in the event loop of Dask."""
+
+    _all: ClassVar[WeakKeyDictionary[Worker, Host]] = WeakKeyDictionary()
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._dask = asyncio.get_running_loop()
+        self._thread = LoopThread("fxai-handlers")
+        self._thread.start()
+        self._targets: dict[str, Target] = {}
+        self._opening: dict[str, asyncio.Future[Target]] = {}
+        self._holders: set[asyncio.Task[None]] = set()  # in the thread: each holds the layer of a target
+        self._over = asyncio.Event()
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()  # in the thread: the calls
+
+    @classmethod
+    def of(cls, worker: Worker) -> Host:
+        """The host of a worker, which is made where there is none."""
+        host = cls._all.get(worker)
+        if host is None:
+            host = cls._all[worker] = cls(worker)
+        return host
+
+    @classmethod
+    def find(cls, worker: Worker) -> Host | None:
+        """The host of a worker, if there is one."""
+        return cls._all.get(worker)
+
+    @property
+    def running(self) -> int:
+        """How many calls are running."""
+        return len(self._scopes)
+
+    # -- targets
+
+    async def open(self, name: str) -> Target:
+        """A target with its layer built; built once, and again where that failed.
+
+        Raises:
+            TargetError: there is no such target, or its layer cannot be built.
+        """
+        target = self._targets.get(name)
+        if target is not None:
+            return target
+        opening = self._opening.get(name)
+        if opening is None:
+            opening = self._opening[name] = asyncio.ensure_future(self._open(name))
+            opening.add_done_callback(lambda _: self._opening.pop(name, None))
+        return await asyncio.shield(opening)
+
+    async def _open(self, name: str) -> Target:
+        target = await asyncio.to_thread(find_target, name)
+        await self._within(self._hold(target))
+        self._targets[name] = target
+        return target
+
+    async def _within(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine gives in the thread of handlers."""
+        return await asyncio.wrap_future(self._thread.submit(coroutine))
+
+    async def _hold(self, target: Target) -> None:
+        ready = asyncio.get_running_loop().create_future()
+        holder = asyncio.create_task(self._keep(target, ready))
+        self._holders.add(holder)
+        holder.add_done_callback(self._holders.discard)
+        await ready
+
+    async def _keep(self, target: Target, ready: asyncio.Future[None]) -> None:
+        """Builds the layer, and releases it when the host closes: both in this task."""
+        try:
+            async with runtime(target.layer) as services:
+                target.services = services
+                ready.set_result(None)
+                await self._over.wait()
+        except Exception as raised:
+            if ready.done():
+                _LOG.error("the layer of %s was not released: %r", target.name, raised, exc_info=raised)
+            else:
+                why = f"the layer of {target.name} cannot be built: {type(raised).__name__}: {raised}"
+                ready.set_exception(TargetError(why))
+
+    # -- calls
+
+    async def answer(self, data: bytes) -> bytes:
+        """The reply to a call, both as JSON text."""
+        call = read_call(data)
+        try:
+            target = await self.open(call.target)
+        except TargetError as error:
+            return encode(lost(str(error), begun=False))
+        found = target.tools.get(call.tool)
+        if found is None or found.digest != call.digest:
+            return encode(lost(_other_tool(target, call, self._worker.address), begun=False))
+        before = await self._begin(call)
+        if before is not None:
+            return encode(before)
+        return await self._run(call, found.tool, cast("Runtime[Any]", target.services))
+
+    async def _begin(self, call: CallEnvelope) -> Reply | None:
+        """None where the call may begin, else its reply."""
+        registry: Any = self._worker.scheduler
+        verdict: str = await registry.fxai_begin(key=call.key, worker=self._worker.address, once=call.once)
+        if verdict == GO:
+            return None
+        if verdict == STOPPED:
+            return Gone((InterruptReason(),))
+        return lost(f"it was begun on the worker {verdict}, which was lost or closed", begun=True)
+
+    async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
+        scope = self._scopes[call.key] = anyio.CancelScope()
+        try:
+            reply: bytes = await self._within(self._run_within(call, tool, services, scope))
+            return reply
+        finally:
+            del self._scopes[call.key]
+
+    async def _run_within(
+        self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any], scope: anyio.CancelScope
+    ) -> bytes:
+        """Runs the call, in the thread of handlers."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._tasks.add(task)
+        reply: Reply = Gone((InterruptReason(),))
+        try:
+            with scope:
+                reply = _reply(tool, await services.run_exit(self._effect(call, tool)))
+            return encode(reply)
+        finally:
+            self._tasks.discard(task)
+
+    def _effect(self, call: CallEnvelope, tool: ToolInfo) -> AnyEffect:
+        def show(outcome: Outcome) -> EffectOf[None]:
+            return Await(lambda _: self._show(call, outcome.encoded_json))
+
+        return Call(
+            {tool.name: tool},
+            tool.name,
+            bytes(call.params),
+            is_text=True,
+            call_id=call.call_id,
+            on_invalid_call="error",
+            limits=WIDE,
+            prompt=_NOT_SENT if call.messages is None else Prompt.from_json(call.messages).unwrap(),
+            deadline=None if call.seconds is None else time.monotonic() + call.seconds,
+            emit=show if call.client else None,
+            reads_text=False,
+        ).effect
+
+    async def _show(self, call: CallEnvelope, text: bytes) -> None:
+        """Returns when the program has read a preliminary value; waits in the thread of handlers."""
+        registry: Any = self._worker.scheduler
+
+        async def send() -> None:
+            await registry.fxai_show(client=call.client, key=call.key, text=text)
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(send(), self._dask))
+
+    def stop(self, key: str) -> None:
+        """Cancels a call, whose finalizers run; nothing happens where it does not run here."""
+        scope = self._scopes.get(key)
+        if scope is not None:
+            self._thread.call(scope.cancel)
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Cancels what runs, releases the layers, in at most twice `GRACE` seconds, and ends the thread."""
+        await self._within(self._wind_up())
+        await asyncio.to_thread(self._thread.close)
+
+    async def _wind_up(self) -> None:
+        for scope in self._scopes.values():
+            scope.cancel()
+        await _end_of(self._tasks, "calls go on")
+        self._over.set()
+        await _end_of(self._holders, "layers are not released")
+
+
+async def _end_of(tasks: set[asyncio.Task[Any]], what: str) -> None:
+    if tasks:
+        _, left = await asyncio.wait(tasks, timeout=GRACE)
+        if left:
+            _LOG.warning("after %s s %d %s: they are left behind", GRACE, len(left), what)
+
+
+def _other_tool(target: Target, call: CallEnvelope, worker: str) -> str:
+    if call.tool in target.tools:
+        other = f"its tool {call.tool!r} is another than the program's: restart the worker with the program's version"
+    else:
+        other = f"it has no tool {call.tool!r}; it has {', '.join(target.tools) or 'none'}"
+    return f"{target.name} on the worker {worker}: {other}"
+
+
+def _reply(tool: ToolInfo, end: Exit[Outcome, Any]) -> Reply:
+    if not isinstance(end, Succeeded):
+        return encode_cause(tool, end.cause)
+    outcome = end.value
+    if not outcome.is_failure:
+        return Gave(msgspec.Raw(outcome.encoded_json))
+    if isinstance(outcome.result, HandlerUnavailable | OutcomeUnknown):
+        return lost(outcome.result.reason, begun=isinstance(outcome.result, OutcomeUnknown))
+    return Gone((FailReason(msgspec.Raw(outcome.encoded_json)),))
+
+
+# -- what Dask runs
+
+
+async def run_call(data: bytes) -> bytes:
+    """The reply to a call, run by the worker of Dask whose task this is."""
+    return await Host.of(get_worker()).answer(data)
+
+
+@final
+class HostPlugin(WorkerPlugin):
+    """A plugin of each worker: it stops calls that are cancelled, and closes the host with its worker."""
+
+    name = "fxai-host"
+    idempotent = True
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+
+    @override
+    def setup(self, worker: Worker) -> None:
+        """Listens to what the registry says."""
+        self._worker = worker
+        worker.stream_handlers["fxai-stop"] = self._stop
+
+    @override
+    def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
+        """Stops a call that Dask has cancelled: its program has left."""
+        if finish in _ENDS:
+            self._stop(key)
+
+    @override
+    async def teardown(self, worker: Worker) -> None:
+        """Closes the host; one that only gets another plugin goes on."""
+        host = Host.find(worker)
+        if host is not None and worker.status.name in ("closing", "closed", "failed"):
+            await host.close()
+
+    def _stop(self, key: str, **_: Any) -> None:
+        host = None if self._worker is None else Host.find(self._worker)
+        if host is not None:
+            host.stop(key)
+
+
+_ENDS: Final = frozenset(("cancelled", "released", "forgotten"))
