@@ -20,6 +20,7 @@ import click
 from fxai.cli import option
 from fxai.cli.exit import PIPE_CLOSED, WRONG_USE, CliError, abandon, error_from, run_command, writable
 from fxai.cli.mcp_command import mcp
+from fxai.cli.worker_command import worker_command
 from fxai.schema.display import json_line
 
 _MORE_CHAT: Final = """\b
@@ -465,3 +466,4 @@ def tokens(prompt: str | None, as_json: bool, debug: bool, **chosen: Any) -> Non
 cli.add_command(chat_command)
 cli.add_command(serve_command)
 cli.add_command(mcp)
+cli.add_command(worker_command)

@@ -6,5 +6,15 @@ from fxai.distributed.cluster import Cluster, ClusterUnavailable
 from fxai.distributed.distribution import Placement, distribute
 from fxai.distributed.envelope import WorkerDefectError
 from fxai.distributed.worker_host import TargetError
+from fxai.distributed.worker_process import WorkerOptions, serve_worker
 
-__all__ = ["Cluster", "ClusterUnavailable", "Placement", "TargetError", "WorkerDefectError", "distribute"]
+__all__ = [
+    "Cluster",
+    "ClusterUnavailable",
+    "Placement",
+    "TargetError",
+    "WorkerDefectError",
+    "WorkerOptions",
+    "distribute",
+    "serve_worker",
+]

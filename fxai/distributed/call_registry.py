@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import msgspec
 from distributed.diagnostics.plugin import SchedulerPlugin
@@ -28,9 +28,6 @@ GO: Final = "go"
 """The call may begin."""
 STOPPED: Final = "stopped"
 """The call was stopped before it began."""
-
-Progress: TypeAlias = Literal["begun", "runnable", "no-worker", "unknown"]
-"""How far a call is: begun, on its way, without a worker that could run it, or not known to the scheduler."""
 
 
 @final
@@ -69,7 +66,8 @@ class CallRegistry(SchedulerPlugin):
     async def start(self, scheduler: Scheduler) -> None:
         """Offers what it does to workers and clients."""
         self._scheduler = scheduler
-        scheduler.handlers.update(
+        handlers: dict[str, Any] = cast(Any, scheduler).handlers
+        handlers.update(
             fxai_begin=self.begin,
             fxai_stop=self.stop,
             fxai_progress=self.progress,
@@ -132,14 +130,13 @@ class CallRegistry(SchedulerPlugin):
         self._scheduler.worker_send(worker, {"op": "fxai-stop", "key": key})
         return True
 
-    def progress(self, key: str) -> Progress:
-        """How far a call is."""
-        if key in self._begun:
-            return "begun"
-        task = None if self._scheduler is None else self._scheduler.tasks.get(key)
-        if task is None:
-            return "unknown"
-        return "no-worker" if cast(str, task.state) == "no-worker" else "runnable"
+    def progress(self, key: str) -> tuple[bool, bool]:
+        """Whether a call was begun, and whether it is stuck: no worker runs it now, and none is there that could."""
+        scheduler, worker = self._scheduler, self._begun.get(key)
+        if scheduler is None or worker in scheduler.workers:
+            return worker is not None, False
+        task: Any = scheduler.tasks.get(key)
+        return worker is not None, not scheduler.workers or (task is not None and task.state == "no-worker")
 
     async def read(self, client: str, seconds: float) -> list[tuple[int, str, bytes]]:
         """What the client is shown, each with its serial number and key; waits for it for some seconds."""

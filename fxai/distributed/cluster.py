@@ -262,26 +262,29 @@ class Cluster(Service):
             except TimeoutError:
                 if not limit.expired():
                     raise
-            if await self._progress(pending) == "no-worker":
+            begun, stuck = await self._progress(pending)
+            if stuck and begun:
+                raise _NoWorkerError(f"its worker was lost, and the cluster at {self.address} has no other one")
+            if stuck:
                 needs = f" with the resources {resources}" if resources else ""
                 raise _NoWorkerError(f"for {seconds} s the cluster at {self.address} had no worker{needs}")
 
-    async def _progress(self, pending: PendingCall) -> str:
-        progress: str = await self._client.scheduler.fxai_progress(key=pending.key)
-        return progress
+    async def _progress(self, pending: PendingCall) -> tuple[bool, bool]:
+        begun, stuck = await self._client.scheduler.fxai_progress(key=pending.key)
+        return begun, stuck
 
     async def _explain(self, pending: PendingCall, error: BaseException) -> bytes:
         """The reply of a call that Dask gave no value of."""
         if pending.stopping:
             return _INTERRUPTED
         if isinstance(error, _NoWorkerError):
-            return encode(lost(str(error), begun=False))
-        if isinstance(error, KilledWorker):
+            why = str(error)
+        elif isinstance(error, KilledWorker):
             why = f"{error.allowed_failures + 1} workers were lost that were to run it"
         else:
             why = f"the cluster at {self.address} gave no result: {type(error).__name__}: {error}"
         try:
-            begun = await self._progress(pending) == "begun"
+            begun, _ = await self._progress(pending)
         except Exception:  # the scheduler is lost, too
             begun = True
         return encode(lost(why, begun=begun))

@@ -188,7 +188,8 @@ def _encode_reason(tool: ToolInfo, reason: Fail[Any] | Die | Interrupt) -> Reply
             lines = traceback.format_exception(defect)
             return DefectReason(type(defect).__name__, str(defect), "".join(lines))
         case Fail(error):
-            value: Any = error.error if isinstance(error, HandlerFailed) else error
+            given: Any = error
+            value = given.error if isinstance(error, HandlerFailed) else error
             return FailReason(msgspec.Raw(tool.failure.encode_json_unsafe(value)))
 
 

@@ -149,6 +149,7 @@ class Host:
         self._holders: set[asyncio.Task[None]] = set()  # in the thread: each holds the layer of a target
         self._over = asyncio.Event()
         self._scopes: dict[str, anyio.CancelScope] = {}
+        self._ended = asyncio.Event()  # of a call
         self._tasks: set[asyncio.Task[Any]] = set()  # in the thread: the calls
 
     @classmethod
@@ -164,10 +165,11 @@ class Host:
         """The host of a worker, if there is one."""
         return cls._all.get(worker)
 
-    @property
-    def running(self) -> int:
-        """How many calls are running."""
-        return len(self._scopes)
+    async def idle(self) -> None:
+        """Returns when no call runs."""
+        while self._scopes:
+            self._ended.clear()
+            await self._ended.wait()
 
     # -- targets
 
@@ -251,6 +253,7 @@ class Host:
             return reply
         finally:
             del self._scopes[call.key]
+            self._ended.set()
 
     async def _run_within(
         self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any], scope: anyio.CancelScope
@@ -362,7 +365,8 @@ class HostPlugin(WorkerPlugin):
     def setup(self, worker: Worker) -> None:
         """Listens to what the registry says."""
         self._worker = worker
-        worker.stream_handlers["fxai-stop"] = self._stop
+        handlers: dict[str, Any] = cast(Any, worker).stream_handlers
+        handlers["fxai-stop"] = self._stop
 
     @override
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:

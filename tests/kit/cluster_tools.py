@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Never, cast
 
 import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai import tool
 from fxai.annotations import Idempotent
+from fxai.distributed import Placement
 from fxai.effects import EffectOf, Gen, Layer, Scope, Service, fx
 from fxai.tools import BoundToolkit, CallContext, Tool, Toolkit
 
@@ -46,8 +47,8 @@ def record(line: str) -> None:
 
 
 def records(start: str = "") -> list[str]:
-    """The lines of all processes that begin so."""
-    files = sorted(Path(os.environ[FOLDER]).glob("*.txt"))
+    """The lines of other processes that begin so."""
+    files = [file for file in sorted(Path(os.environ[FOLDER]).glob("*.txt")) if file.stem != str(os.getpid())]
     return [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.startswith(start)]
 
 
@@ -66,12 +67,9 @@ kill_again = Tool.make("kill_again", parameters=str, success=str).annotate(Idemp
 interrupted = Tool.make("interrupted", success=str)
 hungry = Tool.make("hungry", success=str)
 
-kit = Toolkit.of(
-    [
-        *(add, halve, told, crash, misfit, count, forever),
-        *(who, about, plain, kill, kill_again, interrupted, hungry),
-    ]
-)
+_FIRST: list[Any] = [add, halve, told, crash, misfit, count, forever, who, about, plain]
+_MORE: list[Any] = [kill, kill_again, interrupted, hungry]
+kit: Toolkit[Any] = Toolkit.of([*_FIRST, *_MORE])
 
 
 def _halve(n: int) -> Result[int, Refused]:
@@ -123,25 +121,37 @@ def _plain(data: Any) -> Result[Any, Any]:
 def _kill(name: str) -> Result[str, Any]:
     """Ends its worker, the first two times."""
     record(f"kill {name}")
-    if len(records(f"kill {name}")) <= 2:
+    if len(records(f"kill {name}")) < 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return Success("alive")
 
 
-def _open() -> EffectOf[Desk, Any, Scope]:
+def _open() -> EffectOf[Desk, Never, Scope | None]:
     def build() -> Desk:
         record("built desk")
-        return Desk(len(records("built desk")))
+        return Desk(len(records("built desk")) + 1)
 
     return fx.acquire_release(fx.sync(build), lambda _: fx.sync(lambda: record("released desk")))
 
+
+def _misfit(_: object) -> Any:
+    return Success("no number")
+
+
+@fx.gen
+def _add_at_desk(pair: Pair) -> Gen[int, Never, Desk]:
+    desk = yield from Desk
+    return pair.a + pair.b + desk.number
+
+
+_no_desk: EffectOf[Desk, str] = fx.fail("no desk is left")
 
 handlers: Any = Layer.merge_all(
     add.handler(lambda pair: Success(pair.a + pair.b)),
     halve.handler(_halve),
     told.handler(_halve),
     crash.handler(_crash),
-    misfit.handler(lambda _: Success("no number")),  # type: ignore[arg-type, return-value]
+    misfit.handler(cast(Any, _misfit)),
     count.handler(_count),
     forever.handler(_forever),
     who.handler(_who),
@@ -155,14 +165,25 @@ handlers: Any = Layer.merge_all(
 
 desk: BoundToolkit[Any] = BoundToolkit.of(kit, kit.to_layer(handlers).provide(Layer.scoped(Desk, _open())))
 
-broken: BoundToolkit[Any] = BoundToolkit.of(
-    Toolkit.make(add), add.handler(lambda pair: Success(pair.a)).provide(Layer.effect(Desk, fx.fail("no desk is left")))
+broken: BoundToolkit[Any, str] = BoundToolkit.of(
+    Toolkit.make(add), add.handler(_add_at_desk).provide(Layer.effect(Desk, _no_desk))
 )
 
 nothing = 3
+
+
+def placed(resource: str) -> Placement:
+    """On the workers that have a resource."""
+    return Placement(resources={resource: 1})
 
 
 @tool
 def shout(text: str) -> str:
     """Makes a text loud."""
     return text.upper()
+
+
+@tool(name="shout")
+def whisper(text: str, times: int) -> str:
+    """Makes a text quiet."""
+    return text.lower() * times

@@ -1,0 +1,124 @@
+"""The command `fxai worker`: this process as a worker of a cluster.
+
+>>> worker_command.name
+'worker'
+>>> _resources(("GPU=1", "memory=8.5"))
+{'GPU': 1.0, 'memory': 8.5}
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import click
+
+from fxai.cli import option
+from fxai.cli.exit import WRONG_USE, CliError, run_command
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+_MORE: Final = """\b
+Examples:
+  dask scheduler --host 127.0.0.1
+  fxai worker tcp://127.0.0.1:8786 shop:desk
+  fxai worker tcp://10.0.0.5:8786 shop:desk --threads 64 --resource GPU=1
+  fxai worker tls://10.0.0.5:8786 shop:desk --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
+
+TARGET is module:name of tools with their handlers: a bound toolkit, a function tool or a composite. It is built before
+calls come; targets that are not named are built when they are first called. Modules are found in the current folder,
+too. Ctrl-C lets calls that run end; a second one does not wait.
+
+Whoever reaches a worker or a scheduler of Dask can run any code there: keep them in a network of their own, or use TLS
+with certificates that only they have.
+
+Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 143 stopped by a signal.
+"""
+
+
+@click.command("worker", cls=option.Command, epilog=_MORE)
+@click.argument("scheduler", metavar="SCHEDULER")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=16, show_default=True, help="How many calls it runs at once."
+)
+@click.option(
+    "--resource", "resources", metavar="NAME=N", multiple=True, help="What calls may take of it; may be repeated."
+)
+@click.option("--name", metavar="NAME", help="What the cluster calls it; else its address.")
+@click.option("--host", metavar="NAME", help="Where to listen; else at the address that reaches the scheduler.")
+@click.option("--tls-ca", metavar="FILE", type=click.Path(), help="The certificates of who may be in the cluster.")
+@click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The certificate of this worker.")
+@click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of that certificate.")
+@click.option(
+    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that calls have to end."
+)
+@option.debug
+def worker_command(scheduler: str, debug: bool, **chosen: Any) -> None:
+    """Run calls for the cluster of Dask whose scheduler is at SCHEDULER, such as tcp://127.0.0.1:8786."""
+    run_command(lambda _, err: _work(scheduler, err, **chosen), as_json=False, debug=debug)
+
+
+def _work(scheduler: str, err: TextIO, targets: tuple[str, ...], resources: tuple[str, ...], **chosen: Any) -> bool:
+    if find_spec("distributed") is None:
+        raise CliError("distributed is not installed", "install fxai[distributed]")
+    import sys
+
+    from fxai.cli.run_program import value_of
+    from fxai.distributed import ClusterUnavailable, TargetError, WorkerOptions, serve_worker
+
+    files = {name: chosen.pop(name) for name in ("tls_ca", "tls_cert", "tls_key")}
+    options = WorkerOptions(targets=targets, resources=_resources(resources), security=_security(files), **chosen)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+    def tell(address: str) -> None:
+        answers = ", ".join(targets) or "what is called"
+        err.write(f"fxai: a worker at {address} answers {answers} for {scheduler} (Ctrl-C ends it)\n")
+        err.flush()
+
+    def explain(failure: ClusterUnavailable | TargetError) -> CliError:
+        if isinstance(failure, TargetError):
+            return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
+        return CliError(str(failure), "start one with: dask scheduler")
+
+    value_of(serve_worker(scheduler, options, tell).map_error(explain))
+    return True
+
+
+def _resources(given: tuple[str, ...]) -> dict[str, float]:
+    resources: dict[str, float] = {}
+    for each in given:
+        name, _, amount = each.partition("=")
+        try:
+            number = float(amount)
+        except ValueError:
+            number = 0.0
+        if not name or not number > 0:
+            raise CliError(f"{each!r} is no resource", "write NAME=N, such as GPU=1", code=WRONG_USE)
+        resources[name] = number
+    return resources
+
+
+def _security(files: dict[str, str | None]) -> Security | None:
+    """The certificates; None where no file is named."""
+    if not any(files.values()):
+        return None
+    missing = [f"--{name.replace('_', '-')}" for name, file in files.items() if file is None]
+    if missing:
+        raise CliError("TLS needs three files", f"give {' and '.join(missing)}, too", code=WRONG_USE)
+    for file in files.values():
+        if not Path(str(file)).is_file():
+            raise CliError(f"there is no file {file}", "give the path of a PEM file", code=WRONG_USE)
+    from distributed.security import Security
+
+    made: Any = Security
+    security: Security = made(
+        tls_ca_file=files["tls_ca"],
+        tls_worker_cert=files["tls_cert"],
+        tls_worker_key=files["tls_key"],
+        require_encryption=True,
+    )
+    return security

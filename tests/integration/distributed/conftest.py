@@ -1,0 +1,29 @@
+"""One cluster for a module of tests: a scheduler and two workers, started as users start them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+pytest.importorskip("distributed", reason="fxai[distributed] is not installed")
+
+from tests.kit import cluster_tools, clusters
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Where handlers write what happens to them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(cluster_tools.FOLDER, str(tmp_path_factory.mktemp("records")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: None) -> Generator[clusters.RunningCluster]:
+    """Two workers that have built the desk, and take four calls each."""
+    with clusters.start() as running:
+        first = running.start_worker("tests.kit.cluster_tools:desk", "--threads", "4", "--resource", "food=1")
+        running.add_worker("tests.kit.cluster_tools:desk", "--threads", "4")
+        first.found(clusters.READY)
+        yield running
