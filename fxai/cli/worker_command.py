@@ -58,12 +58,15 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
 @option.debug
 def worker_command(scheduler: str, debug: bool, **chosen: Any) -> None:
     """Run calls for the cluster of Dask whose scheduler is at SCHEDULER, such as tcp://127.0.0.1:8786."""
-    run_command(lambda _, err: _work(scheduler, err, **chosen), as_json=False, debug=debug)
+    run_command(lambda _, err: _work(scheduler, err, debug=debug, **chosen), as_json=False, debug=debug)
 
 
-def _work(scheduler: str, err: TextIO, targets: tuple[str, ...], resources: tuple[str, ...], **chosen: Any) -> bool:
+def _work(
+    scheduler: str, err: TextIO, targets: tuple[str, ...], resources: tuple[str, ...], *, debug: bool, **chosen: Any
+) -> bool:
     if find_spec("distributed") is None:
         raise CliError("distributed is not installed", "install fxai[distributed]")
+    import logging
     import sys
 
     from fxai.cli.run_program import value_of
@@ -74,7 +77,11 @@ def _work(scheduler: str, err: TextIO, targets: tuple[str, ...], resources: tupl
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
 
+    log = logging.getLogger("distributed")
+    log.setLevel(logging.INFO if debug else logging.CRITICAL)  # what it says of its start is said below
+
     def tell(address: str) -> None:
+        log.setLevel(logging.INFO if debug else logging.WARNING)
         answers = ", ".join(targets) or "what is called"
         err.write(f"fxai: a worker at {address} answers {answers} for {scheduler} (Ctrl-C ends it)\n")
         err.flush()

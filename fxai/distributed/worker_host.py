@@ -148,8 +148,10 @@ class Host:
         self._opening: dict[str, asyncio.Future[Target]] = {}
         self._holders: set[asyncio.Task[None]] = set()  # in the thread: each holds the layer of a target
         self._over = asyncio.Event()
+        self._closing: asyncio.Future[None] | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._ended = asyncio.Event()  # of a call
+        self._there: set[str] = set()  # the calls that run, or whose replies wait
+        self._left = asyncio.Event()  # of one of them
         self._tasks: set[asyncio.Task[Any]] = set()  # in the thread: the calls
 
     @classmethod
@@ -166,10 +168,10 @@ class Host:
         return cls._all.get(worker)
 
     async def idle(self) -> None:
-        """Returns when no call runs."""
-        while self._scopes:
-            self._ended.clear()
-            await self._ended.wait()
+        """Returns when no call runs, and no reply waits here for its program."""
+        while self._there:
+            self._left.clear()
+            await self._left.wait()
 
     # -- targets
 
@@ -248,12 +250,12 @@ class Host:
 
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
         scope = self._scopes[call.key] = anyio.CancelScope()
+        self._there.add(call.key)
         try:
             reply: bytes = await self._within(self._run_within(call, tool, services, scope))
             return reply
         finally:
             del self._scopes[call.key]
-            self._ended.set()
 
     async def _run_within(
         self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any], scope: anyio.CancelScope
@@ -302,10 +304,20 @@ class Host:
         if scope is not None:
             self._thread.call(scope.cancel)
 
+    def forget(self, key: str) -> None:
+        """The program has the reply of a call, or needs none any more."""
+        self._there.discard(key)
+        self._left.set()
+
     # -- the end
 
     async def close(self) -> None:
-        """Cancels what runs, releases the layers, in at most twice `GRACE` seconds, and ends the thread."""
+        """Cancels what runs, releases the layers, in at most twice `GRACE` seconds, and ends the thread; once."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self._within(self._wind_up())
         await asyncio.to_thread(self._thread.close)
 
@@ -370,9 +382,11 @@ class HostPlugin(WorkerPlugin):
 
     @override
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
-        """Stops a call that Dask has cancelled: its program has left."""
+        """Stops a call that Dask has cancelled: its program has left; and forgets one that Dask does."""
         if finish in _ENDS:
             self._stop(key)
+        if finish == "forgotten" and self._worker is not None and (host := Host.find(self._worker)) is not None:
+            host.forget(key)
 
     @override
     async def teardown(self, worker: Worker) -> None:

@@ -135,7 +135,7 @@ class _Process:
         """Whether the worker was sent away, or its scheduler is gone: Dask closes it in both cases."""
         asked: Any = cast(Any, rpc)(self._scheduler, connection_args=self._worker.connection_args)
         try:
-            async with asyncio.timeout(self._options.seconds), asked:
+            async with asyncio.timeout(2.0), asked:
                 await asked.identity()
         except OSError as error:
             raise self._unavailable("it does not answer any more") from error
@@ -173,9 +173,12 @@ class _Process:
 
     async def close(self) -> None:
         """Releases what was built, and leaves the cluster."""
-        if self._worker is not None:
-            await self._worker.close()
-            await Host.of(self._worker).close()
+        worker = self._worker
+        if worker is None:
+            return
+        if worker.status is not Status.init:
+            await worker.close()
+        await Host.of(worker).close()
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
