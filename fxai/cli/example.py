@@ -23,7 +23,7 @@ from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 PROMPTS: Final = (
     "How many lines are in README.md?",
@@ -242,6 +242,8 @@ handlers: Final = kit.to_layer(
     | git_log.handler(on_log)
 )
 layer: Final = handlers.provide(repository).provide(folder("."))
+tools: Final = BoundToolkit.of(kit, layer)
+"""The tools with their handlers, as a target of `fxai worker`."""
 open_layer: Final = handlers.provide(repository).provide(folder(".", secrets=True))
 """The same where files are read, too, that may hold secrets."""
 agent: Final = Agent.make(

@@ -20,6 +20,8 @@ from fxai.cli.exit import WRONG_USE, CliError, run_command
 if TYPE_CHECKING:
     from distributed.security import Security
 
+    from fxai.distributed import ClusterUnavailable, TargetError
+
 _MORE: Final = """\b
 Examples:
   dask scheduler --host 127.0.0.1
@@ -70,7 +72,7 @@ def _work(
     import sys
 
     from fxai.cli.run_program import value_of
-    from fxai.distributed import ClusterUnavailable, TargetError, WorkerOptions, serve_worker
+    from fxai.distributed import WorkerOptions, serve_worker
 
     files = {name: chosen.pop(name) for name in ("tls_ca", "tls_cert", "tls_key")}
     options = WorkerOptions(targets=targets, resources=_resources(resources), security=_security(files), **chosen)
@@ -86,13 +88,16 @@ def _work(
         err.write(f"fxai: a worker at {address} answers {answers} for {scheduler} (Ctrl-C ends it)\n")
         err.flush()
 
-    def explain(failure: ClusterUnavailable | TargetError) -> CliError:
-        if isinstance(failure, TargetError):
-            return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
-        return CliError(str(failure), "start one with: dask scheduler")
-
-    value_of(serve_worker(scheduler, options, tell).map_error(explain))
+    value_of(serve_worker(scheduler, options, tell).map_error(_explain))
     return True
+
+
+def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
+    from fxai.distributed import TargetError
+
+    if isinstance(failure, TargetError):
+        return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
+    return CliError(str(failure), "start one with: dask scheduler")
 
 
 def _resources(given: tuple[str, ...]) -> dict[str, float]:

@@ -73,7 +73,7 @@ class CallRegistry(SchedulerPlugin):
             fxai_progress=self.progress,
             fxai_show=self.show,
             fxai_read=self.read,
-            fxai_taken=self.taken,
+            fxai_let_go=self.let_go,
         )
 
     @override
@@ -82,17 +82,17 @@ class CallRegistry(SchedulerPlugin):
         if finish == "forgotten" and (key in self._begun or key in self._stopped):
             self._begun.pop(key, None)
             self._stopped.discard(key)
-            self._let_go(key)
+            self._let_call_go(key)
 
-    def _let_go(self, key: str) -> None:
-        self.taken([serial for serial, showing in self._showings.items() if showing.key == key])
+    def _let_call_go(self, key: str) -> None:
+        self.let_go([serial for serial, showing in self._showings.items() if showing.key == key])
 
     @override
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Lets handlers go on that show something to a client that has left."""
         reader = self._readers.pop(client, None)
         if reader is not None:
-            self.taken(list(reader.items))
+            self.let_go(list(reader.items))
 
     # -- asked by workers
 
@@ -123,7 +123,7 @@ class CallRegistry(SchedulerPlugin):
     def stop(self, key: str) -> bool:
         """Stops a call; gives whether it has begun, so that its end has to be waited for."""
         self._stopped.add(key)
-        self._let_go(key)
+        self._let_call_go(key)
         worker = self._begun.get(key)
         if worker is None or self._scheduler is None or worker not in self._scheduler.workers:
             return False
@@ -152,7 +152,7 @@ class CallRegistry(SchedulerPlugin):
         there = ((serial, self._showings.get(serial)) for serial in serials)
         return [(serial, showing.key, showing.text) for serial, showing in there if showing is not None]
 
-    def taken(self, serials: list[int]) -> None:
+    def let_go(self, serials: list[int]) -> None:
         """Lets the handlers go on that have shown these values."""
         for serial in serials:
             showing = self._showings.pop(serial, None)

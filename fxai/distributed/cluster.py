@@ -25,7 +25,7 @@ from distributed.scheduler import KilledWorker
 from typing_extensions import override
 
 from fxai.distributed.call_registry import CallRegistry
-from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost
+from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread, result_of
 from fxai.distributed.worker_host import HostPlugin, run_call
 from fxai.effects.cancellation import shield
@@ -66,7 +66,7 @@ class PendingCall:
         self.key = key
         self._wake = wake
         self.shown: deque[tuple[int, bytes]] = deque()
-        """Preliminary values, JSON text, with what `Cluster.taken` is told of them."""
+        """Preliminary values, JSON text, with what `Cluster.let_go` is told of them."""
         self.reply: bytes | None = None
         """The reply, JSON text."""
         self.stopping = False
@@ -212,10 +212,10 @@ class Cluster(Service):
         try:
             self._thread.submit(following)
         except RuntimeError:
-            pending.end(encode(lost("the program has left the cluster", begun=False)))
+            pending.end(encode(lost_reply("the program has left the cluster", begun=False)))
         return pending
 
-    def taken(self, serial: int) -> None:
+    def let_go(self, serial: int) -> None:
         """Lets the handler go on that has shown a value."""
         self._thread.call(lambda: self._spawn(self._take(serial)))
 
@@ -234,7 +234,7 @@ class Cluster(Service):
     ) -> None:
         self._calls[pending.key] = pending
         self._watch(1 if call.client else 0)
-        reply = encode(lost("the program has left the cluster", begun=True))
+        reply = encode(lost_reply("the program has left the cluster", begun=True))
         try:
             future = self._client.submit(
                 run_call, encode(call), key=pending.key, pure=False, resources=resources or None, priority=priority
@@ -287,7 +287,7 @@ class Cluster(Service):
             begun, _ = await self._progress(pending)
         except Exception:  # the scheduler is lost, too
             begun = True
-        return encode(lost(why, begun=begun))
+        return encode(lost_reply(why, begun=begun))
 
     async def _stop(self, pending: PendingCall) -> None:
         with suppress(OSError):  # the scheduler is lost, and the call with it
@@ -297,7 +297,7 @@ class Cluster(Service):
 
     async def _take(self, serial: int) -> None:
         with suppress(OSError):
-            await self._client.scheduler.fxai_taken(serials=[serial])
+            await self._client.scheduler.fxai_let_go(serials=[serial])
 
     def _watch(self, more: int) -> None:
         """Reads preliminary values for as long as there are calls whose are read."""
@@ -340,7 +340,7 @@ def _layer(
 ) -> LayerOf[Cluster, ClusterUnavailable, None]:
     """The layer of a cluster that `make` makes, and that `connect` connects, in its own thread."""
 
-    async def opened() -> Exit[Cluster, ClusterUnavailable]:
+    async def open_cluster() -> Exit[Cluster, ClusterUnavailable]:
         cluster = make()
         try:
             await cluster.open(connect)
@@ -351,5 +351,5 @@ def _layer(
     def close(cluster: Cluster) -> EffectOf[None]:
         return wait(cluster.close)
 
-    acquire: EffectOf[Cluster, ClusterUnavailable] = AwaitExit(lambda _: opened())
+    acquire: EffectOf[Cluster, ClusterUnavailable] = AwaitExit(lambda _: open_cluster())
     return LayerOf.scoped(Cluster, acquire_release(acquire, close))

@@ -4,12 +4,11 @@
 program and the toolkit stay as they are. Each worker imports `shop`, builds the layer of `shop.desk` once, and answers
 the calls; nothing is built here.
 
->>> from fxai.cli.example import count_lines
->>> from fxai.distributed import Cluster
->>> remote = distribute(count_lines, "fxai.cli.example:count_lines")
->>> distribute(count_lines, "fxai.cli.example:git_log")
+>>> from fxai.cli.example import tools
+>>> remote = distribute(tools, "fxai.cli.example:tools")
+>>> distribute(tools.prefix("my."), "fxai.cli.example:tools")
 Traceback (most recent call last):
-fxai.distributed.worker_host.TargetError: fxai.cli.example:git_log has other tools than those given here: git_log
+fxai.distributed.worker_host.TargetError: fxai.cli.example:tools has other tools than those given here: ...
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf
+from fxai.effects.tracing import Tracer
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.handler import CallInfo, Given, Gives, context_of
@@ -190,18 +190,26 @@ class RemoteHandler:
         """None: the worker's layer has what its handlers need."""
         return ()
 
-    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, _: ContextOf[Any]) -> EffectOf[Any, Any]:
+    def answer(
+        self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
+    ) -> EffectOf[Any, Any]:
         """The effect of what the handler gives."""
-        return AwaitExit(lambda fiber: self._run(params, tool, call, fiber))
+        tracer: Tracer | None = services.find(Tracer)
+        trace = {} if tracer is None else tracer.inject()
+        return AwaitExit(lambda fiber: self._run(params, tool, call, trace, fiber))
 
-    async def _run(self, params: Any, tool: ToolInfo, call: CallInfo | None, fiber: Fiber) -> Exit[Any, Any]:
-        envelope = self._envelope(params, tool, call, fiber)
+    async def _run(
+        self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
+    ) -> Exit[Any, Any]:
+        envelope = self._envelope(params, tool, call, trace, fiber)
         if self._limit is None:
             return await self._call(envelope, tool, call, fiber)
         async with self._limit:
             return await self._call(envelope, tool, call, fiber)
 
-    def _envelope(self, params: Any, tool: ToolInfo, call: CallInfo | None, fiber: Fiber) -> CallEnvelope:
+    def _envelope(
+        self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
+    ) -> CallEnvelope:
         about = context_of(tool, call)
         left = None if about.deadline is None else max(0.0, about.deadline - fiber.clock().monotonic())
         return CallEnvelope(
@@ -215,6 +223,7 @@ class RemoteHandler:
             call_id=about.call_id,
             seconds=left,
             messages=self._messages(call),
+            trace=trace,
         )
 
     def _messages(self, call: CallInfo | None) -> str | None:
@@ -255,7 +264,7 @@ class RemoteHandler:
                 failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
                 return Failed(Cause((Die(CallFailureError(failure)),)))
             end = await run_fiber(context_of(tool, call).preliminary(value), fiber.env)
-            self._cluster.taken(serial)
+            self._cluster.let_go(serial)
             if isinstance(end, Failed):
                 return end
         return None

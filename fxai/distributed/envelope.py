@@ -7,8 +7,8 @@ A `CallEnvelope` names the target, the tool and the parameters, encoded by the t
 >>> from fxai.effects import Cause, Fail
 >>> half = Tool.make("half", parameters=int, success=int, failure=str)
 >>> reply = encode_cause(half, Cause((Fail("odd"),)))
->>> reply.reasons[0].value
-b'"odd"'
+>>> encode(reply)
+b'{"type":"gone","reasons":[{"type":"fail","value":"odd"}]}'
 >>> decode_cause(half, reply)
 Cause(reasons=(Fail(error='odd'),))
 """
@@ -133,7 +133,7 @@ read_reply: Final = msgspec.json.Decoder(Gave | Gone).decode
 """The reply that JSON text holds."""
 
 
-def lost(reason: str, *, begun: bool) -> Gone:
+def lost_reply(reason: str, *, begun: bool) -> Gone:
     """The reply of a call that has no answer."""
     return Gone((LostReason(reason, begun),))
 

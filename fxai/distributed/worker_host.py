@@ -3,11 +3,11 @@
 Handlers run in a thread with an event loop of its own, so that one that computes holds up neither the messages of Dask
 nor a cancellation. A layer is built when its target is first called, and released when the worker closes.
 
->>> find_target("fxai.cli.example:count_lines").tools["count_lines"].tool.name
-'count_lines'
->>> find_target("fxai.cli.example:no_tool")
+>>> list(find_target("fxai.cli.example:tools").tools)
+['count_lines', 'list_directory', 'read_text_file', 'git_log']
+>>> find_target("fxai.cli.example:nothing")
 Traceback (most recent call last):
-fxai.distributed.worker_host.TargetError: fxai.cli.example:no_tool cannot be used: ...
+fxai.distributed.worker_host.TargetError: fxai.cli.example:nothing cannot be used: ...
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ from fxai.distributed.envelope import (
     digest_of,
     encode,
     encode_cause,
-    lost,
+    lost_reply,
     read_call,
 )
 from fxai.distributed.loop_thread import LoopThread
 from fxai.effects.cause import Exit, Succeeded
-from fxai.effects.effect import AnyEffect, Await, EffectOf
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, Await, EffectOf, Within
 from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import Runtime, runtime
+from fxai.effects.tracing import Tracer
 from fxai.messages.prompt import Prompt
 from fxai.schema.codec import Schema
 from fxai.tools.call import Call, Outcome
@@ -229,10 +231,10 @@ class Host:
         try:
             target = await self.open(call.target)
         except TargetError as error:
-            return encode(lost(str(error), begun=False))
+            return encode(lost_reply(str(error), begun=False))
         found = target.tools.get(call.tool)
         if found is None or found.digest != call.digest:
-            return encode(lost(_other_tool(target, call, self._worker.address), begun=False))
+            return encode(lost_reply(_other_tool(target, call, self._worker.address), begun=False))
         before = await self._begin(call)
         if before is not None:
             return encode(before)
@@ -246,7 +248,7 @@ class Host:
             return None
         if verdict == STOPPED:
             return Gone((InterruptReason(),))
-        return lost(f"it was begun on the worker {verdict}, which was lost or closed", begun=True)
+        return lost_reply(f"it was begun on the worker {verdict}, which was lost or closed", begun=True)
 
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
         scope = self._scopes[call.key] = anyio.CancelScope()
@@ -275,7 +277,7 @@ class Host:
         def show(outcome: Outcome) -> EffectOf[None]:
             return Await(lambda _: self._show(call, outcome.encoded_json))
 
-        return Call(
+        made = Call(
             {tool.name: tool},
             tool.name,
             bytes(call.params),
@@ -287,7 +289,14 @@ class Host:
             deadline=None if call.seconds is None else time.monotonic() + call.seconds,
             emit=show if call.client else None,
             reads_text=False,
-        ).effect
+        )
+
+        def trace(services: ContextOf[Any]) -> AnyEffect:
+            tracer: Tracer | None = services.find(Tracer)
+            resumes = tracer is not None and call.trace
+            return tracer.resume(call.trace, made.inner_effect) if tracer is not None and resumes else made.effect
+
+        return Within(trace)
 
     async def _show(self, call: CallEnvelope, text: bytes) -> None:
         """Returns when the program has read a preliminary value; waits in the thread of handlers."""
@@ -351,7 +360,7 @@ def _reply(tool: ToolInfo, end: Exit[Outcome, Any]) -> Reply:
     if not outcome.is_failure:
         return Gave(msgspec.Raw(outcome.encoded_json))
     if isinstance(outcome.result, HandlerUnavailable | OutcomeUnknown):
-        return lost(outcome.result.reason, begun=isinstance(outcome.result, OutcomeUnknown))
+        return lost_reply(outcome.result.reason, begun=isinstance(outcome.result, OutcomeUnknown))
     return Gone((FailReason(msgspec.Raw(outcome.encoded_json)),))
 
 

@@ -140,6 +140,11 @@ class Call(msgspec.Struct, eq=False):
         """The effect of the final outcome."""
         return Within(self._start)
 
+    @property
+    def inner_effect(self) -> EffectOf[Outcome, ToolError, Any]:
+        """The same without a span of its own: of a call that has one elsewhere."""
+        return Within(self._run)
+
     def needs_approval(self, context: CallContext | None = None) -> EffectOf[bool, Never, Any]:
         """Whether the call must be approved first; an invalid one need not be: it is never run.
 

@@ -16,6 +16,8 @@ from tests.kit.source import PACKAGE, Module, modules
 HEAVY = {
     "anthropic",
     "click",
+    "dask",
+    "distributed",
     "hypothesis",
     "httpx",
     "httpx2",

@@ -130,7 +130,7 @@ def test_a_handler_knows_its_call(run: Callable[..., Any]) -> None:
 def test_a_run_of_an_agent_calls_tools_on_the_cluster(run: Callable[..., Any]) -> None:
     """The history is that of a run whose handlers are here: results, failures, and what a handler sees of the run."""
     asked = [call("add", {"a": 1, "b": 2}, id="1"), call("told", 3, id="2"), call("about", {}, id="3")]
-    answers = [asked, "Three, and no half."]
+    answers: list[Any] = [asked, "Three, and no half."]
     asking = Agent.make("clerk", toolkit=kit).execute("Add and halve.")
 
     there = run(asking.provide(ScriptedModel.make(answers).layer), messages=True).value
