@@ -22,7 +22,7 @@ TARGET = "tests.kit.cluster_tools:desk"
 
 
 def _on(address: str, program: EffectOf[Any, Any, Any]) -> Any:
-    live = distribute(tools.desk, TARGET, wait=5.0).provide(Cluster.layer(address))
+    live = distribute(tools.desk, TARGET).provide(Cluster.layer(address))
     return fx.run_exit(program.provide(live))
 
 

@@ -17,9 +17,11 @@ from fxai.tools import (
     ExternalTool,
     HandlerFailed,
     HandlerOf,
+    HandlerUnavailable,
     InvalidParameters,
     InvalidResult,
     Outcome,
+    OutcomeUnknown,
     Tool,
     ToolError,
     Toolkit,
@@ -200,6 +202,8 @@ def explained(error: ToolError) -> str:
             return str(len(faults))
         case HandlerFailed():
             return str(error.history)
+        case HandlerUnavailable(reason=reason) | OutcomeUnknown(reason=reason):
+            return reason
 
 
 excused = called.provide(live).catch_all(lambda error: fx.succeed(None if isinstance(error, UnknownTool) else error))
