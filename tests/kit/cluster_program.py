@@ -10,5 +10,5 @@ from tests.kit import cluster_tools
 
 if __name__ == "__main__":
     address, name = sys.argv[1:]
-    live = distribute(cluster_tools.desk, "tests.kit.cluster_tools:desk")
-    fx.run(cluster_tools.forever.call(name).provide(live.provide(Cluster.layer(address))))
+    live = distribute(cluster_tools.desk, "tests.kit.cluster_tools:desk").provide(Cluster.layer(address))
+    fx.run(cluster_tools.kit.call("forever", name).provide(live))
