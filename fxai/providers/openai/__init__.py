@@ -42,6 +42,7 @@ from fxai.providers.openai.hosted_tools import (
     image_generation,
     mcp,
     programmatic_tool_calling,
+    server_tool,
     web_search,
     web_search_preview,
 )
@@ -216,6 +217,7 @@ __all__ = [
     "read_reply",
     "server_at",
     "server_of",
+    "server_tool",
     "shell",
     "supports_strict_tools",
     "tool_search",

@@ -24,14 +24,16 @@ from fxai.messages.message import (
     FilePart,
     Message,
     ReasoningPart,
+    SystemMessage,
     TextPart,
     ToolCallPart,
     ToolResultPart,
     UserMessage,
+    WithMetadata,
 )
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
-from fxai.providers.openai.media import chat_file, is_taken
+from fxai.providers.openai.media import ChatFiles, chat_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
@@ -69,6 +71,7 @@ class ChatWriter:
         self._offer = offer
         self._role = system_role
         self._server = server
+        self._files = ChatFiles(video=server.video, file_urls=server.file_urls)
 
     def fields(self) -> dict[str, Any]:
         """The fields of the request: a copy, which what is written later does not change."""
@@ -87,7 +90,7 @@ class ChatWriter:
         for message in messages:
             match message.role:
                 case "system":
-                    self.items.append({"role": self._role, "content": message.content})
+                    self._system(message)
                 case "user":
                     self.user(message)
                 case "assistant":
@@ -95,13 +98,33 @@ class ChatWriter:
                 case "tool":
                     self.answers(part for part in message.content if part.type == "tool-result")
 
+    def _system(self, message: SystemMessage) -> None:
+        if not message.content and (message.added_tools or message.removed_tools):
+            return self._note_removals(message)
+        cached = self._cache(message)
+        content = [{"type": "text", "text": message.content, **cached}] if cached else message.content
+        self.items.append({"role": self._role, "content": content})
+        return self._note_removals(message)
+
+    def _note_removals(self, message: SystemMessage) -> None:
+        for name in message.removed_tools:
+            self._note_loss(f"that the tool {name!r} is there no more", "its tools stay")
+
+    def _cache(self, source: WithMetadata) -> _Message:
+        """The marks for the cache of a part or a message; those that the server does not take are noted."""
+        own = marks(source, "prompt_cache_breakpoint", "cache_control")
+        if "cache_control" in own and not self._server.cache_marks:
+            self._note_loss("a mark for the cache, `cache_control`,", "it takes none")
+        return {key: one for key, one in own.items() if key != "cache_control" or self._server.cache_marks}
+
     def user(self, message: UserMessage) -> None:
-        """A message of the user: a text alone as a text, anything else as a list."""
-        content = message.content
-        if len(content) == 1 and content[0].type == "text" and not content[0].metadata:
+        """A message of the user: a text alone as a text, anything else as a list; its mark stands on the last piece."""
+        content, cached = message.content, self._cache(message)
+        if len(content) == 1 and content[0].type == "text" and not (content[0].metadata or cached):
             self.items.append({"role": "user", "content": content[0].text})
-        else:
-            self.items.append({"role": "user", "content": [self._content_part(part) for part in content]})
+            return
+        pieces = [self._content_part(part) for part in content]
+        self.items.append({"role": "user", "content": [*pieces[:-1], *({**one, **cached} for one in pieces[-1:])]})
 
     def assistant(self, message: AssistantMessage) -> None:
         """A turn of the model, and right behind it the results of its calls."""
@@ -224,9 +247,9 @@ class ChatWriter:
             contents = contents_of(part, "file")
             own = [] if contents is None else self._sendable(contents)
             text = result_text(part) if contents is None else _texts_of(contents, own)
-            self.items.append(
-                {"role": "tool", "tool_call_id": self._id(self._pairing.end(part.id)[1]), "content": text}
-            )
+            id_, cached = self._id(self._pairing.end(part.id)[1]), self._cache(part)
+            content = [{"type": "text", "text": text, **cached}] if cached else text
+            self.items.append({"role": "tool", "tool_call_id": id_, "content": content})
             files.extend(own)
         if files:
             self.items.append({"role": "user", "content": [self._file(part) for part in files]})
@@ -243,14 +266,14 @@ class ChatWriter:
     def _content_part(self, part: TextPart | FilePart) -> _Message:
         if part.type == "file":
             return self._file(part)
-        return {"type": "text", "text": part.text, **marks(part, "prompt_cache_breakpoint")}
+        return {"type": "text", "text": part.text, **self._cache(part)}
 
     def _file(self, part: FilePart) -> _Message:
         is_document = not part.media_type.startswith(("image/", "audio/", "video/"))
         if is_document and not self._server.documents:
             why = f"{self._server.name} takes no documents in Chat Completions: give its text, or images of its pages"
             raise PreparationError(InvalidUserInputError(f"a file ({part.media_type}) cannot be sent: {why}"))
-        return chat_file(part)
+        return {**chat_file(part, self._files), **self._cache(part)}
 
     def _note_loss(self, what: str, why: str) -> None:
         name = "OpenAI's Chat Completions API" if self._server.name == "openai" else self._server.name

@@ -416,6 +416,37 @@ def mcp(
     return openai_tool("mcp", server_label if name is None else name, _Mcp, given, options)
 
 
+class _ServerTool(Setting, frozen=True):
+    type: str
+    fields: Mapping[str, Any] = {}
+
+
+def server_tool(
+    type: str, fields: Mapping[str, Any] | None = None, *, name: str | None = None, **options: Unpack[ToolOptions]
+) -> HostedTool:
+    """A tool that a server of Chat Completions runs, sent as it says: `{"type": type, **fields}`.
+
+    Such as `server_tool("browser_search")` at Groq, or `server_tool("openrouter:web_search")` at OpenRouter. OpenAI's
+    own Chat Completions runs none: its search is the option `web_search_options`.
+
+    Args:
+        type: its type on the wire.
+        fields: what else it says there, as plain JSON data.
+        name: what it is called here; by default its type.
+        options: those of every tool.
+
+    Raises:
+        SchemaError: an arg of a wrong type.
+
+    >>> server_tool("browser_search").name
+    'browser_search'
+    """
+    given = {"type": type, "fields": {} if fields is None else dict(fields)}
+    return hosted_tool(
+        "openai.server_tool", type if name is None else name, f"server:{type}", _ServerTool, given, options
+    )
+
+
 def programmatic_tool_calling(*, name: str = "programmatic_tool_calling", **options: Unpack[ToolOptions]) -> HostedTool:
     """Programs of the model's that call tools: those that are annotated so with `AllowedCallers`."""
     return openai_tool("programmatic_tool_calling", name, Setting, {}, options)

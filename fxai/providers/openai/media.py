@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, final
+
+import msgspec
 
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
@@ -30,6 +32,16 @@ _SOUNDS: Final = {
     "audio/mp3": "mp3",
     "audio/mpeg": "mp3",
 }
+
+
+@final
+class ChatFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Which files a server of Chat Completions takes beside those of OpenAI's own, and how."""
+
+    video: bool = False
+    """Whether it takes films."""
+    file_urls: Literal["file_data", "document_url"] | None = None
+    """How a document goes that it is to fetch; None: it fetches none."""
 
 
 def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
@@ -68,24 +80,49 @@ def input_file(part: FilePart) -> dict[str, Any]:
     return {"type": "input_file", **extras, "filename": _file_name(part), "file_data": _url(part)}
 
 
-def chat_file(part: FilePart) -> dict[str, Any]:
-    """A file as Chat Completions takes it: an `image_url`, an `input_audio` or a `file`.
+def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
+    """A file as Chat Completions takes it: an `image_url`, an `input_audio` or a `file`; by some servers more.
+
+    Args:
+        part: the file.
+        takes: what the server takes beside what OpenAI does; None: nothing.
 
     Raises:
-        PreparationError: a sound of another format than WAV and MP3, a film, or a URL of something that is no image.
+        PreparationError: a sound of another format than WAV and MP3; a film, or the URL of a document, where the server
+            takes none.
+
+    >>> from fxai.messages.message import FilePart
+    >>> film = FilePart.of_url("video/mp4", "https://example.org/cat.mp4")
+    >>> chat_file(film, ChatFiles(video=True))
+    {'type': 'video_url', 'video_url': {'url': 'https://example.org/cat.mp4'}}
     """
+    known = takes or ChatFiles()
     extras = marks(part, "prompt_cache_breakpoint")
     if part.media_type.startswith("image/") and not _file_id(part):
         return {"type": "image_url", **extras, "image_url": {"url": _url(part), **marks(part, "detail")}}
     if part.media_type.startswith("video/"):
-        raise _refusal(part, "Chat Completions takes images, sounds and documents")
+        if not known.video:
+            raise _refusal(part, "Chat Completions takes images, sounds and documents")
+        return {"type": "video_url", **extras, "video_url": {"url": _url(part)}}
     if part.media_type.startswith("audio/"):
         return {"type": "input_audio", **extras, "input_audio": _sound(part)}
     if _file_id(part):
         return {"type": "file", **extras, "file": {"file_id": _file_id(part)}}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
-        raise _refusal(part, "Chat Completions fetches images only: give the bytes, or use Responses")
+        return _document_at(part, part.data.url, known, extras)
     return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
+
+
+def _document_at(part: FilePart, url: str, takes: ChatFiles, extras: Mapping[str, Any]) -> dict[str, Any]:
+    """A document that the server fetches."""
+    match takes.file_urls:
+        case "file_data":
+            return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": url}}
+        case "document_url":
+            name = {} if part.file_name is None else {"document_name": part.file_name}
+            return {"type": "document_url", **extras, "document_url": url, **name}
+        case None:
+            raise _refusal(part, "Chat Completions fetches images only: give the bytes, or use Responses")
 
 
 def _sound(part: FilePart) -> dict[str, str]:

@@ -228,6 +228,16 @@ def merge_options(
     return merged
 
 
+def asks_usage(options: Mapping[str, Any], server: Server) -> bool:
+    """Whether a stream of Chat Completions is asked for its usage: not where `stream_options` is given as None.
+
+    >>> asks_usage({"openai": {"stream_options": None}}, COMPATIBLE), asks_usage({}, COMPATIBLE)
+    (False, True)
+    """
+    given = [own for name in (NAME, server.name) if is_object(own := options.get(name))]
+    return server.stream_usage and not any("stream_options" in own and own["stream_options"] is None for own in given)
+
+
 def response_id_of(options: Mapping[str, Any]) -> str | None:
     """The response in the background with which the options go on; None: a new one is asked for.
 

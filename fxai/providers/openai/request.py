@@ -23,7 +23,14 @@ from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.providers.openai.background import Background
 from fxai.providers.openai.chat_input import ChatWriter
-from fxai.providers.openai.options import merge_options, option_fields, reasons, response_id_of, supports_schema
+from fxai.providers.openai.options import (
+    asks_usage,
+    merge_options,
+    option_fields,
+    reasons,
+    response_id_of,
+    supports_schema,
+)
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
@@ -181,7 +188,7 @@ def prepare_request(
         _ask_for(form, request, fields, known)
     merged = merge_options(fields, request.provider_options, known.api, known.server)
     sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
-    sent = msgspec.structs.replace(sent, stream_usage=known.server.stream_usage)
+    sent = msgspec.structs.replace(sent, stream_usage=asks_usage(request.provider_options, known.server))
     return _in_background(sent, request, known)
 
 
@@ -247,6 +254,7 @@ def _offer(request: ModelRequest, model: str, known: Profile, notes: Notes, cach
                 supports_strict=strict,
                 tool_choice=None if choice == "auto" else choice,
                 parallel_tool_calls=parallel,
+                cache_marks=known.server.cache_marks,
             )
         except NameConflictError as conflict:
             raise PreparationError.of("tools", str(conflict)) from None

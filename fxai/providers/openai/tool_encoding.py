@@ -61,6 +61,7 @@ _CARRIED: Final[Mapping[str, frozenset[str]]] = {
     "shell": frozenset({"allowed_callers"}),
     "apply_patch": frozenset({"allowed_callers"}),
 }
+_OF_SERVER: Final = "server_tool"  # a tool that a server of Chat Completions runs
 _DESCRIBED: Final = frozenset({"custom", "tool_search"})
 
 
@@ -83,9 +84,10 @@ def kind_of(tool: AnyTool) -> str:
 class Writer:
     """Writes tools for one of the two APIs, and notes what the API has no place for."""
 
-    def __init__(self, api: Api, notes: Notes) -> None:
+    def __init__(self, api: Api, notes: Notes, *, cache_marks: bool = False) -> None:
         self._api = api
         self._notes = notes
+        self._cache_marks = cache_marks
 
     def takes(self, tool: AnyTool) -> bool:
         """Whether the wire has such tools; notes those that it has not.
@@ -96,17 +98,24 @@ class Writer:
         if tool.provider is None:
             return True
         ours = tool.provider.id.startswith("openai.")
-        if ours and (self._api == "responses" or kind_of(tool) == "custom"):
+        where: Api | None = "chat" if kind_of(tool) == _OF_SERVER else "responses"
+        if ours and (self._api == where or kind_of(tool) == "custom"):
             refuse_approval(tool)
             return True
-        why = "runs on the Responses API alone" if ours else "is another provider's"
+        place = "Chat Completions" if where == "chat" else "the Responses API"
+        why = f"runs on {place} alone" if ours else "is another provider's"
         self._notes.refuse(tool, why, _PLACES[self._api])
         return False
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """What the tool has beside name, description and schema, as far as the API has a place for it."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
-        return self._notes.carry(tool, _extras(tool), carried, _missing(tool), _PLACES[self._api])
+        extras, missing = _extras(tool), _missing(tool)
+        time = tool.get(CacheControl)
+        if time is not None and self._cache_marks and self._api == "chat" and kind_of(tool) == "function":
+            carried, missing = carried | {"cache_control"}, {**missing, "cache control": False}
+            extras["cache_control"] = {"type": "ephemeral", **({} if time == "default" else {"ttl": time})}
+        return self._notes.carry(tool, extras, carried, missing, _PLACES[self._api])
 
     def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
         """A tool, of ours or of OpenAI's, by its name on the wire."""
@@ -116,10 +125,12 @@ class Writer:
             schema = {"name": wire, **about, "parameters": settled.document}
             if is_chat:
                 flag = {} if settled.strict is None else {"strict": settled.strict}
-                return {"type": kind, "function": {**schema, **flag}}
+                return {"type": kind, "function": {**schema, **flag}, **extras}
             # On Responses a flag that is left out means strict where it can be.
             return {"type": kind, **schema, "strict": bool(settled.strict), **extras}
         args: dict[str, Any] = without_nulls(msgspec.to_builtins(tool.provider.args))
+        if kind == _OF_SERVER:
+            return {"type": args["type"], **args.get("fields", {})}
         args = {**about, **args} if kind in _DESCRIBED else args
         if kind != "custom":
             return {"type": kind, **args, **extras}
@@ -174,6 +185,8 @@ def entry(tool: AnyTool, wire: str, api: Api) -> dict[str, Any]:
     {'type': 'function', 'function': {'name': 'add'}}
     """
     kind = kind_of(tool)
+    if kind == _OF_SERVER and tool.provider is not None:
+        return {"type": getattr(tool.provider.args, "type", kind)}
     if kind in ("function", "custom"):
         return {"type": kind, "name": wire} if api == "responses" else {"type": kind, kind: {"name": wire}}
     label = {"server_label": getattr(tool.provider.args, "server_label", "")} if tool.provider and kind == "mcp" else {}
@@ -192,7 +205,7 @@ def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: 
     for tool in sent:
         if tool.name == name:
             named = entry(tool, naming.sent(name), api)
-            direct = kind_of(tool) in ("function", "custom", "mcp") or kind_of(tool) in _BY_TYPE
+            direct = kind_of(tool) in ("function", "custom", "mcp", _OF_SERVER) or kind_of(tool) in _BY_TYPE
             return named if direct else _list("required", [named], api)
     raise PreparationError.of("tool_choice", f"the tool {name!r} must be called, and it cannot be sent to this API")
 
@@ -249,6 +262,7 @@ def prepare_tools(
     tool_choice: ToolChoices | None = None,
     allowed_tools: ToolChoice | None = None,
     parallel_tool_calls: bool | None = None,
+    cache_marks: bool = False,
 ) -> PreparedTools:
     """The fields of a request that are about a toolkit: a pure function, nothing is sent.
 
@@ -263,6 +277,7 @@ def prepare_tools(
         allowed_tools: which may be called while all are sent, which keeps what the provider has cached; it takes the
             place of `tool_choice`.
         parallel_tool_calls: whether several tools may be called in one turn. None: no field.
+        cache_marks: whether the annotation `CacheControl` is sent; on Chat Completions, for servers that take it.
 
     Raises:
         PreparationError: a tool that is annotated as strict cannot be; a choice names a tool that is not there; a
@@ -274,7 +289,7 @@ def prepare_tools(
         raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
     notes, tools = Notes(), tuple(toolkit)
     choose_tools(tools, allowed_tools, "allowed_tools")
-    writer = Writer(api, notes)
+    writer = Writer(api, notes, cache_marks=cache_marks)
     sent = tuple(tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool))
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Never, assert_type
 
-from fxai import EffectOf, Layer, LayerOf, fx, providers
+import msgspec
+
+from fxai import EffectOf, Layer, LayerOf, StreamOf, Tool, Toolkit, fx, providers
 from fxai.effects import Tag
-from fxai.messages import AiError
-from fxai.models import EmbeddingModel, Embeddings, LanguageModel, Vector, batched, fallback, per_step
-from fxai.providers import local, openai
+from fxai.messages import AiError, FilePart
+from fxai.models import (
+    EmbeddingModel,
+    Embeddings,
+    FileStore,
+    LanguageModel,
+    TokenCount,
+    UploadedFile,
+    Vector,
+    batched,
+    fallback,
+    per_step,
+)
+from fxai.providers import anthropic, local, openai
 
 
 class Region(Tag[str]):
@@ -37,3 +50,20 @@ def needing(layer: LayerOf[LanguageModel, AiError, Region | None]) -> None:
     assert_type(both.provide(Layer.succeed(Region, "eu")), LayerOf[LanguageModel, AiError, None])
     chosen = per_step({"a": layer, "b": layer}, lambda request: "a" if request.tools else "b")
     assert_type(chosen.provide(Layer.succeed(Region, "eu")), LayerOf[LanguageModel, Never, None])
+
+
+# --- tokens: a count needs the model alone, whatever the tools need; uploads may fail by the index, too
+class Place(msgspec.Struct, frozen=True):
+    name: str
+
+
+look = Tool.make("look", parameters=Place, success=str)
+counting = LanguageModel.count_tokens("Hi", toolkit=Toolkit.make(look), schema=list[int], max_tokens=9)
+assert_type(counting, EffectOf[TokenCount, AiError, LanguageModel | None])
+assert_type(fx.run(counting.provide(chain)).is_estimate, bool)
+
+uploading = FileStore.upload(FilePart("text/plain", b"Hi"), once=True)
+assert_type(uploading, EffectOf[UploadedFile, AiError | OSError, FileStore | None])
+assert_type(uploading.provide(openai.files_layer()), EffectOf[UploadedFile, AiError | OSError, None])
+assert_type(FileStore.files(), StreamOf[UploadedFile, AiError, FileStore | None])
+assert_type(anthropic.files_layer(), LayerOf[FileStore, AiError, None])
