@@ -96,6 +96,7 @@ class FileStore(Service):
 
     def __init__(self, index: FileIndex | None = None) -> None:
         self._index = index or FileIndex()
+        self._locks: dict[str, Lock] = {}  # by digest: of this store alone, since a lock is of one event loop
 
     # -- what implementations give
 
@@ -196,7 +197,7 @@ class FileStore(Service):
 
         @fx.gen
         def send() -> Gen[UploadedFile, AiError | OSError, Scope]:
-            yield from self._index.lock(digest).hold()
+            yield from self._locks.setdefault(digest, Lock()).hold()
             now = yield from fx.reference(Clock).map(_time)
             known = yield from self._index.load(digest)
             if known is not None and not _is_over(known, now):
@@ -275,11 +276,6 @@ class FileIndex:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self._path = None if path is None else file_path(path)
         self._known: dict[str, UploadedFile] = {}
-        self._locks: dict[str, Lock] = {}
-
-    def lock(self, digest: str) -> Lock:
-        """What one program at a time holds that sends this file."""
-        return self._locks.setdefault(digest, Lock())
 
     def load(self, digest: str) -> Effect[UploadedFile | None, OSError]:
         """The file of this digest, if one was sent.

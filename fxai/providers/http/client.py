@@ -209,7 +209,11 @@ class Client:
         def send() -> Effect[Answer, AiError]:
             from fxai.providers.http.pool import encode_form
 
-            kind, body = encode_form(fields, *file)
+            try:
+                kind, body = encode_form(fields, *file)
+            except ValueError as error:  # a line break in the media type, say
+                wrong = NetworkError(kind="EncodeError", description=f"the file {file[0]!r} makes no form: {error}")
+                return fx.fail(AiError(self._line.module, method or f"POST {path}", wrong))
             return self.post(path, body, headers={"content-type": kind}, method=method)
 
         return fx.suspend(send)

@@ -103,6 +103,7 @@ class BackgroundResponse:
         self._include = include
         self._id = response_id
         self._number: int | None = None  # of the last event
+        self._is_counted = True  # False once an event came without a number: a stream cannot go on behind that
         self._is_over = False
         self._has_failed = False
 
@@ -162,7 +163,7 @@ class BackgroundResponse:
             if failure is None:
                 cut = NetworkError("TransportError", "the stream ended before the response was over")
                 failure = AiError("openai", method, cut)
-            if self._id is None or not left or not failure.is_retryable:
+            if self._id is None or not left or not (self._is_counted and failure.is_retryable):
                 yield from fx.fail(failure)
             left -= 1
             yield from fx.sleep(_FIRST)
@@ -187,6 +188,7 @@ class BackgroundResponse:
             return True  # it is for the reader of the events to say what is wrong with it
         if mark.response is not None and mark.response.id is not None:
             self._id = mark.response.id
+        self._is_counted = self._is_counted and mark.sequence_number is not None
         if mark.sequence_number is not None:
             if self._number is not None and mark.sequence_number <= self._number:
                 return False

@@ -185,6 +185,16 @@ def test_a_stream_that_breaks_too_often_fails_and_says_how_to_go_on() -> None:
     assert not any(seen.line.startswith("POST /responses/resp") for seen in served.seen)
 
 
+def test_a_stream_without_numbers_is_not_taken_up_again() -> None:
+    """A server that counts no events could not say where it goes on: nothing is given twice, it fails."""
+    bare = [one.replace(b'"sequence_number":', b'"number":') for one in EVENTS[:5]]
+    with peer([*events(b"".join(bare), whole=False), Step.CLOSE], events(b"".join(EVENTS))) as served:
+        ended: Any = fx.run_result(LanguageModel.stream_text("Hello").collect().provide(_layer(served))).failure()
+
+    assert isinstance(ended.reason, NetworkError)
+    assert len(served.seen) == 1
+
+
 def test_a_response_goes_on_by_its_id() -> None:
     """In another process: whole, or as a stream from its beginning; nothing is begun anew."""
     options = {"openai": {"response_id": "resp/1"}}

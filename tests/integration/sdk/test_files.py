@@ -176,6 +176,21 @@ def test_what_goes_wrong_is_typed(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_name_cannot_write_into_the_form(provider: str) -> None:
+    """Quotation marks and line ends in it stay in it; a media type with a line end is refused, and nothing is sent."""
+    name = 'a"; x="\r\nEvil: 1\r\n\r\n.pdf'
+    with peer([answer(200, _told(provider))]) as served:
+        here = _layer(provider, served)
+        fx.run(FileStore.upload(FilePart("application/pdf", b"%PDF", name)).provide(here))
+        wrong = FilePart("text/plain\r\nEvil: 1", b"x", "a.txt")
+        failure: Any = fx.run_result(FileStore.upload(wrong).provide(here)).failure()
+
+    assert b"\r\nEvil" not in served.seen[0].body
+    assert failure.reason.kind == "EncodeError"
+    assert len(served.seen) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_same_file_is_sent_once(provider: str, tmp_path: Path) -> None:
     """Side by side, in another layer that shares the index, and anew where the provider has it no more."""
     index, other = FileIndex(tmp_path / "files.json"), _with_bytes(PDF, b"other")
