@@ -87,7 +87,7 @@ def load(session: nox.Session) -> None:
 def kills(session: nox.Session) -> None:
     """Does each of two hundred durable runs end, killed at any moment?"""
     session.install("-e", ".[dev]")
-    session.run("pytest", "tests/integration/durable", *session.posargs, env={"FXAI_KILLED_RUNS": "200"})
+    session.run("pytest", "tests/integration/durable", *session.posargs, env={"FXAI_KILLED_RUNS": "100"})
 
 
 @nox.session(python="3.11")

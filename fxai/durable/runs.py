@@ -106,8 +106,24 @@ class Runs:
         return Runs(TableJournals(where, FORM), str(where))
 
     @staticmethod
+    def postgres(url: str) -> Runs:
+        """The store in a PostgreSQL database, for programs of many machines; it needs the extra `postgres`.
+
+        Args:
+            url: `postgresql://USER:PASSWORD@HOST/DATABASE`; what is left out is taken from the environment, as libpq
+                does. Whoever can write there can make runs do things: give it a role of its own.
+
+        Raises:
+            ValueError: it is no such URL.
+        """
+        from fxai.storage.journal_postgres import PostgresJournals
+
+        store = PostgresJournals(url, FORM)
+        return Runs(store, store.place)
+
+    @staticmethod
     def at(place: str | os.PathLike[str] | None = None) -> Runs:
-        """The store at a place: the path of a SQLite database.
+        """The store at a place: a URL of PostgreSQL, or the path of a SQLite database.
 
         Args:
             place: None: what the environment variable `FXAI_RUNS` says, else `fxai-runs.db` in the current folder.
@@ -116,7 +132,8 @@ class Runs:
             ValueError: there can be no store.
         """
         where = os.environ.get("FXAI_RUNS") or DEFAULT if place is None else os.fspath(place)
-        return Runs.sqlite(Path(where))
+        is_url = where.startswith(("postgresql://", "postgres://"))
+        return Runs.postgres(where) if is_url else Runs.sqlite(Path(where))
 
     # -- what there is
 

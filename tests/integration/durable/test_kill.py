@@ -1,6 +1,6 @@
 """Runs that are killed at any moment: every one ends, no finished call runs twice, no answer is lost, doubts are asked.
 
-By default a few of them; `FXAI_KILLED_RUNS=200` says how many, as `nox -s kills` does.
+By default a few of them; `FXAI_KILLED_RUNS=100` says how many in each database, as `nox -s kills` does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,9 @@ from fxai import fx
 from fxai.durable import Runs
 from tests.kit.durable_program import World
 from tests.kit.killing import KilledRun, Killing
+from tests.kit.postgres import fresh_database
 
-RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "10"))
+RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "8"))
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,12 @@ def test_runs_in_sqlite_survive_kills(killing: Killing) -> None:
     _check([killing.run(str(killing.folder / "runs.db"), seed) for seed in range(RUNS)])
 
 
+def test_runs_in_postgres_survive_kills(killing: Killing, postgres_url: str) -> None:
+    """The same in a PostgreSQL database, with a real server."""
+    store = fresh_database(postgres_url)
+    _check([killing.run(store, seed) for seed in range(1000, 1000 + RUNS)])
+
+
 def test_of_two_processes_that_resume_a_run_one_wins(killing: Killing) -> None:
     """The other one is told that the run is owned, and does nothing of it."""
     store, world = str(killing.folder / "two.db"), World(killing.folder / "two.world")
@@ -59,4 +65,3 @@ def test_a_journal_is_its_owners_alone(killing: Killing) -> None:
     files = [path for path in killing.folder.iterdir() if path.name.startswith("private.db")]
     assert files
     assert all(path.stat().st_mode & 0o077 == 0 for path in files)
-    assert Path(files[0]).exists()
