@@ -18,9 +18,10 @@ from typing import Any, Final, TextIO
 import click
 
 from fxai.cli import option
-from fxai.cli.exit import PIPE_CLOSED, WRONG_USE, CliError, abandon, error_from, run_command, writable
+from fxai.cli.exit import PIPE_CLOSED, CliError, abandon, error_from, run_command, writable
 from fxai.cli.mcp_command import mcp
 from fxai.cli.worker_command import worker_command
+from fxai.cli.runs_command import runs
 from fxai.schema.display import json_line
 
 _MORE_CHAT: Final = """\b
@@ -300,44 +301,32 @@ def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 @cli.command(epilog=_MORE_RUN)
 @click.argument("prompt", required=False)
 @option.agent_options
+@click.option("--durable", metavar="RUN", help="Journal it under this name, so that fxai runs resume goes on with it.")
+@click.option("--store", metavar="PLACE", help="Where the journal is, as for fxai runs; needs --durable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every part, then a closing object.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer.")
 @click.option("--color/--no-color", default=None, help="By default where stdout is a terminal and NO_COLOR is unset.")
 @option.debug
-def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
+def run(prompt: str | None, as_json: bool, debug: bool, durable: str | None, store: str | None, **chosen: Any) -> None:
     """Run an agent on PROMPT and show what it does: turns, calls, results, failures and the answer, as they come.
 
     Without PROMPT, or with - in its place, the prompt is read from stdin where something is piped in; else the example
     agent is asked three questions of its own.
     """
+    if store is not None and durable is None:
+        raise click.UsageError("--store needs --durable RUN, the name of the run")
 
     def work(out: TextIO, err: TextIO) -> bool:
-        return _run(out, err, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
+        from fxai.cli.job import run_agent
+
+        made = None
+        if durable is not None:
+            from fxai.cli.run_list import DurableArgs
+
+            made = DurableArgs(run=durable, store=store)
+        return run_agent(out, err, prompt, made, as_json=as_json, **chosen)
 
     run_command(work, as_json=as_json, debug=debug, closes=False)
-
-
-def _run(
-    stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
-) -> bool:
-    from fxai.cli.job import AgentArgs, make_job
-    from fxai.cli.job import run as run_job
-    from fxai.cli.output import AnswerOnly, JsonLines, Record
-    from fxai.cli.progress import LoadProgress
-    from fxai.cli.screen import Screen
-
-    if as_json and quiet:
-        raise CliError("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
-    presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
-    try:
-        job = make_job(prompt, AgentArgs(**chosen))
-    except (Exception, KeyboardInterrupt) as raised:
-        trouble = error_from(raised)
-        presenter.end(Record().summary(0.0, trouble))
-        raise trouble from raised
-    with LoadProgress(stderr, color=color, quiet=quiet) as loading:
-        run_job(job, presenter, loading, loading.end)
-    return True
 
 
 @cli.command(epilog=_MORE_TOOLS)
@@ -467,3 +456,4 @@ cli.add_command(chat_command)
 cli.add_command(serve_command)
 cli.add_command(mcp)
 cli.add_command(worker_command)
+cli.add_command(runs)

@@ -132,6 +132,8 @@ def _failure_error(failure: object) -> CliError:
         return server_error(failure)
     if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
         return CliError(said, "")
+    if type(failure).__module__ == "fxai.durable.failure":  # which not every command has to import
+        return CliError(said, "")
     if isinstance(failure, InvalidResult):
         return CliError(said, "correct the handler, or the type that the tool declares")
     return CliError(f"the run failed: {said}", "--debug shows more")

@@ -19,18 +19,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
 
 import click
 import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.memory import Memory
-from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.exit import WRONG_USE, CliError, error_from
 from fxai.cli.input import read_stdin
-from fxai.cli.output import Record, Summary
+from fxai.cli.output import AnswerOnly, JsonLines, Record, Summary
+from fxai.cli.progress import LoadProgress
 from fxai.cli.prompt_view import AnyAgent, agent_of, is_agent
 from fxai.cli.run_program import value_of
+from fxai.cli.screen import Screen
 from fxai.cli.setting import OpenSetting, Setting, close_calls, find_memory, memory_at, open_setting
 from fxai.cli.state_file import StateFile, StateMemory, state_at
 from fxai.cli.target import load, load_matching
@@ -47,6 +49,7 @@ from fxai.tools.tool_options import Readonly
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from fxai.cli.run_list import DurableArgs
     from fxai.mcp.settings import Elicit
 
 
@@ -134,11 +137,40 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
     return tuple(sources if chosen.unasked else [source.with_toolkit(require_approval) for source in sources])
 
 
-def make_job(given: str | None, chosen: AgentArgs) -> Job:
+def make_job(given: str | None, chosen: AgentArgs, durable: DurableArgs | None = None) -> Job:
     """The job for a prompt and these options."""
     setting, own = read_args(chosen)
     memory = None if chosen.memory is None else memory_at(chosen.memory)
-    return Job(setting, _prompts(given, own), memory)
+    prompts = _prompts(given, own)
+    if durable is not None and len(prompts) > 1:
+        raise CliError("--durable is for one prompt", "say which: fxai run --durable RUN PROMPT", code=WRONG_USE)
+    return Job(setting, prompts, memory, durable)
+
+
+def run_agent(
+    stdout: TextIO,
+    stderr: TextIO,
+    prompt: str | None,
+    durable: DurableArgs | None = None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    color: bool | None,
+    **chosen: Any,
+) -> bool:
+    """Runs the agent that the options choose on a prompt, and shows the run as `fxai run` does."""
+    if as_json and quiet:
+        raise CliError("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
+    presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
+    try:
+        job = make_job(prompt, AgentArgs(**chosen), durable)
+    except (Exception, KeyboardInterrupt) as raised:
+        trouble = error_from(raised)
+        presenter.end(Record().summary(0.0, trouble))
+        raise trouble from raised
+    with LoadProgress(stderr, color=color, quiet=quiet) as loading:
+        run(job, presenter, loading, loading.end)
+    return True
 
 
 def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
@@ -197,6 +229,8 @@ class Job(msgspec.Struct, frozen=True):
     setting: Setting
     prompts: tuple[str, ...]
     memory: Memory | None = None
+    durable: DurableArgs | None = None
+    """What makes its one run durable."""
 
 
 def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> None:
@@ -255,7 +289,12 @@ def _program(
     for prompt in job.prompts:
         telling.begin(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
+        if job.durable is not None:
+            shown = job.durable.make_durable(shown, prompt)
         yield from shown.provide_context(there.services)
+        waits = None if job.durable is None else (yield from job.durable.waiting())
+        if waits is not None:
+            yield from fx.fail(waits)
         if telling.record.waiting:
             now = yield from there.tools.now
             yield from fx.fail(_open_calls_error(telling.record.waiting, now.toolkit))

@@ -239,6 +239,8 @@ class Runs:
     def cancel(self, run: str) -> EffectOf[None, RunUnknown | JournalFailure, None]:
         """Has a run end, and never go on: at its next turn or call, where a program goes on with it.
 
+        A run that is done stays so.
+
         Fails with:
             RunUnknown, JournalFailure: as `show`.
         """
@@ -246,7 +248,7 @@ class Runs:
 
     def _cancel(self, run: str) -> Generator[AnyEffect, Any, None]:
         journal: RunJournal = yield self.open(run)
-        if journal.known.cancelled is None:
+        if journal.known.cancelled is None and journal.known.status != "done":
             yield journal.append(CancelWish((yield _CLOCK).now()))
 
     def remove(self, run: str) -> EffectOf[None, RunUnknown | RunOwned | JournalFailure, None]:

@@ -1,0 +1,194 @@
+"""Durable runs on the command line: what there is, what each waits for, answers, and going on with one.
+
+>>> import io
+>>> from fxai.durable import Runs
+>>> show_list(Runs.in_process(), out := io.StringIO(), as_json=True)
+True
+>>> print(out.getvalue().strip())
+{"ok":true,"runs":[]}
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Literal, TextIO, TypeAlias, final
+
+import msgspec
+
+from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.run_program import value_of
+from fxai.cli.screen import console
+from fxai.durable import OnChange, Question, Reply, RunReport, Runs, RunState, durable
+from fxai.durable.record import Input
+from fxai.effects import fx
+from fxai.effects.effect import Effect, EffectOf, Gen
+from fxai.effects.layer import Layer
+from fxai.schema.display import in_line, json_line, one_line
+
+Answering: TypeAlias = Literal["approve", "deny", "result", "failure", "again", "unknown"]
+"""The options of `fxai runs answer`, of which one is given."""
+
+
+@final
+class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that make a run durable: its name, where its journal is, and what a changed program comes to."""
+
+    run: str
+    store: str | None = None
+    on_change: OnChange = "refuse"
+
+    def make_durable(self, program: EffectOf[Any, Any, Any], prompt: str) -> EffectOf[Any, Any, Any]:
+        """The program as a durable run that began with a prompt.
+
+        Fails with:
+            CliError: the run is there already, with another prompt.
+        """
+        runs = runs_at(self.store)
+        running = program.provide(durable(Layer.empty(), run=self.run, store=runs, on_change=self.on_change))
+        return self._note(runs, prompt).and_then(running)
+
+    @fx.gen
+    def _note(self, runs: Runs, prompt: str) -> Gen[None, Any]:
+        journal = yield from runs.open(self.run, may_begin=True)
+        begun = journal.known.input
+        if begun is None:
+            yield from journal.append(Input(prompt))
+        elif begun.prompt != prompt:
+            error = CliError(
+                f"the run {self.run!r} began with another prompt",
+                f"fxai runs resume {self.run} goes on with it; another run has another name",
+                code=WRONG_USE,
+            )
+            yield from fx.fail(error)
+
+    def waiting(self) -> Effect[CliError | None, CliError]:
+        """The error where the run waits for answers; None where it does not."""
+        return _told(runs_at(self.store).show(self.run)).map(self._waiting)
+
+    def _waiting(self, report: RunReport) -> CliError | None:
+        if not report.questions:
+            return None
+        asked = "; ".join(f"{_name(one)} ({one.id})" for one in report.questions)
+        remedy = f"fxai runs answer {self.run} {report.questions[0].id}, then fxai runs resume {self.run}"
+        return CliError(f"the run {self.run!r} waits for answers about {asked}", remedy)
+
+
+def _name(question: Question) -> str:
+    return f"{question.tool} {in_line(question.params)}"
+
+
+def runs_at(store: str | None) -> Runs:
+    """The runs at a place, as `Runs.at` says.
+
+    Raises:
+        CliError: there can be none.
+    """
+    try:
+        return Runs.at(store)
+    except ValueError as error:
+        raise CliError(f"--store: {error}", "give FILE.db, or a URL of PostgreSQL", code=WRONG_USE) from error
+    except ImportError as error:
+        raise CliError(str(error), "pip install 'fxai[postgres]'") from error
+
+
+# -- looking
+
+
+def show_list(runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
+    """Shows how every run stands, the newest first."""
+    states = value_of(_told(runs.list()))
+    if as_json:
+        out.write(json_line({"ok": True, "runs": [msgspec.to_builtins(state) for state in states]}))
+        return True
+    screen = console(out, color)
+    if not states:
+        screen.print(f"there are no runs in {runs.place}")
+    for state in states:
+        screen.print(_line(state))
+    return True
+
+
+def _line(state: RunState) -> str:
+    waits = f", {state.questions} open questions" if state.questions else ""
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.began))
+    return f"{one_line(state.run)}  {state.status}{waits}  {since}  {one_line(state.text)[:60]}".rstrip()
+
+
+def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
+    """Shows what is known of a run: how it stands, its steps, and what it waits for."""
+    report = value_of(_told(runs.show(run)))
+    if as_json:
+        questions = [{"id": one.id, "replies": one.replies, **msgspec.to_builtins(one)} for one in report.questions]
+        steps = [msgspec.to_builtins(step) for step in report.steps]
+        began = None if report.input is None else report.input.prompt
+        state = msgspec.to_builtins(report.state)
+        out.write(json_line({"ok": True, **state, "prompt": began, "steps": steps, "open": questions}))
+        return True
+    screen = console(out, color)
+    screen.print(_line(report.state))
+    for step in report.steps:
+        screen.print(f"  {step.status:<8}  {one_line(step.name)}  {one_line(step.path)}")
+    for question in report.questions:
+        screen.print(f"  {question.id}: {one_line(_name(question))}: {one_line(question.reason)}")
+        screen.print(f"    fxai runs answer {one_line(run)} {question.id} --{' | --'.join(question.replies)}")
+    return True
+
+
+def _told(effect: EffectOf[Any, Any, None]) -> Effect[Any, CliError]:
+    """The effect, whose failures are errors of the command line."""
+    return effect.map_error(lambda failure: CliError(str(failure), ""))
+
+
+# -- speaking
+
+
+def reply_of(kind: Answering, given: str | None) -> Reply:
+    """The reply that the options say.
+
+    Raises:
+        CliError: it needs JSON, and there is none.
+    """
+    if kind in ("result", "failure"):
+        try:
+            value = json.loads(given or "")
+        except (ValueError, RecursionError) as error:
+            what = f"--{kind} needs the result as JSON: {error}"
+            raise CliError(what, f"""say --{kind} '"text"', --{kind} 5, …""", code=WRONG_USE) from error
+        return Reply.result(value, is_failure=kind == "failure")
+    return Reply(kind, None, given or None)
+
+
+def answer_question(runs: Runs, run: str, question: str, reply: Reply, out: TextIO, *, as_json: bool) -> bool:
+    """Answers a question of a run, and says what follows."""
+    value_of(_told(runs.answer(run, question, reply)))
+    left = len(value_of(_told(runs.show(run))).questions)
+    if as_json:
+        out.write(json_line({"ok": True, "run": run, "question": question, "reply": reply.kind, "open": left}))
+    else:
+        follows = f"{left} more to answer" if left else f"fxai runs resume {run} goes on with it"
+        console(out, None).print(f"answered: {reply.kind}; {follows}")
+    return True
+
+
+def cancel_run(runs: Runs, run: str, out: TextIO, *, as_json: bool) -> bool:
+    """Cancels a run, which then never goes on."""
+    value_of(_told(runs.cancel(run)))
+    if as_json:
+        out.write(json_line({"ok": True, "run": run}))
+    else:
+        console(out, None).print(f"cancelled: {one_line(run)}")
+    return True
+
+
+def prompt_of(runs: Runs, run: str) -> str:
+    """The prompt that the command line began a run with.
+
+    Raises:
+        CliError: there is no such run, or a program of its own began it.
+    """
+    report: RunReport = value_of(_told(runs.show(run)))
+    if report.input is None:
+        began = f"the run {run!r} was not begun by fxai run --durable"
+        raise CliError(began, "run its program again, under the same name", code=WRONG_USE)
+    return report.input.prompt

@@ -1,0 +1,116 @@
+"""`fxai run --durable` and `fxai runs`: a run is begun, waits, is answered, gone on with and looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxai import fx
+from fxai.durable import Runs, durable
+from fxai.effects import Layer
+from tests.kit.command_line import Run
+
+_APP = """
+from returns.result import Success
+from fxai import Agent, Tool, Toolkit
+from fxai.testing import ScriptedModel, call, text
+
+wipe = Tool.make("wipe", description="Wipes.", parameters=int, success=str, needs_approval=True)
+agent = Agent.make("clerk", toolkit=Toolkit.make(wipe))
+handler = wipe.handler(lambda n: Success(f"wiped {n}"))
+first = handler | ScriptedModel.make([call("wipe", 1)]).layer
+rest = handler | ScriptedModel.make([text("It is done.")]).layer
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the agent, which is the current one; the runs are there."""
+    (tmp_path / "app.py").write_text(_APP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FXAI_RUNS", raising=False)
+    return tmp_path
+
+
+def _begin(fxai: Run) -> Any:
+    return fxai("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:first", "Wipe it.")
+
+
+def _resume(fxai: Run, *options: str) -> Any:
+    return fxai("runs", "resume", "r", "--agent", "app.py:agent", "--layer", "app.py:rest", *options)
+
+
+def _question(fxai: Run) -> str:
+    shown = json.loads(fxai("runs", "show", "r", "--json").out)
+    return str(shown["open"][0]["id"])
+
+
+def test_a_run_waits_for_an_answer_and_goes_on(fxai: Run, place: Path) -> None:
+    """It says what it waits for and how to answer; then it is resumed by its name, with the prompt it began with."""
+    begun = _begin(fxai)
+    assert begun.code == 1
+    assert "waits for answers about wipe 1" in begun.err
+    assert f"fxai runs answer r {_question(fxai)}" in begun.err
+    assert (place / "fxai-runs.db").stat().st_mode & 0o077 == 0
+    answered = fxai("runs", "answer", "r", _question(fxai), "--approve")
+    assert (answered.code, answered.out) == (0, "answered: approve; fxai runs resume r goes on with it\n")
+    resumed = _resume(fxai, "--quiet")
+    assert (resumed.code, resumed.out) == (0, "It is done.\n")
+
+
+def test_runs_are_listed_and_shown(fxai: Run) -> None:
+    """As lines, and as JSON."""
+    assert "there are no runs" in fxai("runs", "list").out
+    _begin(fxai)
+    assert "r  waiting, 1 open questions" in fxai("runs", "list").out
+    assert json.loads(fxai("runs", "list", "--json").out)["runs"][0]["status"] == "waiting"
+    shown = fxai("runs", "show", "r").out
+    assert "waiting   wipe" in shown
+    assert "--approve | --deny" in shown
+    data = json.loads(fxai("runs", "show", "r", "--json").out)
+    assert (data["prompt"], data["open"][0]["params"]) == ("Wipe it.", 1)
+
+
+def test_a_run_is_cancelled(fxai: Run) -> None:
+    """It never goes on."""
+    _begin(fxai)
+    assert fxai("runs", "cancel", "r").out == "cancelled: r\n"
+    resumed = _resume(fxai)
+    assert resumed.code == 1
+    assert "was cancelled" in resumed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("runs", "show", "nothing"), 1, "there is no run 'nothing'"),
+        (("runs", "resume", "nothing"), 1, "there is no run 'nothing'"),
+        (("runs", "cancel", "nothing"), 1, "there is no run 'nothing'"),
+        (("runs", "answer", "r", "x", "--approve"), 1, "it is not open"),
+        (("runs", "answer", "r", "x"), 2, "say one of --approve"),
+        (("runs", "answer", "r", "x", "--approve", "--again"), 2, "say one of --approve"),
+        (("runs", "answer", "r", "x", "--result", "{"), 2, "needs the result as JSON"),
+        (("run", "--store", "x.db", "Hello"), 2, "--store needs --durable"),
+        (("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:rest", "Other."), 2, "another prompt"),
+        (("runs", "list", "--store", ":memory:"), 2, "give the path of a file"),
+    ],
+)
+def test_wrong_use_is_one_line(fxai: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
+    """It says what is wrong and what to do, on stderr; with `--json` on stdout too."""
+    _begin(fxai)
+    ended = fxai(*arguments)
+    assert ended.code == code
+    assert told in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_run_of_another_program_is_not_resumed_here(fxai: Run) -> None:
+    """The command line knows no prompt of it, and says what to do."""
+    program: Any = fx.succeed(1)
+    fx.run(program.provide(durable(Layer.empty(), run="mine", store=Runs.at())))
+    ended = fxai("runs", "resume", "mine")
+    assert ended.code == 2
+    assert "run its program again" in ended.err
