@@ -64,7 +64,7 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
 
     def waiting(self) -> Effect[CliError | None, CliError]:
         """The error where the run waits for answers; None where it does not."""
-        return _told(runs_at(self.store).show(self.run)).map(self._waiting)
+        return _explain(runs_at(self.store).show(self.run)).map(self._waiting)
 
     def _waiting(self, report: RunReport) -> CliError | None:
         if not report.questions:
@@ -97,7 +97,7 @@ def runs_at(store: str | None) -> Runs:
 
 def show_list(runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
     """Shows how every run stands, the newest first."""
-    states = value_of(_told(runs.list()))
+    states = value_of(_explain(runs.list()))
     if as_json:
         out.write(json_line({"ok": True, "runs": [msgspec.to_builtins(state) for state in states]}))
         return True
@@ -117,7 +117,7 @@ def _line(state: RunState) -> str:
 
 def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
     """Shows what is known of a run: how it stands, its steps, and what it waits for."""
-    report = value_of(_told(runs.show(run)))
+    report = value_of(_explain(runs.show(run)))
     if as_json:
         questions = [{"id": one.id, "replies": one.replies, **msgspec.to_builtins(one)} for one in report.questions]
         steps = [msgspec.to_builtins(step) for step in report.steps]
@@ -135,7 +135,7 @@ def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color:
     return True
 
 
-def _told(effect: EffectOf[Any, Any, None]) -> Effect[Any, CliError]:
+def _explain(effect: EffectOf[Any, Any, None]) -> Effect[Any, CliError]:
     """The effect, whose failures are errors of the command line."""
     return effect.map_error(lambda failure: CliError(str(failure), ""))
 
@@ -161,8 +161,8 @@ def reply_of(kind: Answering, given: str | None) -> Reply:
 
 def answer_question(runs: Runs, run: str, question: str, reply: Reply, out: TextIO, *, as_json: bool) -> bool:
     """Answers a question of a run, and says what follows."""
-    value_of(_told(runs.answer(run, question, reply)))
-    left = len(value_of(_told(runs.show(run))).questions)
+    value_of(_explain(runs.answer(run, question, reply)))
+    left = len(value_of(_explain(runs.show(run))).questions)
     if as_json:
         out.write(json_line({"ok": True, "run": run, "question": question, "reply": reply.kind, "open": left}))
     else:
@@ -173,7 +173,7 @@ def answer_question(runs: Runs, run: str, question: str, reply: Reply, out: Text
 
 def cancel_run(runs: Runs, run: str, out: TextIO, *, as_json: bool) -> bool:
     """Cancels a run, which then never goes on."""
-    value_of(_told(runs.cancel(run)))
+    value_of(_explain(runs.cancel(run)))
     if as_json:
         out.write(json_line({"ok": True, "run": run}))
     else:
@@ -187,7 +187,7 @@ def prompt_of(runs: Runs, run: str) -> str:
     Raises:
         CliError: there is no such run, or a program of its own began it.
     """
-    report: RunReport = value_of(_told(runs.show(run)))
+    report: RunReport = value_of(_explain(runs.show(run)))
     if report.input is None:
         began = f"the run {run!r} was not begun by fxai run --durable"
         raise CliError(began, "run its program again, under the same name", code=WRONG_USE)

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from fxai.durable.failure import ProgramChanged, Question, RunWaiting
-from fxai.durable.frame import Frame
-from fxai.durable.inquiry import Steps, append, ask, leave, stop_cancelled, wait
+from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, wait
 from fxai.durable.record import Begun, Ended, Part
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf

@@ -216,26 +216,29 @@ class Known:
                 self.closed = None
             case Input():
                 self.input = record
+            case CancelWish():
+                self.cancelled = record
+            case Closed():
+                self.closed = record
+            case _:
+                self._add_to_part(record, number)
+
+    def _add_to_part(self, record: Turn | Begun | Ended | Timer | Asked | Answered, number: int) -> None:
+        part = self.part(record.question.path if isinstance(record, Asked) else record.path)
+        match record:
             case Turn():
-                self.part(record.path).turn = record
+                part.turn = record
             case Begun():
-                part = self.part(record.path)
                 part.begun, part.ended = record, None
                 part.question, part.reply, part.answered = None, None, False  # what was answered is used up
             case Ended():
                 self._end(record, number)
             case Timer():
-                self.part(record.path).until = record.until
+                part.until = record.until
             case Asked():
-                part = self.part(record.question.path)
                 part.question, part.reply, part.answered = record.question, None, False
             case Answered():
-                part = self.part(record.path)
                 part.reply, part.answered = record.reply, True
-            case CancelWish():
-                self.cancelled = record
-            case Closed():
-                self.closed = record
 
     def _end(self, record: Ended, number: int) -> None:
         part = self.part(record.path)

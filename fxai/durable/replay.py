@@ -16,8 +16,7 @@ from typing_extensions import override
 from fxai.agents.answer import Answer
 from fxai.agents.state import StateStore
 from fxai.durable.failure import ProgramChanged, RunWaiting
-from fxai.durable.frame import Frame, digest
-from fxai.durable.inquiry import Steps, append, leave, leave_openly, stop_cancelled, wait
+from fxai.durable.frame import Frame, Steps, append, digest, leave, leave_openly, stop_cancelled, wait
 from fxai.durable.record import Answered, Begun, Ended, Part, Turn
 from fxai.durable.settlement import (
     ask_about,

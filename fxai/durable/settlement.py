@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from fxai.durable.failure import Question, QuestionKind, Reply, RunWaiting
-from fxai.durable.frame import Frame
-from fxai.durable.inquiry import Steps, append, ask, leave
+from fxai.durable.frame import Frame, Steps, append, ask, leave
 from fxai.durable.record import Ended, Part
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
