@@ -20,8 +20,8 @@ import click
 from fxai.cli import option
 from fxai.cli.exit import PIPE_CLOSED, CliError, abandon, error_from, run_command, writable
 from fxai.cli.mcp_command import mcp
-from fxai.cli.worker_command import worker_command
 from fxai.cli.runs_command import runs
+from fxai.cli.worker_command import worker_command
 from fxai.schema.display import json_line
 
 _MORE_CHAT: Final = """\b
