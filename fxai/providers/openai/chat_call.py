@@ -178,13 +178,14 @@ class ExecutedTools:
     """The tools that a server ran for an answer, such as Groq's: each a call, and a result once it is there."""
 
     def __init__(self) -> None:
-        self._seen: dict[Any, dict[str, Any]] = {}
-        self._given: set[Any] = set()
+        self._seen: dict[int, dict[str, Any]] = {}
+        self._given: set[int] = set()
 
     def add(self, tools: Iterable[Item]) -> Iterable[ToolCall | ToolResult | Source]:
         """The parts of what is told of them: the call when it is first told of, the result when it has an output."""
         for place, tool in enumerate(tools):
-            index = tool.get("index", place)
+            told = tool.get("index")
+            index = told if isinstance(told, int) else place
             if index not in self._seen:
                 self._seen[index] = {}
                 yield _executed_call(tool, _id_of(index))
@@ -198,7 +199,7 @@ class ExecutedTools:
             if index not in self._given:
                 yield from self._result(index)
 
-    def _result(self, index: object) -> Iterable[ToolResult | Source]:
+    def _result(self, index: int) -> Iterable[ToolResult | Source]:
         self._given.add(index)
         tool = self._seen[index]
         rest = {key: value for key, value in tool.items() if key not in ("index", "type", "arguments")}
@@ -213,7 +214,7 @@ class ExecutedTools:
                 yield Source(f"{_id_of(index)}:{place}", title=named, url=page["url"], metadata=kept)
 
 
-def _id_of(index: object) -> str:
+def _id_of(index: int) -> str:
     return f"executed_{index}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -22,6 +23,7 @@ from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.chat_reply import ChatReader
 from fxai.tools import Tool, Toolkit
+from tests.kit.data import is_array, is_object
 
 SENT = openai.prepare_request(ModelRequest(Prompt.make("?")), model="m", api="chat")
 PIXEL = "data:image/png;base64,iVBORw=="
@@ -418,3 +420,62 @@ def test_a_stream_may_end_right_behind_its_last_event(end: str) -> None:
     response = Response.from_stream(fx.run(asked.provide(_model(answer))))
 
     assert (response.text, response.finish_reason) == ("Yes.", "unknown")
+
+
+# -- servers that write anything
+
+THOUGHTFUL = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "Yes."}]
+SEARCHED = {"index": 0, "type": "search", "arguments": "{}", "search_results": {"results": [{"url": "https://a"}]}}
+MESSAGE: dict[str, Any] = {
+    "content": THOUGHTFUL,
+    "refusal": "No.",
+    "reasoning": "Hm.",
+    "reasoning_details": DETAILS,
+    "annotations": [{"type": "url_citation", "url_citation": {"url": "https://a", "title": "A"}}],
+    "images": [{"image_url": {"url": PIXEL}}],
+    "audio": {"id": "a", "data": "UklGRg==", "transcript": "Yes", "expires_at": 1},
+    "executed_tools": [SEARCHED],
+    "tool_calls": [{"id": "x", "index": 0, "type": "function", "function": {"name": "add", "arguments": "{}"}}],
+    "extra_content": {"a": 1},
+}
+CHOICE = {"index": 0, "finish_reason": "stop", "logprobs": {"content": [{"token": "a"}]}, "message": MESSAGE}
+FULL: dict[str, Any] = {
+    "id": "c",
+    "created": 1,
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 1}},
+    "x_groq": {"usage": {"prompt_tokens": 1}},
+    "citations": ["https://a"],
+    "search_results": [{"url": "https://a", "title": "A"}],
+    "choices": [CHOICE],
+}
+ODD: list[Any] = [None, "", 0, 1.5, True, [], {}, [1], {"a": 1}, "x", [None], [{}], [[]]]
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    members: list[Any] = [*value.items()] if is_object(value) else [*enumerate(value)] if is_array(value) else []
+    return [place for key, one in members for place in ((*path, key), *_places(one, (*path, key)))]
+
+
+def _changed(path: tuple[Any, ...], value: Any) -> Any:
+    made = json.loads(json.dumps(FULL))
+    at = made
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return made
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_anything_anywhere_is_parts_or_a_typed_failure(stream: bool) -> None:
+    """No value at no place of an answer breaks the reader."""
+    for path in _places(FULL):
+        for value in ODD:
+            answer = _changed(path, value)
+            choices = answer.get("choices")
+            for choice in choices if stream and is_array(choices) else []:
+                if is_object(choice):
+                    choice["delta"] = choice.pop("message", None)
+            reader = ChatReader(SENT)
+            with suppress(openai.ReplyError):
+                _ = reader.read("", json.dumps(answer)) if stream else openai.read_reply(answer, SENT)
+            assert not stream or reader.read("", "[DONE]") is not None
