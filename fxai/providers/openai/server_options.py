@@ -4,8 +4,8 @@ Each class is the options of one server, under its name in `provider_options`; a
 as good. What is None is not sent. Where each fact comes from is in the reference of the servers.
 
 >>> import msgspec
->>> msgspec.to_builtins(OpenRouterOptions(models=("a/b",), provider=OpenRouterRouting(sort="price")))
-{'models': ['a/b'], 'provider': {'sort': 'price'}}
+>>> print(msgspec.json.encode(OpenRouterOptions(models=("a/b",), provider=OpenRouterRouting(sort="price"))).decode())
+{"provider":{"sort":"price"},"models":["a/b"]}
 """
 
 from __future__ import annotations
