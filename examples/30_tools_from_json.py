@@ -13,7 +13,7 @@ from typing import Any, Never
 import msgspec
 from returns.result import Result, Success
 
-from fxai import HandlerError, HandlerOf, Layer, Tool, Toolkit, fx
+from fxai import HandlerError, HandlerOf, InvalidParameters, Layer, Tool, Toolkit, fx
 
 # What came over the wire. It could be a file, a database, or the answer of a server to `tools/list`.
 
@@ -103,6 +103,7 @@ print("convert:", right.encoded_json.decode())
 # What the model gets wrong comes back as data that it can read: each fault with its place.
 
 wrong = fx.run(kit.call("convert", {"value": -1, "from": "yd", "speed": 3}).provide(handlers))
+assert isinstance(wrong.result, InvalidParameters)
 for fault in wrong.result.faults:
     print("refused:", fault)
 

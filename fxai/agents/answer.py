@@ -25,13 +25,14 @@ from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, Warnin
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.tools.tool import Tool
-from fxai.tools.tool_error import ToolError
+from fxai.tools.tool_error import NotRun, ToolError
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState, RenderReason
     from fxai.agents.step_patch import StepRecord
 
 _S = TypeVar("_S")
+_F = TypeVar("_F")
 _O_co = TypeVar("_O_co", covariant=True, default=str)
 
 # -- steps
@@ -65,8 +66,12 @@ class Step(msgspec.Struct, frozen=True):
         """
         return self.response.tool_results
 
-    def results_of(self, tool: Tool[Any, _S, Any]) -> tuple[Result[_S, Any], ...]:
-        """The results of the calls of one tool, with its type: a `Success` or a `Failure` each."""
+    def results_of(self, tool: Tool[Any, _S, _F]) -> tuple[Result[_S, _F | ToolError | NotRun], ...]:
+        """The results of the calls of one tool, with its types: a `Success` or a `Failure` each.
+
+        Such a failure is the tool's own, or it says why its handler gave none: `InvalidParameters` that the model gave,
+        or a call that was not run, such as one that was `Denied`.
+        """
         named = [result for result in self.results if result.name == tool.name]
         return tuple([Failure(each.result) if each.is_failure else Success(cast(_S, each.result)) for each in named])
 

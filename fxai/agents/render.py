@@ -53,9 +53,9 @@ from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.composite import composite_of
-from fxai.tools.handler import CallContext, HandlerReturn
+from fxai.tools.handler import HandlerReturn
 from fxai.tools.tool import Tool
-from fxai.tools.tool_options import ToolOptions
+from fxai.tools.tool_options import CallContext, ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _P = TypeVar("_P")

@@ -31,8 +31,9 @@ from fxai.messages.message import Message, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
 from fxai.tools.aspects.aspect import Aspect
-from fxai.tools.handler import CallContext, HandlerReturn
+from fxai.tools.handler import HandlerReturn
 from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_options import CallContext
 from fxai.tools.toolkit import AnyBound
 
 _P = TypeVar("_P")

@@ -37,7 +37,6 @@ from fxai.schema.display import clean, in_line, indent_json, json_line, one_line
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Call, Outcome
-from fxai.tools.handler import CallContext
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import (
     HandlerFailed,
@@ -47,6 +46,7 @@ from fxai.tools.tool_error import (
     OutcomeUnknown,
     encode_failure,
 )
+from fxai.tools.tool_options import CallContext
 
 _REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
 

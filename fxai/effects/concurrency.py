@@ -50,6 +50,7 @@ from fxai.effects.effect import (
     nesting,
 )
 from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Inside, inside, report, report_cause
+from fxai.effects.mistake import refuse_as_value
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.task import Held, spawn, stops_the_loop, task_group
 
@@ -69,7 +70,11 @@ _T = TypeVar("_T")
 
 
 def collect(effects: Iterable[EffectOf[_A, _E, _R]]) -> EffectOf[list[_A], _E, _R]:
-    """The values of `effects`, run one after another."""
+    """The values of `effects`, run one after another.
+
+    Raises:
+        TypeError: it is one effect, which is iterable for `yield from` alone.
+    """
     return for_each(effects, lambda effect: effect)
 
 
@@ -86,8 +91,11 @@ def for_each(
     Fails with the first failure; the others are interrupted, and what fails in them meanwhile stands beside it.
 
     Raises:
+        TypeError: `items` is an effect, which is iterable for `yield from` alone.
         ValueError: `concurrency` is less than 1.
     """
+    if isinstance(cast(object, items), EffectOf):
+        refuse_as_value(items)
     if concurrency is not None and concurrency < 1:
         raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
     if concurrency == 1:

@@ -19,6 +19,10 @@ close releases what the layer acquired.
 'Hello, Ann.'
 """
 
+# Where the target is declared, mypy takes it for what the arguments must fit; a second overload of `merge_all` fits it.
+# mypy: disable-error-code="overload-cannot-match"
+# pyright: reportOverlappingOverload=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -182,6 +186,7 @@ _Out_contra = TypeVar("_Out_contra", contravariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _In_co = TypeVar("_In_co", covariant=True, default=None)
 _T_co = TypeVar("_T_co", covariant=True)
+_T_contra = TypeVar("_T_contra", contravariant=True)
 
 
 @final
@@ -214,6 +219,12 @@ class _Built(Protocol[_T_co, _E_co, _In_co]):
     def __fx_built__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
 
 
+class _Joins(Protocol[_T_contra, _T_co]):
+    """A layer, seen by what it makes together with the one before it."""
+
+    def __fx_join__(self, first: _T_contra, /) -> _T_co: ...
+
+
 @final
 class Merging(Generic[_Out_contra, _E_co, _In_co]):
     """Marks the layer that `provide_merge` gives to another one; its type parameters are the layer's."""
@@ -224,7 +235,6 @@ class Merging(Generic[_Out_contra, _E_co, _In_co]):
         self.layer: LayerOf[_Out_contra, _E_co, _In_co] = layer
 
 
-@final
 class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     """How to build the services `Out`: a layer of `A | B` is a layer of `A`."""
 
@@ -321,20 +331,34 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     # -- combination
 
-    def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
+    @overload
+    def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]: ...
+    @overload  # for mypy, where the target is declared and the other layer supplies several services
+    def merge(self, other: _Joins[LayerOf[_Out_contra, _E_co, _In_co], _T]) -> _T: ...
+    def merge(self, other: Any) -> Any:
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
         return _merge((*self.__fx_merged__, *other.__fx_merged__))
 
+    @overload
     @staticmethod
-    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]:
+    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(*layers: _Built[_I | Many, _E, _R]) -> MergedOf[_I, _E, _R]: ...
+    @staticmethod
+    def merge_all(*layers: Any) -> Any:
         """The layer of the services of any number of layers, built side by side: `Layer.merge_all(a, b, c).layer`.
 
         `provide` and `to_layer` take it as it is. It is for many: `a | b | c` of a hundred takes checkers minutes. Of
         layers that fail differently mypy knows `object` as the failure.
         """
-        return MergedOf(_merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__)))
+        return _merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__))
 
-    def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
+    @overload
+    def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]: ...
+    @overload
+    def __or__(self, other: _Joins[LayerOf[_Out_contra, _E_co, _In_co], _T]) -> _T: ...
+    def __or__(self, other: Any) -> Any:
         """`a | b`: `a.merge(b)`."""
         return self.merge(other)
 
@@ -394,6 +418,11 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     # -- for checkers: which services it supplies
 
+    def __fx_join__(
+        self, first: LayerOf[_Out2, _E2, _R2], /
+    ) -> LayerOf[_Out2 | _Out_contra, _E2 | _E_co, _R2 | _In_co]:
+        return first.merge(self)
+
     def __fx_built__(self) -> EffectOf[_Out_contra | Many, _E_co, _In_co]:
         raise NotImplementedError
 
@@ -426,33 +455,15 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
 
 @final
-class MergedOf(Generic[_Out, _E_co, _In_co]):
-    """Many layers as one, of exactly the services `Out`: `layer` is the layer."""
+class MergedOf(LayerOf[_Out, _E_co, _In_co]):
+    """Many layers as one: a layer that is, for checkers, of exactly the services `Out`."""
 
-    __slots__ = ("layer",)
-
-    def __init__(self, layer: LayerOf[_Out, _E_co, _In_co]) -> None:
-        self.layer: LayerOf[_Out, _E_co, _In_co] = layer
-        """The layer of all of them."""
+    __slots__ = ()
 
     @property
-    def __fx_supply__(self) -> Supply[_Out, _E_co, _In_co]:
-        raise NotImplementedError
-
-    @overload
-    def __call__(self, target: EffectOf[_A, _E, _Out | _R2]) -> EffectOf[_A, _E | _E_co, _In_co | _R2]: ...
-    @overload
-    def __call__(self, target: StreamOf[_A, _E, _Out | _R2]) -> StreamOf[_A, _E | _E_co, _In_co | _R2]: ...
-    @overload
-    def __call__(self, target: LayerOf[_Out2, _E2, _Out | _R2]) -> LayerOf[_Out2, _E2 | _E_co, _In_co | _R2]: ...
-    def __call__(self, target: Any) -> Any:
-        """The target with the services of all layers; users write `target.provide(merged)`."""
-        return cast(Any, self.layer)(target)
-
-
-def layer_of(layers: object) -> AnyLayer:
-    """A layer itself, and merged layers as one."""
-    return cast("AnyLayer", cast(Any, layers).layer if isinstance(layers, MergedOf) else layers)
+    def layer(self) -> LayerOf[_Out, _E_co, _In_co]:
+        """The same as a layer whose type is that of any other."""
+        return self
 
 
 @final
@@ -488,13 +499,13 @@ class _Provided(Instruction, eq=False):
         return OnExit(built, scope.release)
 
 
-def _merge(layers: tuple[AnyLayer, ...]) -> AnyLayer:
+def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
     """The layer of the services of all, where a later one's is taken for a key that several have."""
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
         return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
 
-    merged: AnyLayer = LayerOf(build, shared=False, merged=layers)
+    merged: MergedOf[Any, Any, Any] = MergedOf(build, shared=False, merged=layers)
     makes = [layer.__fx_make__ for layer in layers if layer.__fx_make__ is not None]
     if len(makes) == len(layers):
         merged.__fx_make__ = lambda context: ContextOf.of_all([make(context) for make in makes])

@@ -84,7 +84,13 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     @staticmethod
     def from_iterable(items: Iterable[_B]) -> StreamOf[_B, Never, None]:
-        """The stream of what `items` gives, taken one by one; its iterator is made anew for each reading."""
+        """The stream of what `items` gives, taken one by one; its iterator is made anew for each reading.
+
+        Raises:
+            TypeError: it is an effect, which is iterable for `yield from` alone; `from_effect` makes a stream of one.
+        """
+        if isinstance(cast(object, items), EffectOf):
+            refuse_as_value(items)
         return StreamOf(Sync(lambda: _pull.of_iterator(iter(items))))
 
     @staticmethod

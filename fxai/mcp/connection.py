@@ -34,7 +34,8 @@ from fxai.mcp.settings import ServerSettings
 from fxai.mcp.tool_definition import McpTool, Refused, ToolDefinition
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.parsing import parse_json
-from fxai.tools.handler import CallContext, Given, Handler, HandlerOf
+from fxai.tools.handler import Given, Handler, HandlerOf
+from fxai.tools.tool_options import CallContext
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fxai.tools.call import OnInvalidCall, Outcome
-from fxai.tools.handler import CallContext, HandlerError, HandlerOf, HandlerReturn, MethodsOf
+from fxai.tools.handler import HandlerError, HandlerOf, HandlerReturn, MethodsOf
 from fxai.tools.identity import (
     FailureMode,
     Kind,
@@ -29,11 +29,12 @@ from fxai.tools.tool_error import (
     Interrupted,
     InvalidParameters,
     InvalidResult,
+    NotRun,
     OutcomeUnknown,
     ToolError,
     UnknownTool,
 )
-from fxai.tools.tool_options import Example, NeedsApproval, ToolInfo, ToolOptions, Validation
+from fxai.tools.tool_options import CallContext, Example, NeedsApproval, ToolInfo, ToolOptions, Validation
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ __all__ = [
     "NameMap",
     "NameRule",
     "NeedsApproval",
+    "NotRun",
     "OnConflict",
     "OnInvalidCall",
     "Outcome",

@@ -53,7 +53,7 @@ from fxai.schema.parsing import (
     plain_faults,
     written,
 )
-from fxai.tools.handler import Answering, CallContext, ToolExecution, missing_handler
+from fxai.tools.handler import Answering, ToolExecution, missing_handler
 from fxai.tools.tool_error import (
     CallFailure,
     CallFailureError,
@@ -66,7 +66,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool_options import JsonText, ToolInfo, as_decode_failure
+from fxai.tools.tool_options import CallContext, JsonText, ToolInfo, as_decode_failure
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
@@ -81,8 +81,8 @@ OnInvalidCall: TypeAlias = Literal["return", "error"]
 class Outcome(msgspec.Struct, frozen=True):
     """What a call gave."""
 
-    result: Any
-    """The success or failure itself, as Python has it."""
+    result: object
+    """The success or failure itself, as Python has it: of any of the tools, so `match` or `isinstance` says which."""
     encoded_result: Any
     """The same as plain JSON data: what the model and the history get."""
     is_failure: bool = False

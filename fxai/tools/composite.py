@@ -38,11 +38,12 @@ from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import Call, Outcome, model_output
-from fxai.tools.handler import Answering, CallContext, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
+from fxai.tools.handler import Answering, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, encode_failure
 from fxai.tools.tool_options import (
     Annotations,
+    CallContext,
     Destructive,
     ExplicitNull,
     Idempotent,

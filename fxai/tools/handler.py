@@ -20,7 +20,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from types import CoroutineType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, cast, final
 
 import anyio
 import anyio.lowlevel
@@ -45,7 +45,6 @@ from fxai.effects.effect import (
     Instruction,
     Local,
     Observe,
-    Succeed,
     Within,
 )
 from fxai.effects.fiber import run_fiber
@@ -55,11 +54,10 @@ from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.effects.tracing import Operation
 from fxai.tools.identity import Identity
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_options import CallContext, ToolInfo
 from fxai.tools.type_hints import needed_services
 
 if TYPE_CHECKING:
-    from fxai.messages.message import Message
     from fxai.messages.prompt import Prompt
 
 _P = TypeVar("_P")
@@ -116,57 +114,6 @@ class MethodsOf(Generic[_O]):
 
     def __init__(self) -> None:
         raise TypeError("MethodsOf is a type only: handlers of methods come from Toolkit.from_object(obj).layer")
-
-
-Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
-
-
-@final
-class CallContext:
-    """What a handler may know of the call that it answers; its second argument, if it takes two."""
-
-    __slots__ = ("_emit", "_prompt", "call_id", "deadline", "tool")
-
-    call_id: str
-    """The model's id of the call; empty when no model made it."""
-    tool: ToolInfo
-    """The tool that was called."""
-    deadline: float | None
-    """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
-
-    def __init__(
-        self,
-        tool: ToolInfo,
-        call_id: str = "",
-        prompt: Prompt | None = None,
-        deadline: float | None = None,
-        emit: Emitter | None = None,
-    ) -> None:
-        self.tool = tool
-        self.call_id = call_id
-        self._prompt = prompt
-        self.deadline = deadline
-        self._emit = emit
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The conversation so far, without the system prompt; empty when no model made the call."""
-        return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
-
-    def inside(self, tool: ToolInfo, call_id: str) -> CallContext:
-        """The context of a call of `tool` that is a part of this one; its preliminary values are not read."""
-        return CallContext(tool, call_id, self._prompt, self.deadline)
-
-    def preliminary(self, value: object) -> EffectOf[None, Never, None]:
-        """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
-
-        Where no stream reads the call, nothing is shown. A value of another type stops the handler, and its call fails
-        with `InvalidResult`, as for such a result; in `tool.call`, which checks no result either, nothing happens.
-        """
-        return _NOTHING if self._emit is None else self._emit(value)
-
-
-_NOTHING: EffectOf[None] = Succeed(None)
 
 
 class Given(NamedTuple):

@@ -60,10 +60,11 @@ from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.function import FunctionOptions, ToolFunction, name_of
-from fxai.tools.handler import Blocking, CallContext, Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
+from fxai.tools.handler import Blocking, Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
 from fxai.tools.signature import Arguments
 from fxai.tools.tool_options import (
+    CallContext,
     FormOptions,
     FormProvider,
     ToolCombinators,
@@ -74,10 +75,9 @@ from fxai.tools.tool_options import (
     Validation,
     check_examples,
     check_name,
-    data_schema,
     option_fields,
 )
-from fxai.tools.type_hints import names_around
+from fxai.tools.type_hints import data_schema, names_around
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")

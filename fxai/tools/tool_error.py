@@ -153,7 +153,12 @@ class CallFailureError(Exception):
         self.failure = failure
 
 
-class _NotRun(_Failure, frozen=True):
+class NotRun(_Failure, frozen=True):
+    """A call that was not run, or of which it is not known: what `Denied`, `InDoubt` and the others of them are.
+
+    One class, and no union, because checkers write out unions in every message.
+    """
+
     reason: str
 
     @override
@@ -162,22 +167,22 @@ class _NotRun(_Failure, frozen=True):
 
 
 @final
-class Denied(_NotRun, frozen=True, tag="execution-denied"):
+class Denied(NotRun, frozen=True, tag="execution-denied"):
     """The call was not run, because it was not approved or not among the tools that the model may choose."""
 
 
 @final
-class ApprovalExpired(_NotRun, frozen=True, tag="approval-expired"):
+class ApprovalExpired(NotRun, frozen=True, tag="approval-expired"):
     """The call was not run, because its approval was not answered in time. It was not denied either."""
 
 
 @final
-class ApprovalUnavailable(_NotRun, frozen=True, tag="approval-unavailable"):
+class ApprovalUnavailable(NotRun, frozen=True, tag="approval-unavailable"):
     """The call was not run, because there was no one to ask for its approval. It was not denied either."""
 
 
 @final
-class InDoubt(_NotRun, frozen=True, tag="execution-in-doubt"):
+class InDoubt(NotRun, frozen=True, tag="execution-in-doubt"):
     """The call was approved and begun before, and what became of it is not known: it may have been run."""
 
     @override
@@ -186,7 +191,7 @@ class InDoubt(_NotRun, frozen=True, tag="execution-in-doubt"):
 
 
 @final
-class Interrupted(_NotRun, frozen=True, tag="execution-interrupted"):
+class Interrupted(NotRun, frozen=True, tag="execution-interrupted"):
     """The call was not run, or not to its end, because the turn or the run was cut off."""
 
     @override

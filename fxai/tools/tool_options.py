@@ -13,22 +13,38 @@ An annotation is a key with a default; a tool carries an immutable map from such
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, Literal, NotRequired, Self, TypeAlias, TypedDict, cast, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Never,
+    NotRequired,
+    Self,
+    TypeAlias,
+    TypedDict,
+    cast,
+    final,
+)
 
 import msgspec
 from msgspec.structs import replace
 from returns.result import Failure, Result
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
-from fxai.effects.effect import EffectOf
+from fxai.effects.effect import EffectOf, Succeed
 from fxai.schema.codec import Schema
 from fxai.schema.data import frozen, is_array
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import is_plain, plain_faults
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
-from fxai.tools.type_hints import data_meant
+
+if TYPE_CHECKING:
+    from fxai.messages.message import Message
+    from fxai.messages.prompt import Prompt
 
 _K = TypeVar("_K")
 _P = TypeVar("_P", default=Any)
@@ -202,7 +218,11 @@ The function gets the parsed JSON; its `Success` is what the handler gets, its `
 `DecodeFailure`, or anything, whose text is shown.
 """
 
-NeedsApproval: TypeAlias = bool | Callable[[_P, Any], bool | EffectOf[bool, Any, Any]]
+PlainData: TypeAlias = "Mapping[str, Any] | Sequence[Any] | float | None"
+"""JSON data, looked at one level deep: a text is a sequence, a boolean a number."""
+
+
+NeedsApproval: TypeAlias = "bool | Callable[[_P, CallContext], bool | EffectOf[bool, Any, Any]]"
 """Whether a call must be approved first: always, never, or what a function of parameters and call context says."""
 
 
@@ -217,10 +237,10 @@ class ToolOptions(TypedDict, Generic[_P, _S], total=False):
     """Annotations to begin with; `tool.annotate` adds more."""
     needs_approval: NeedsApproval[_P]
     """False by default. A function that fails, breaks or gives anything but False asks."""
-    input_examples: Iterable[Any]
+    input_examples: Sequence[object]
     """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`. One that the parameters do
     not allow is refused."""
-    to_model_output: Callable[[_S], Any] | None
+    to_model_output: Callable[[_S], PlainData] | None
     """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. What it raises
     is a defect that names the tool. None: its encoded form."""
     provider_options: Mapping[str, Any]
@@ -274,6 +294,7 @@ class FormProvider(_Provider, Generic[_S, _F]):
 
 _KNOWN: Final = frozenset(ToolOptions.__annotations__)
 _NONE: Final = Annotations()
+_NOTHING: Final[EffectOf[None]] = Succeed(None)
 
 
 def option_fields(options: ToolOptions, name: str) -> dict[str, Any]:
@@ -313,28 +334,6 @@ def check_name(name: str) -> str:
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SchemaError(f"a tool's name is a text that is not blank, not {name!r}")
     return name
-
-
-def data_schema(type_: Any, name: str, what: Literal["parameters", "success", "failure"]) -> Schema[Any]:
-    """The schema of a type of the tool `name`.
-
-    Raises:
-        SchemaError: it is how a handler answers, or no type; or one that is no class and has no JSON form, such as a
-            union of which values could not be told apart. Classes are looked at when they are first used: their fields
-            may name what is not defined yet.
-    """
-    schema: Schema[Any] = Schema.of(type_)
-    meant = data_meant(schema.type, what)
-    if meant is not None:
-        raise SchemaError(f"the tool {name!r}: {meant}")
-    if not isinstance(schema.type, type):
-        try:
-            schema.check()
-        except SchemaError as error:
-            raise SchemaError(f"the tool {name!r}: {what}: {error}") from None
-        except NameError:
-            pass  # of a class that is defined further down
-    return schema
 
 
 def _check_functions(options: ToolOptions, name: str) -> None:
@@ -395,7 +394,7 @@ class Example(msgspec.Struct, frozen=True):
     """
 
     request: str | None
-    parameters: Any
+    parameters: PlainData
 
     def __hash__(self) -> int:
         return hash(self.request)  # parameters are plain data
@@ -466,6 +465,54 @@ class ToolInfo(msgspec.Struct, frozen=True):
     @override
     def __hash__(self) -> int:
         return hash((self.identity, self.name))
+
+
+Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
+
+
+@final
+class CallContext:
+    """What a handler may know of the call that it answers; its second argument, if it takes two."""
+
+    __slots__ = ("_emit", "_prompt", "call_id", "deadline", "tool")
+
+    call_id: str
+    """The model's id of the call; empty when no model made it."""
+    tool: ToolInfo
+    """The tool that was called."""
+    deadline: float | None
+    """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
+
+    def __init__(
+        self,
+        tool: ToolInfo,
+        call_id: str = "",
+        prompt: Prompt | None = None,
+        deadline: float | None = None,
+        emit: Emitter | None = None,
+    ) -> None:
+        self.tool = tool
+        self.call_id = call_id
+        self._prompt = prompt
+        self.deadline = deadline
+        self._emit = emit
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far, without the system prompt; empty when no model made the call."""
+        return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
+
+    def inside(self, tool: ToolInfo, call_id: str) -> CallContext:
+        """The context of a call of `tool` that is a part of this one; its preliminary values are not read."""
+        return CallContext(tool, call_id, self._prompt, self.deadline)
+
+    def preliminary(self, value: object) -> EffectOf[None, Never, None]:
+        """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
+
+        Where no stream reads the call, nothing is shown. A value of another type stops the handler, and its call fails
+        with `InvalidResult`, as for such a result; in `tool.call`, which checks no result either, nothing happens.
+        """
+        return _NOTHING if self._emit is None else self._emit(value)
 
 
 class ToolCombinators(Generic[_P, _S]):

@@ -23,7 +23,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.effect import AnyEffect, EffectOf, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf, Many, Needs, StillMissing, layer_of
+from fxai.effects.layer import AnyLayer, LayerOf, Many, Needs, StillMissing
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
@@ -309,7 +309,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         type variable `Missing` cannot be that handler. What the checkers cannot see is a `HandlerError` when the layer
         is built: a missing handler among tools of one type, a second one for a tool, one for a tool of others.
         """
-        return check_handlers(self.tools, layer_of(handlers), self.left_out)
+        return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.

@@ -41,6 +41,7 @@ from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.scope import Scope
 from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf
+from fxai.schema.codec import Schema
 from fxai.schema.codecs import Codec
 from fxai.schema.fault import SchemaError
 
@@ -358,3 +359,25 @@ def _advice_on(origin: type, inside: list[str], what: str) -> str | None:
 
 def _type_name(given: Any) -> str:
     return given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)
+
+
+def data_schema(type_: Any, name: str, what: Literal["parameters", "success", "failure"]) -> Schema[Any]:
+    """The schema of a type of the tool `name`.
+
+    Raises:
+        SchemaError: it is how a handler answers, or no type; or one that is no class and has no JSON form, such as a
+            union of which values could not be told apart. Classes are looked at when they are first used: their fields
+            may name what is not defined yet.
+    """
+    schema: Schema[Any] = Schema.of(type_)
+    meant = data_meant(schema.type, what)
+    if meant is not None:
+        raise SchemaError(f"the tool {name!r}: {meant}")
+    if not isinstance(schema.type, type):
+        try:
+            schema.check()
+        except SchemaError as error:
+            raise SchemaError(f"the tool {name!r}: {what}: {error}") from None
+        except NameError:
+            pass  # of a class that is defined further down
+    return schema

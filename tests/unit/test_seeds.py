@@ -158,7 +158,7 @@ def test_the_result_is_encoded_by_the_success_schema(backend: Backend) -> None:
     layer = kit.to_layer(tool.handler(lambda _: Success(Stamp(datetime.fromtimestamp(1, UTC)))))
     outcome = fx.run(kit.call("TestTool", {}).provide(layer), backend=backend)
 
-    assert isinstance(outcome.result.timestamp, datetime)
+    assert outcome.result == Stamp(datetime.fromtimestamp(1, UTC))
     assert outcome.encoded_result["timestamp"] == 1000
 
 

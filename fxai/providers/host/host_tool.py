@@ -27,10 +27,10 @@ from fxai.providers.host.protocol import Result as Answer
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.handler import CallContext, HandlerOf
+from fxai.tools.handler import HandlerOf
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import ToolOptions
+from fxai.tools.tool_options import CallContext, ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _P = TypeVar("_P")

@@ -40,7 +40,6 @@ from fxai.effects.scope import Scope
 from fxai.schema.fault import SchemaError
 from fxai.tools.handler import (
     Answering,
-    CallContext,
     CallInfo,
     HandlerError,
     HandlerReturn,
@@ -50,7 +49,7 @@ from fxai.tools.handler import (
 )
 from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_options import CallContext, ToolInfo
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_type
+from typing import assert_type
 
 import msgspec
 from returns.result import Result
@@ -10,7 +10,7 @@ from returns.result import Result
 from fxai.agents import Answer, BudgetExceeded, HasToolCall, RunError, RunFailed, Step, Steps, StepSetup, has_tool_call
 from fxai.messages import AiError, Prompt, ToolCall, ToolResult
 from fxai.testing import ScriptedModel, text
-from fxai.tools import Tool
+from fxai.tools import NotRun, Tool, ToolError
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ search = Tool.make("search", parameters=Query, success=list[str])
 def note(step: Step, steps: Steps) -> None:
     assert_type(step.calls, tuple[ToolCall, ...])
     assert_type(step.results, tuple[ToolResult, ...])
-    assert_type(step.results_of(search), tuple[Result[list[str], Any], ...])
+    assert_type(step.results_of(search), tuple[Result[list[str], ToolError | NotRun], ...])
     assert_type(steps[-1], Step)
     assert_type(steps[:2], tuple[Step, ...])
 

@@ -201,6 +201,8 @@ def test_what_is_wrong_beside_a_text_is_told(tool: Any) -> None:
     beside = outcome_of(kit.call("wipe", {"where": '{"n": 1}', "name": 3}).provide(handled))
     inside = outcome_of(kit.call("wipe", {"where": '{"n": "x"}'}).provide(handled))
 
+    assert isinstance(beside.result, InvalidParameters)
+    assert isinstance(inside.result, InvalidParameters)
     assert [fault.pointer for fault in beside.result.faults] == ["/name"]
     assert [(fault.pointer, fault.expected) for fault in inside.result.faults] == [("/where", "object")]
     assert (beside.json_text, inside.json_text) == ((), ())

@@ -497,7 +497,7 @@ def test_a_bug_in_to_model_output_is_a_defect_of_that_call_alone(backend: Backen
     """The others finish first."""
     desk = Desk()
 
-    def bad(_: object) -> object:
+    def bad(_: object) -> None:
         raise desk.boom
 
     shown = Tool.make("shown", success=int, to_model_output=bad)
@@ -546,8 +546,8 @@ def test_a_preliminary_value_of_another_type_fails_its_call_alone(way: str, back
 def test_a_bug_in_to_model_output_of_a_preliminary_value_names_the_tool(streamed: bool, backend: Backend) -> None:
     """A defect of the call, as that of the result; where nobody reads preliminary values, it is that of the result."""
 
-    def bad(value: int) -> object:
-        return dict[int, object]()[value]
+    def bad(value: int) -> str:
+        return dict[int, str]()[value]
 
     early = Tool.make("early", success=int, to_model_output=bad)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime
-from typing import Any, Never
+from typing import Any, Never, cast
 
 import msgspec
 import pytest
@@ -95,7 +95,7 @@ def test_calls_are_answered_in_order(backend: Backend) -> None:
             {"name": "add", "result": 4},
         ]
     }
-    assert outcome.result.results[0] == SubResult("double", 6)
+    assert cast(SubResults, outcome.result).results[0] == SubResult("double", 6)
 
 
 def test_what_is_wrong_with_one_call_is_its_own_answer(backend: Backend) -> None:
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_one_call_is_its_own_answer(backend: Backend) -> None
     assert failed == returned == {"error": {"limit": 10}}
     assert unfit["error"]["type"] == "invalid-parameters"
     assert sound == 3
-    assert outcome.result.results[2].result == SubError({"limit": 10})
+    assert cast(SubResults, outcome.result).results[2].result == SubError({"limit": 10})
 
 
 def test_no_calls_are_answered_by_no_results() -> None:
