@@ -42,6 +42,13 @@ def types(session: nox.Session) -> None:
     session.run("pyright", "--pythonversion", "3.14")
 
 
+@nox.session(python="3.11")
+def checkers(session: nox.Session) -> None:
+    """What do four more type checkers miss in the acceptance programs, and what do they refuse falsely?"""
+    session.install("-e", ".[all]", "basedpyright==1.40.2", "zuban==0.10.2", "ty==0.0.107", "pyrefly==1.4.1")
+    session.run("python", "-m", "tests.kit.other_checkers", *session.posargs)
+
+
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Does it do what it says, on each Python, on asyncio and on trio?"""

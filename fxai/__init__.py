@@ -73,7 +73,26 @@ if TYPE_CHECKING:
     from fxai.agents import Window as Window
 
     # Names of rooms that stood here before: they work, and are not offered. New programs take them from their rooms.
-    from fxai.annotations import *  # noqa: F403
+    from fxai.annotations import AllowedCallers as AllowedCallers
+    from fxai.annotations import Annotation as Annotation
+    from fxai.annotations import Annotations as Annotations
+    from fxai.annotations import CacheControl as CacheControl
+    from fxai.annotations import CacheTime as CacheTime
+    from fxai.annotations import Caller as Caller
+    from fxai.annotations import DeferLoading as DeferLoading
+    from fxai.annotations import Destructive as Destructive
+    from fxai.annotations import EagerInputStreaming as EagerInputStreaming
+    from fxai.annotations import ExplicitNull as ExplicitNull
+    from fxai.annotations import Idempotent as Idempotent
+    from fxai.annotations import JsonText as JsonText
+    from fxai.annotations import Meta as Meta
+    from fxai.annotations import Namespace as Namespace
+    from fxai.annotations import OpenWorld as OpenWorld
+    from fxai.annotations import OutputSchema as OutputSchema
+    from fxai.annotations import Readonly as Readonly
+    from fxai.annotations import Strict as Strict
+    from fxai.annotations import Title as Title
+    from fxai.annotations import ToolNamespace as ToolNamespace
     from fxai.effects import Cause as Cause
     from fxai.effects import ClassKey as ClassKey
     from fxai.effects import Clock as Clock

@@ -113,20 +113,20 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
 
     @overload
     @staticmethod
-    def make(name: str, **options: Unpack[TypeOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
-    @overload
-    @staticmethod
     def make(
         name: str, *, parameters: type[_P2] | Schema[_P2], **options: Unpack[TypeOptions[_P2, _S2, _F2]]
     ) -> Tool[_P2, _S2, _F2]: ...
     @overload
     @staticmethod
-    def make(name: str, **options: Unpack[FormOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
-    @overload
-    @staticmethod
     def make(
         name: str, *, parameters: TypeForm[_P2], **options: Unpack[FormOptions[_P2, _S2, _F2]]
     ) -> Tool[_P2, _S2, _F2]: ...
+    @overload
+    @staticmethod
+    def make(name: str, **options: Unpack[TypeOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
+    @overload
+    @staticmethod
+    def make(name: str, **options: Unpack[FormOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
     @staticmethod
     def make(
         name: str, *, parameters: Any = Empty, success: Any = None, failure: Any = Never, **options: Unpack[ToolOptions]

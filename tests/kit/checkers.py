@@ -13,7 +13,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-__all__ = ["CHECKERS", "MARK", "PAGES", "ROOT", "WRONG", "Report", "marked_lines", "output", "run", "unknown_types"]
+__all__ = [
+    "CHECKERS",
+    "MARK",
+    "PAGES",
+    "ROOT",
+    "WRONG",
+    "Report",
+    "expressions_of_any",
+    "marked_lines",
+    "names_not_exported",
+    "output",
+    "run",
+    "said_of",
+    "unknown_types",
+]
 
 ROOT = Path(__file__).parents[2]
 CHECKERS = ("mypy", "pyright")
@@ -68,6 +82,16 @@ def said_of(checker: str, file: str) -> list[tuple[int, str]]:
     return [(line, message) for _, line, message in (_mypy if checker == "mypy" else _pyright)(file)]
 
 
+def expressions_of_any(file: str) -> list[str]:
+    """The lines of a page in which mypy knows an expression to hold `Any`, in order."""
+    code = _program(file).splitlines()
+    with TemporaryDirectory() as folder:
+        ((copy, _),) = _copies(Path(folder), [file])
+        said = _mypy("--disallow-any-expr", str(copy))
+    about = {line for path, line, message in said if Path(path).name == copy.name and 'Any"' in message}
+    return [code[line - 1].strip() for line in sorted(about)]
+
+
 def _copies(folder: Path, files: Collection[str] = ()) -> Iterable[tuple[Path, str]]:
     """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
     for file in files or (*WRONG, *PAGES):
@@ -90,6 +114,17 @@ def _program(file: str) -> str:
         code = block.group(1).splitlines()
         lines[first : first + len(code)] = code
     return "\n".join(lines) + "\n"
+
+
+def names_not_exported(names: Iterable[str]) -> list[str]:
+    """What pyright says to a project of its own that imports these names from the package, installed beside it."""
+    with TemporaryDirectory() as folder:
+        Path(folder, "pyproject.toml").write_text('[tool.pyright]\ntypeCheckingMode = "strict"\n', encoding="utf-8")
+        program = Path(folder, "program.py")
+        program.write_text("".join(f"from fxai import {n}\nprint({n})\n" for n in names), encoding="utf-8")
+        command = ("pyright", "--outputjson", "--project", folder, "--pythonpath", sys.executable)
+        reported: list[dict[str, Any]] = json.loads(output(*command))["generalDiagnostics"]
+    return [one["message"] for one in reported if one.get("rule") == "reportPrivateImportUsage"]
 
 
 def unknown_types() -> list[str]:

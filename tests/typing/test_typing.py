@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.checkers import CHECKERS, PAGES, ROOT, WRONG, Report, marked_lines, run, unknown_types
+import fxai
+from tests.kit.checkers import (
+    CHECKERS,
+    PAGES,
+    ROOT,
+    WRONG,
+    Report,
+    expressions_of_any,
+    marked_lines,
+    names_not_exported,
+    run,
+    unknown_types,
+)
 from tests.kit.hover import hover_file, hover_text
 from tests.kit.messages import MISTAKES, messages_file, messages_text
 
@@ -68,3 +80,27 @@ def test_what_is_shown_of_common_expressions_is_what_was_read(checker: str) -> N
 def test_every_public_type_is_known() -> None:
     """Nothing has to be inferred, in which checkers differ: attributes, constants and bases among them."""
     assert unknown_types() == []
+
+
+def test_a_project_of_its_own_may_import_every_name() -> None:
+    """No name that works is private to checkers where the package is installed, and no part of the project."""
+    assert names_not_exported([*fxai.__all__, *fxai._LATER]) == []
+
+
+WHERE_ANY_IS_MEANT = {
+    "Tool.make(": "a class is named whose constructor, for which `make` stands, takes fields of any types",
+    "Agent.make(": "the same",
+    "BoundToolkit.make(": "the same",
+    ".json_schema()": "plain JSON data, as `json.loads` gives it",
+    ".encoded_result": "the same",
+    ".tools]": "tools of many types in one tuple",
+    "# wrong:": "refused as it should be",
+}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-tool.md"])
+def test_any_is_in_the_first_programs_only_where_it_is_meant(page: str) -> None:
+    """Each line that `--disallow-any-expr` refuses has one of these reasons, which the page about types tells."""
+    found = expressions_of_any(page)
+
+    assert [line for line in found if not any(mark in line for mark in WHERE_ANY_IS_MEANT)] == []

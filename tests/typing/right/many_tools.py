@@ -11,7 +11,7 @@ from fxai import Agent, HandlerOf, Outcome, Tool, ToolError, Toolkit, tool
 from fxai.agents import Answer, RunError
 from fxai.effects import EffectOf, Gen, Layer, LayerOf, Many, MergedOf, fx
 from fxai.models import LanguageModel
-from tests.typing.world import DB, LOG, Db, Log
+from tests.typing.world import CLOCK, DB, LOG, Clock, Db, Log
 
 
 class A(msgspec.Struct, frozen=True): ...
@@ -139,3 +139,20 @@ assert_type(
 
 agent = Agent.make("many").with_tools(a, b, c, d, e, f, g, h, i, shout, outside)
 assert_type(agent.execute("?").provide(live), EffectOf[Answer[str], RunError, LanguageModel | Db | Log | None])
+
+# merged layers are a layer: where one is declared, beside others by `|`, and chosen by a condition
+
+services: Layer[Db | Log] = Layer.merge_all(DB, LOG)
+more: Layer[Db | Log | Clock] = Layer.merge_all(DB, LOG) | CLOCK
+turned: Layer[Db | Log | Clock] = CLOCK | Layer.merge_all(DB, LOG)
+both = DB | LOG
+behind: Layer[Db | Log | Clock] = CLOCK | both
+assert_type(Layer.merge_all(DB, LOG) | Layer.merge_all(CLOCK), LayerOf[Db | Log | Clock | Many])
+merged_twice: Layer[Db | Log | Clock] = CLOCK.merge(both)
+
+
+def chosen(wide: bool) -> Layer[Db | Log]:
+    """A layer of several services that a function gives."""
+    if wide:
+        return Layer.merge_all(DB, LOG)
+    return CLOCK | both

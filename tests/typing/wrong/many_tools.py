@@ -5,7 +5,7 @@ from __future__ import annotations
 from fxai import Agent, Toolkit
 from fxai.effects import Layer, fx
 from tests.typing.right.many_tools import a, b, c, called, d, e, f, g, h, i, live, nine, nothing, on_h, on_i, seven
-from tests.typing.world import DB
+from tests.typing.world import DB, Db, Log
 
 eight = Layer.merge_all(seven.layer, h.handler(on_h))
 nine.to_layer(seven)  # wrong: the handlers of h and i are missing
@@ -23,3 +23,5 @@ fx.run(called.provide(seven))  # wrong: two handlers are missing
 Toolkit.make(a, b, c, d, e, f, g, h, "i")  # wrong: a name is no tool
 Layer.merge_all(seven.layer, h)  # wrong: a tool is no layer
 Agent.make("many").with_tools(a, b, c, d, e, f, g, h, "i")  # wrong: a name is no tool
+declared: Layer[Db | Log] = Layer.merge_all(DB)  # wrong: Log is missing
+beside: Layer[Db | Log] = DB | Layer.merge_all(DB)  # wrong: Log is missing

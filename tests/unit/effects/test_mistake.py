@@ -49,6 +49,21 @@ def test_an_effect_has_no_truth_no_text_and_no_items(way: str) -> None:
     assert journal.lines == []
 
 
+_AS_ITEMS: dict[str, Callable[[Any], object]] = {
+    "collect": fx.collect,
+    "for_each": lambda effect: fx.for_each(effect, fx.succeed),
+    "for_each at once": lambda effect: fx.for_each(effect, fx.succeed, concurrency=None),
+    "from_iterable": Stream.from_iterable,
+}
+
+
+@pytest.mark.parametrize("way", list(_AS_ITEMS))
+def test_an_effect_is_no_list_of_effects(way: str) -> None:
+    """It is iterable, for `yield from`, so that checkers take it for one; the error comes at once, and not `[]`."""
+    with pytest.raises(TypeError, match=r"an effect is not its value"):
+        _AS_ITEMS[way](fx.succeed([1, 2]))
+
+
 def test_an_effect_can_be_shown() -> None:
     """What is for people that look for a fault works: `repr`, also in a text, and `str`, which `print` uses."""
     effect = fx.succeed(1)
