@@ -347,10 +347,10 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def merge_all(*layers: _Built[_I | Many, _E, _R]) -> MergedOf[_I, _E, _R]: ...
     @staticmethod
     def merge_all(*layers: Any) -> Any:
-        """The layer of the services of any number of layers, built side by side: `Layer.merge_all(a, b, c).layer`.
+        """The layer of the services of any number of layers, built side by side: `Layer.merge_all(a, b, c)`.
 
-        `provide` and `to_layer` take it as it is. It is for many: `a | b | c` of a hundred takes checkers minutes. Of
-        layers that fail differently mypy knows `object` as the failure.
+        It is for many: `a | b | c` of a hundred takes checkers minutes. Of layers that fail differently mypy knows
+        `object` as the failure.
         """
         return _merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__))
 
@@ -421,7 +421,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def __fx_join__(
         self, first: LayerOf[_Out2, _E2, _R2], /
     ) -> LayerOf[_Out2 | _Out_contra, _E2 | _E_co, _R2 | _In_co]:
-        return first.merge(self)
+        raise NotImplementedError
 
     def __fx_built__(self) -> EffectOf[_Out_contra | Many, _E_co, _In_co]:
         raise NotImplementedError
