@@ -19,10 +19,6 @@ close releases what the layer acquired.
 'Hello, Ann.'
 """
 
-# Where the target is declared, mypy takes it for what the arguments must fit; a second overload of `merge_all` fits it.
-# mypy: disable-error-code="overload-cannot-match"
-# pyright: reportOverlappingOverload=false
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -339,18 +335,12 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
         return _merge((*self.__fx_merged__, *other.__fx_merged__))
 
-    @overload
     @staticmethod
-    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]: ...
-    @overload
-    @staticmethod
-    def merge_all(*layers: _Built[_I | Many, _E, _R]) -> MergedOf[_I, _E, _R]: ...
-    @staticmethod
-    def merge_all(*layers: Any) -> Any:
+    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]:
         """The layer of the services of any number of layers, built side by side: `Layer.merge_all(a, b, c)`.
 
         It is for many: `a | b | c` of a hundred takes checkers minutes. Of layers that fail differently mypy knows
-        `object` as the failure.
+        `object` as the failure; where a target is declared, mypy is exact with `Layer.merge_all(a, b, c).layer`.
         """
         return _merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__))
 

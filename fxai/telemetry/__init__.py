@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Never, TypedDict, TypeVar, cast
 from typing_extensions import Unpack
 
 from fxai.effects.effect import Succeed
-from fxai.effects.layer import LayerOf, layer_of
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.tracing import Tracer
 from fxai.models.interceptor import Interceptor, intercept
 from fxai.models.price import PriceTable
@@ -72,7 +72,7 @@ def trace(around: _L, **options: Unpack[TelemetryOptions]) -> _L:
         ImportError: the extra `otel` is not installed.
         ValueError: `content` is none of the three.
     """
-    return cast(_L, _trace(layer_of(around), options))
+    return cast(_L, _trace(cast(AnyLayer, around), options))
 
 
 def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf[Any, Any, Any]:

@@ -426,7 +426,7 @@ async def main() -> None:
 
 asyncio.run(main())
 
-m: Layer[Db | Bus] = Layer.merge_all(db, bus)
+m: Layer[Db | Bus] = Layer.merge_all(db, bus).layer
 m2: Layer[Db | Bus | Key] = Layer.merge_all(db, bus) | key
 m3: Layer[Db | Bus | Key] = key | Layer.merge_all(db, bus)
 
@@ -435,8 +435,8 @@ def takes_layer(layer: Layer[Db | Bus]) -> None:
     print(layer)
 
 
-takes_layer(Layer.merge_all(db, bus))
+takes_layer(Layer.merge_all(db, bus).layer)
 takes_layer(db | bus | key)
-some_layer = Layer.merge_all(db, bus) if bool(m) else db | bus
+some_layer = Layer.merge_all(db, bus).layer if bool(m) else db | bus
 o = fx.run(shorts.call("short", {}).provide(some_layer))
 o = fx.run(shorts.call("short", {}).provide(Layer.merge_all(db, bus).or_die()))

@@ -200,7 +200,7 @@ def live(test: bool) -> Layer[Db | Cache | Rate]:
     storage = db | cache
     if test:
         return rate | storage
-    return Layer.merge_all(storage, rate)
+    return Layer.merge_all(storage, rate).layer
 
 
 class App:
@@ -219,7 +219,7 @@ class App:
 
 app = App(db | cache)
 app2 = App(db | cache | rate)
-app3 = App(Layer.merge_all(db, cache))
+app3 = App(Layer.merge_all(db, cache).layer)
 found = app.run(cached_get(1))
 found = app.run(fx.succeed(A(1)))
 found = app.run(fx.service(Db).flat_map(lambda d: d.get(1)))

@@ -142,9 +142,9 @@ assert_type(agent.execute("?").provide(live), EffectOf[Answer[str], RunError, La
 
 # merged layers are a layer: where one is declared, beside others by `|`, and chosen by a condition
 
-services: Layer[Db | Log] = Layer.merge_all(DB, LOG)
+services: Layer[Db | Log] = Layer.merge_all(DB, LOG).layer
 more: Layer[Db | Log | Clock] = Layer.merge_all(DB, LOG) | CLOCK
-turned: Layer[Db | Log | Clock] = CLOCK | Layer.merge_all(DB, LOG)
+turned: Layer[Db | Log | Clock] = CLOCK | Layer.merge_all(DB, LOG).layer
 both = DB | LOG
 behind: Layer[Db | Log | Clock] = CLOCK | both
 assert_type(Layer.merge_all(DB, LOG) | Layer.merge_all(CLOCK), LayerOf[Db | Log | Clock | Many])
@@ -154,5 +154,5 @@ merged_twice: Layer[Db | Log | Clock] = CLOCK.merge(both)
 def chosen(wide: bool) -> Layer[Db | Log]:
     """A layer of several services that a function gives."""
     if wide:
-        return Layer.merge_all(DB, LOG)
+        return Layer.merge_all(DB, LOG).layer
     return CLOCK | both
