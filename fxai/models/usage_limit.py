@@ -29,7 +29,7 @@ from fxai.effects import fx
 from fxai.effects.cause import Cause, Exit, Failed
 from fxai.effects.constructor import attempt_work
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, Gen
-from fxai.effects.layer import LayerOf, layer_of
+from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
@@ -242,7 +242,7 @@ def limit(
     )
     model: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
     around: Any = LayerOf.effect(LanguageModel, model.map(lambda model: _open(model, options)))
-    given: Any = layer_of(layer)
+    given: Any = layer
     return cast(_L, given.merge(around.provide(given)))
 
 
