@@ -130,9 +130,15 @@ def call_block(part: ToolCallPart, tools: PreparedTools, id_: str) -> dict[str, 
     name = _NO_ID.sub("_", wire.name)[:128] or "_"  # a tool that is not there any more may have any name
     own = own_metadata(part.metadata)
     caller = {"caller": own["caller"]} if is_object(own.get("caller")) else {}
-    toolset = {} if wire.toolset is None else {"toolset_name": wire.toolset}
+    toolset = {} if (named := toolset_of(part, wire.toolset)) is None else {"toolset_name": named}
     block = {"type": "tool_use", "id": call_id(id_), "name": name, "input": _input(part, wire.params)}
     return with_cache({**block, **caller, **toolset}, part.metadata)
+
+
+def toolset_of(part: ToolCallPart, toolset: str | None) -> str | None:
+    """The set that a call names: that of its tool, or of a tool that is not there any more, as the call came."""
+    named = own_metadata(part.metadata).get("toolset_name")
+    return named if toolset is None and isinstance(named, str) else toolset
 
 
 def _input(part: ToolCallPart, params: Any) -> dict[str, Any]:
@@ -434,7 +440,8 @@ class HistoryWriter:
         if result is None:
             raise refusal(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
         _, id_ = self._pairing.end(part.id)
-        return result_block(result, id_, self._tools.wire_call(part.name, part.params).toolset, self._left_out)
+        toolset = toolset_of(part, self._tools.wire_call(part.name, part.params).toolset)
+        return result_block(result, id_, toolset, self._left_out)
 
 
 def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:

@@ -254,12 +254,14 @@ class Blocks:
             return Text(broken or msgspec.json.encode(answer.value(params)).decode())
         self._has_calls = True
         id_ = text_at(block, "id", pointer)
-        metadata = _extras(block, "caller")
+        toolset = block.get("toolset_name")
+        known = any(held.wire == toolset for held in self._sent.tools.toolsets)
+        metadata = _extras(block, "caller", *(() if known else ("toolset_name",)))
         caller: Any = block.get("caller")
         self._programmed |= is_object(caller) and caller.get("type") not in (None, "direct")
         if broken is not None:
             return ToolCall(id_, self.name_of(block, pointer), None, params_text=broken, metadata=metadata)
-        name, params = self._sent.tools.call(wire, params, toolset=block.get("toolset_name"))
+        name, params = self._sent.tools.call(wire, params, toolset=toolset)
         return ToolCall(id_, name, params, metadata=metadata)
 
     def _hosted_call(self, block: dict[str, Any], pointer: str) -> Part:

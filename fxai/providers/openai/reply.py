@@ -329,7 +329,8 @@ def item_parts(item: Item, sent: WireRequest, behind: Iterable[Item] = ()) -> li
     if kind in OURS:
         return list(calls_of(item, sent.offer))
     whole = {key: value for key, value in item.items() if key != "created_by" and value is not None}
-    return [Text("", metadata=mark(item=whole if "tools" in whole else without_nulls(whole)))]
+    whole = whole if "tools" in whole else without_nulls(whole)
+    return [Text("", metadata=mark(item=whole, created_by=item.get("created_by")))]
 
 
 def kind_of_item(item: Item) -> str:
@@ -359,7 +360,7 @@ def _message(item: Item, sent: WireRequest) -> list[Part]:
 
 _ITEM_FIELDS: Final = frozenset(
     (
-        *("type", "id", "role", "phase", "status", "content", "summary", "encrypted_content", "created_by"),
+        *("type", "id", "role", "phase", "status", "content", "summary", "encrypted_content"),
         *("text", "refusal", "annotations", "logprobs"),
     )
 )

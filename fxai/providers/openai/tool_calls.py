@@ -62,7 +62,7 @@ OURS: Final[Mapping[str, str]] = {
 
 _KEPT: Final = ("id", "namespace", "caller", "async", "environment", "status")
 _PLACED: Final = frozenset(
-    (*_KEPT, *OURS.values(), "type", "call_id", "name", "action", "pending_safety_checks", "execution", "created_by")
+    (*_KEPT, *OURS.values(), "type", "call_id", "name", "action", "pending_safety_checks", "execution")
 )
 _STATUS_NEEDED: Final = frozenset(("local_shell_call", "apply_patch_call", "computer_call"))
 _ID_NEEDED: Final = frozenset(("local_shell_call", "computer_call"))
@@ -349,11 +349,11 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     """The parts of an item of a hosted tool: its call, its files, its result; of a pair, the call or the result."""
     kind, name = str(item["type"]), hosted_name(item, offer)
     if kind in ANSWERED:
-        about = mark(id=item.get("id"), type=kind, caller=item.get("caller"))
+        about = mark(id=item.get("id"), type=kind, caller=item.get("caller"), created_by=item.get("created_by"))
         return [_result(item, name, str(item.get("call_id") or item.get("id")), _rest(item, ("caller",)), about)]
     fields = HOSTED.get(kind, PAIRED.get(kind, _FIELDS))
     id_ = str(item.get("call_id") or item.get("id"))
-    kept = {key: item.get(key) for key in _BESIDE}
+    kept = {key: item.get(key) for key in (*_BESIDE, "created_by")}
     if kind in PAIRED and item.get("status") != "completed":
         kept["status"] = item.get("status")
     params = without_nulls({key: _arguments(key, item.get(key)) for key in fields if item.get(key) is not None})
