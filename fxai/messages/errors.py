@@ -166,6 +166,8 @@ class _ErrorBody(msgspec.Struct, frozen=True):
     codes: str = ""
     parameter: str | None = None
     written: str | None = None
+    code: str | None = None
+    request: str | None = None
 
 
 def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> Reason:
@@ -173,8 +175,9 @@ def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> R
     named = {name.lower(): value for name, value in headers.items()}
     error = _read(body, named)
     reason = _of_codes(status, error) or _of_status(status, error)
-    wait = retry_after_of(named)
-    return reason if wait is None else msgspec.structs.replace(reason, retry_after=wait)
+    about = {"retry_after": retry_after_of(named), "code": error.code, "request_id": error.request}
+    known: dict[str, Any] = {name: value for name, value in about.items() if value is not None}
+    return msgspec.structs.replace(reason, **known) if known else reason
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
@@ -249,12 +252,13 @@ def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
     error = _mapping(content)
     words = error.get("message") or (content if isinstance(content, str) else "") or ("" if error else text.strip())
     words = _with_upstream(str(words), _mapping(error.get("metadata")))
-    request = headers.get("x-request-id") or headers.get("request-id")
+    request = headers.get("x-request-id") or headers.get("request-id") or _text(_mapping(data).get("request_id"))
     description = _shorten(" ".join(str(words).split())) + (f" (request {request})" if request else "")
     codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
+    code = next((one for key in ("code", "type", "status") if (one := _text(error.get(key)))), None)
     parameter = error.get("param")
     named, written = (one if isinstance(one, str) else None for one in (parameter, error.get("failed_generation")))
-    return _ErrorBody(description.strip(), codes, named, written)
+    return _ErrorBody(description.strip(), codes, named, written, code, request)
 
 
 def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:
@@ -263,6 +267,12 @@ def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:
     more = raw if isinstance(raw, str) else "" if raw is None else msgspec.json.encode(raw).decode()
     who = f"{name}: " if isinstance(name, str) and name else ""
     return f"{words}: {who}{more}" if more and more not in words else words
+
+
+def _text(value: object) -> str | None:
+    """A name or a number as a text; None for nothing, and for whatever else stands there."""
+    plain = isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+    return str(value)[:_LONGEST] if plain else None
 
 
 def _shorten(words: str) -> str:

@@ -35,9 +35,17 @@ def place_in(pointer: str, description: str) -> str:
 class ReasonBase(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What every reason offers, and `retry_after`: the seconds to wait, where the provider gave them."""
+    """What every reason offers, and what the provider said of the failure, where it did.
+
+    Attributes:
+        retry_after: The seconds to wait.
+        code: The provider's own code of it, such as `"insufficient_quota"`: of no closed set.
+        request_id: The provider's id of the request, which its support asks for.
+    """
 
     retry_after: float | None = None
+    code: str | None = None
+    request_id: str | None = None
 
     __retryable__: ClassVar[bool] = False
     __advice__: ClassVar[str] = ""

@@ -14,13 +14,13 @@ from typing import Any, Final, TypeAlias
 
 from returns.result import Failure
 
-from fxai.messages import Part, Reason, Response
+from fxai.messages import AiError, Part, Reason, Response
 from fxai.providers import anthropic, openai
 from fxai.providers.http import read_events
 from tests.kit.data import is_array, is_object
 from tests.kit.recordings import Exchange, sent_for
 
-__all__ = ["body_of", "leaves", "lost_leaves", "pattern", "read_whole", "unheard_leaves"]
+__all__ = ["body_of", "leaves", "lost_leaves", "lost_of_error", "pattern", "read_whole", "unheard_leaves"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a leaf is: the keys and places on the way to it."""
@@ -83,6 +83,17 @@ def lost_leaves(body: Any, read: Callable[[Any], object], parts: tuple[Part, ...
     return lost
 
 
+def lost_of_error(exchange: Exchange) -> list[Path]:
+    """The leaves of an error that may be anything without the failure being another."""
+
+    def failure(body: Any) -> AiError:
+        return AiError.from_status(exchange.wire, "ask", exchange.status, body, exchange.headers)
+
+    body = json.loads(exchange.body)
+    known = failure(body)
+    return [path for path, value in leaves(body) if failure(_with_other(body, path, value)) == known]
+
+
 def _with_other(body: Any, path: Path, value: Any) -> Any:
     """The answer with another value at one place; the rest is shared."""
     *before, last = path
@@ -127,8 +138,15 @@ def _anthropic(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
                 pass
     for index, grown in texts.items():
         if grown.get("partial_json"):
-            message["content"][index]["input"] = json.loads(grown["partial_json"])
+            message["content"][index]["input"] = _parameters(grown["partial_json"])
     return message
+
+
+def _parameters(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # cut by the end of the message
+        return text
 
 
 def _extend(block: dict[str, Any], delta: dict[str, Any], grown: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-__all__ = ["APART", "CHANGED", "FOREIGN", "LOST", "OTHERS", "UNHEARD", "unexplained", "unneeded"]
+__all__ = ["APART", "CHANGED", "ERRORS", "FOREIGN", "LOST", "OTHERS", "UNHEARD", "unexplained", "unneeded"]
 
 Reasons: TypeAlias = Mapping[str, str]
 """From a place to why it may be lost there."""
@@ -149,6 +149,20 @@ APART: Final[Mapping[str, Reasons]] = {
     },
 }
 """Recorded streams that do not give the parts of the answer that they stand for."""
+
+
+ERRORS: Final[Mapping[str, Reasons]] = {
+    "anthropic": {"/type": _ONLY_VALUE},
+    "responses": {
+        "/error/type": "the code says it, or the status",
+        "/error/param": "a model that there is none of names itself",
+    },
+    "chat": {
+        "/error/type": "the code says it, or the status",
+        "/user_id": "who asks knows it",
+    },
+}
+"""Leaves of errors, answered with a status of 400 and above, that the failure does not hold."""
 
 
 def _covers(place: str, found: str) -> bool:

@@ -13,7 +13,7 @@ from openai.types.responses import Response as SdkResponse
 from openai.types.responses import ResponseOutputItem
 from returns.result import Failure
 
-from fxai.messages import Prompt, Response
+from fxai.messages import Part, Prompt, Response
 from fxai.models import ModelRequest
 from fxai.providers import anthropic, openai
 from tests.kit.recorded_leaves import lost_leaves, pattern
@@ -55,8 +55,8 @@ def _item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lost(body: Any, read: Any, reasons: Any) -> list[str]:
-    parts = read(body)
-    assert isinstance(parts, tuple), parts
+    parts: tuple[Part, ...] = read(body)
+    assert parts.__class__ is tuple, parts
     assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
     return unexplained(map(pattern, lost_leaves(body, read, parts)), reasons)
 
@@ -75,7 +75,7 @@ def test_items_of_responses(kind: str) -> None:
 
 def test_what_a_response_says_beside_its_items() -> None:
     """All of the envelope: what does not repeat the request is held."""
-    ended = {"output": [], "status": "completed", "error": None, "incomplete_details": None}
+    ended: dict[str, Any] = {"output": [], "status": "completed", "error": None, "incomplete_details": None}
 
     assert [_lost({**body, **ended}, _openai, LOST_HERE) for body in samples(SdkResponse)[:1]] == [[]]
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from fxai.messages import UnknownError
 from tests.kit.recorded_findings import Finding, findings
-from tests.kit.recorded_losses import APART, CHANGED, FOREIGN, LOST, OTHERS, UNHEARD, unexplained, unneeded
+from tests.kit.recorded_leaves import lost_of_error, pattern
+from tests.kit.recorded_losses import APART, CHANGED, ERRORS, FOREIGN, LOST, OTHERS, UNHEARD, unexplained, unneeded
 from tests.kit.recordings import OURS, WIRES, exchanges, replays
 
 # All tests of a wire look at one replay: they stay in one process.
@@ -78,6 +80,18 @@ def test_what_goes_back_is_what_others_sent(wire: str) -> None:
 def test_what_goes_back_fits_the_types_of_the_sdk(wire: str) -> None:
     """The official SDK's own parameter types, closed."""
     assert _without_reason(wire, lambda finding: finding.foreign, FOREIGN) == []
+
+
+@wires
+def test_errors_are_typed_and_keep_what_helps(wire: str) -> None:
+    """A reason that is not unknown, with the provider's words, its code and the id of the request."""
+    failed = [one for one in replays(wire) if one.exchange.status >= 400]
+    lost = [pattern(path) for one in failed for path in lost_of_error(one.exchange)]
+
+    assert [one.exchange.name for one in failed if one.failure is None or one.failure.reason.code is None] == []
+    assert [one.exchange.name for one in failed if isinstance(getattr(one.failure, "reason", None), UnknownError)] == []
+    assert unexplained(lost, ERRORS[wire]) == []
+    assert not OURS or unneeded(lost, ERRORS[wire]) == []
 
 
 @pytest.mark.skipif(not OURS, reason="the lists are about the recordings of the repository")

@@ -234,3 +234,16 @@ def test_the_request_id_is_in_the_message() -> None:
     """What the provider's support will ask for is there."""
     assert _reason(500, {"error": {"message": "m"}}, X_Request_Id="req_1").message.endswith("m (request req_1)")
     assert _reason(500, None, request_id="req_2").message.endswith("(request req_2)")
+
+
+def test_a_reason_says_the_providers_code_and_the_id_of_the_request() -> None:
+    """The code, else the type; the id from a header, else from the body, and in the message: support asks for it."""
+    body = {"error": {"code": "invalid_value", "type": "invalid_request_error", "message": "m"}, "request_id": "req_1"}
+    reason = _reason(400, body)
+    bare = _reason(500, {"error": {"type": "api_error", "code": None, "message": "m"}})
+
+    assert (reason.code, reason.request_id) == ("invalid_value", "req_1")
+    assert "(request req_1)" in str(reason)
+    assert (bare.code, bare.request_id) == ("api_error", None)
+    assert _reason(500, {"error": {"code": [1], "type": True, "message": "m"}, "request_id": {}}).code is None
+    assert AiError.from_json(AiError("m", "ask", reason).to_json()).unwrap().reason == reason
