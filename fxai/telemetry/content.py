@@ -85,10 +85,16 @@ class Content(msgspec.Struct, frozen=True):
             if value is None or value == []:
                 continue
             try:
-                kept[name] = value if self.redact is None else self.redact(name, value)
+                own = _copy(value)
+                kept[name] = own if self.redact is None else self.redact(name, own)
             except Exception:
                 _LOG.exception("`redact` broke, and %s is not recorded", name)
         return {name: value for name, value in kept.items() if value is not None}
+
+
+def _copy(value: Any) -> Any:
+    """Plain data that is nobody else's: a hook may change it, and the history stays as it is."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=repr))
 
 
 def as_text(value: Any) -> str:

@@ -47,6 +47,7 @@ FIRST_PART: Final = "gen_ai.response.time_to_first_chunk"
 TOKEN_TYPE: Final = "gen_ai.token.type"
 COST: Final = "fxai.usage.cost"
 CURRENCY: Final = "fxai.usage.currency"
+_LONGEST: Final = 128  # characters of a name that a model made up
 INTERRUPTED: Final = "fxai.interrupted"
 
 _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
@@ -124,7 +125,7 @@ def _begin_step(operation: AgentStep) -> SpanData:
 
 
 def _begin_tool(operation: ToolExecution) -> SpanData:
-    attributes: Attributes = {OPERATION: "execute_tool", TOOL_NAME: operation.name}
+    attributes: Attributes = {OPERATION: "execute_tool", TOOL_NAME: operation.name[:_LONGEST]}
     if operation.call_id:
         attributes["gen_ai.tool.call.id"] = operation.call_id
     tool = operation.tool
@@ -133,7 +134,9 @@ def _begin_tool(operation: ToolExecution) -> SpanData:
         attributes["gen_ai.tool.type"] = "extension" if is_provided else "function"
         if tool.description is not None:
             attributes["gen_ai.tool.description"] = tool.description
-    return SpanData(f"execute_tool {operation.name}", "internal", "execute_tool", attributes)
+    # A name that no tool has is the model's: there may be any number of them, which no name of a span is to be.
+    name = "execute_tool" if tool is None else f"execute_tool {operation.name}"
+    return SpanData(name, "internal", "execute_tool", attributes)
 
 
 def _of_model(operation: str, info: ModelInfo) -> Attributes:

@@ -328,6 +328,8 @@ class _Traced:
         kept = (*_OF_METRICS, convention.RESPONSE_MODEL, convention.ERROR_TYPE)
         both = {**self._data.attributes, **found}
         attributes = {name: both[name] for name in kept if name in both}
+        if isinstance(self._operation, ToolExecution) and self._operation.tool is None:
+            del attributes[convention.TOOL_NAME]  # a metric keeps each name for ever, and a model makes up any number
         duration.record(took, attributes, self._context)
         if self._first is not None:
             self._instruments.first_part.record(self._first, attributes, self._context)

@@ -140,6 +140,47 @@ def test_content_is_redacted_before_it_is_recorded(caplog: pytest.LogCaptureFixt
     assert "`redact` broke, and gen_ai.output.messages is not recorded" in caplog.text
 
 
+def test_a_hook_changes_nothing_but_what_is_recorded() -> None:
+    """What it is given is its own: the history, the parameters and the results stay as they are."""
+    traces, seen = Traces(), list[Any]()
+    note = Tool.dynamic("note", parameters={"type": "object"})
+    model = ScriptedModel.make([call("note", {"card": "4711"}), text("Noted.")])
+    agent = Agent.make("clerk", toolkit=Toolkit.make(note), model=model.layer)
+
+    def answer(params: Any) -> Any:
+        seen.append(params)
+        return fx.succeed(params)
+
+    def redact(name: str, value: Any) -> Any:
+        if name in {"gen_ai.tool.call.arguments", "gen_ai.tool.call.result"}:
+            value["card"] = "…"
+        for message in value if name.endswith(".messages") else ():
+            for part in message["parts"]:
+                part.update(dict.fromkeys(part.keys() & {"arguments", "response", "content"}, "…"))
+        return value
+
+    told = traces.layer(content="span", redact=redact)
+    answered = fx.run(agent.execute("Note it.").provide(note.handler(answer)).provide(told))
+
+    assert seen == [{"card": "4711"}]
+    assert answered.steps[0].results[0].encoded_result == {"card": "4711"}
+    assert answered.history.to_json().count("4711") == 2
+    assert "4711" not in "".join(span.to_json() for span in traces.spans)
+
+
+def test_names_that_a_model_makes_up_are_no_names_of_metrics() -> None:
+    """There may be any number of them: a metric would keep each for ever, and so would the list of spans."""
+    traces = Traces()
+    model = ScriptedModel.make([[call(f"made_up_{number}", {}) for number in range(20)], text("Well.")])
+    agent = Agent.make("clerk", model=model.layer)
+
+    fx.run(agent.execute("Go.").provide(traces.layer()))
+
+    ((point, _),) = traces.points("gen_ai.execute_tool.duration")
+    assert "gen_ai.tool.name" not in point
+    assert {span.name for span in traces.spans if "tool" in span.name} == {"execute_tool"}
+
+
 def test_a_price_is_exact_and_given_by_the_program() -> None:
     """A float is refused, as is what is no amount; cached tokens have a price of their own."""
     price = Price.per_million("0.15", 2, cached_input=Decimal("0.015"))
