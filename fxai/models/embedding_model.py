@@ -159,7 +159,7 @@ def _join_all(several: Sequence[Embeddings]) -> Embeddings:
     return Embeddings(vectors, usage)
 
 
-def _ask_in_span(model: EmbeddingModel, texts: tuple[str, ...]) -> EffectOf[Embeddings, AiError]:
+def ask_embeddings(model: EmbeddingModel, texts: tuple[str, ...]) -> EffectOf[Embeddings, AiError]:
     """`model.ask(texts)`, of which a tracer hears, if there is one and the model itself answers."""
 
     def ask(services: ContextOf[Any]) -> AnyEffect:
@@ -180,7 +180,7 @@ def _ask(model: EmbeddingModel, texts: tuple[str, ...], method: str) -> Effect[E
         problem = f"Provider returned {given} embeddings but expected {wanted}"
         return fx.fail(AiError("EmbeddingModel", method, InvalidOutputError(problem)))
 
-    return _ask_in_span(model, texts).flat_map(check)
+    return ask_embeddings(model, texts).flat_map(check)
 
 
 # -- batching
@@ -284,7 +284,7 @@ class _Batching(EmbeddingModel):
 
     @override
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        return _ask_in_span(self._model, texts)
+        return ask_embeddings(self._model, texts)
 
     @override
     def ask_one(self, text: str) -> Effect[Vector, AiError]:

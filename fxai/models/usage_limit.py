@@ -28,8 +28,9 @@ from typing_extensions import override
 from fxai.effects import fx
 from fxai.effects.cause import Cause, Exit, Failed
 from fxai.effects.constructor import attempt_work
-from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, Gen
-from fxai.effects.layer import LayerOf
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, Gen
+from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
@@ -50,6 +51,7 @@ from fxai.messages.reason import (
     UnknownError,
     UnsupportedSchemaError,
 )
+from fxai.models.embedding_model import EmbeddingModel, Embeddings, ask_embeddings
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
@@ -208,7 +210,8 @@ def limit(
     and a request with all its tries is one; with `retry=None` there and a `retry` of the program's own each try counts.
 
     Args:
-        layer: the layer of one model; a fallback has limits inside, around each of its models.
+        layer: the layer of one model, a language model or one that embeds; a fallback has limits inside, around each
+            of its models.
         limits: every one holds.
         allowances: where is counted what is used: by default in this layer alone.
         max_tokens: what is reserved for the answer, and what the model is held to, where a request says nothing of it.
@@ -240,10 +243,12 @@ def limit(
     options = LimitOptions(
         limits, shared, max_tokens, prices, unpriced, unknown, after_crash, patience, estimate or _Bytes()
     )
-    model: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
-    around: Any = LayerOf.effect(LanguageModel, model.map(lambda model: _open(model, options)))
-    given: Any = layer
-    return cast(_L, given.merge(around.provide(given)))
+    given: LayerOf[Any, Any, Any] = layer
+
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+        return given.build_in(memo, scope).map(lambda services: services.merge(_around(services, options)))
+
+    return cast(_L, LayerOf(build))
 
 
 def _check(limits: tuple[Limit, ...]) -> None:
@@ -259,10 +264,24 @@ def _check(limits: tuple[Limit, ...]) -> None:
             seen.add(place)
 
 
-def _open(model: LanguageModel, options: LimitOptions) -> LanguageModel:
-    if model.info is None:
+def _around(services: ContextOf[Any], options: LimitOptions) -> ContextOf[Any]:
+    """The models of a layer, held to limits."""
+    limited: dict[object, Any] = {}
+    language: LanguageModel | None = services.find(LanguageModel)
+    embedding: EmbeddingModel | None = services.find(EmbeddingModel)
+    if language is not None:
+        limited[LanguageModel] = _Limited(language, _Gate(_info(language.info), options))
+    if embedding is not None:
+        limited[EmbeddingModel] = _LimitedEmbeddings(embedding, _Gate(_info(embedding.info), options))
+    if not limited:
+        raise ValueError("limit stands around the layer of a model, and this one gives none")
+    return ContextOf(limited)
+
+
+def _info(info: ModelInfo | None) -> ModelInfo:
+    if info is None:
         raise ValueError("limit stands around one model: put it inside, around each of those that are chosen from")
-    return _Limited(model, model.info, options)
+    return info
 
 
 @final
@@ -275,6 +294,7 @@ class _Claiming:
         self.price = price
         self.usage: Usage | None = None
         self.is_unused = True  # whether the model never read the request
+        self._has_parts = False
 
     def begin(self) -> None:
         """From now on the model may have read it."""
@@ -282,13 +302,14 @@ class _Claiming:
 
     def see(self, parts: tuple[Any, ...]) -> None:
         """Takes the usage out of parts that came."""
+        self._has_parts = self._has_parts or bool(parts)
         for part in parts:
             if part.type == "finish":
                 self.usage = part.usage
 
     def fail(self, cause: Cause[Any]) -> None:
         """Takes from a failure whether anything was used."""
-        self.is_unused = self.usage is None and not cause.defects and not cause.interrupted and _is_refused(cause)
+        self.is_unused = not self._has_parts and not cause.defects and not cause.interrupted and _is_refused(cause)
 
     def settle(self, unknown: Unknown) -> tuple[Claim, ...]:
         """The claims to what was used."""
@@ -325,50 +346,22 @@ def _units(money: Decimal) -> int:
 
 
 @final
-class _Limited(LanguageModel):
-    def __init__(self, model: LanguageModel, info: ModelInfo, options: LimitOptions) -> None:
-        self._model = model
+class _Gate:
+    """Where requests to one model are let through, as far as the limits allow."""
+
+    def __init__(self, info: ModelInfo, options: LimitOptions) -> None:
         self._info = info
-        self._options = options
-
-    @property
-    @override
-    def info(self) -> None:
-        return None
-
-    @override
-    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        def go() -> Gen[tuple[Part, ...], AiError, Scope]:
-            asked, claiming = yield from self._begin(request)
-            claiming.begin()
-            parts = yield from ask_model(self._model, asked).on_exit(lambda end: _note(claiming, end))
-            claiming.see(parts)
-            return parts
-
-        return fx.scoped(fx.gen(go)())
-
-    @override
-    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        def go() -> Gen[Stream[StreamPart, AiError], AiError, Scope]:
-            asked, claiming = yield from self._begin(request)
-            claiming.begin()
-            return StreamOf(stream_model(self._model, asked).pull().map(lambda pull: _watch(pull, claiming)))
-
-        return StreamOf.unwrap(fx.gen(go)())
-
-    @override
-    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        return self._model.count(request)
+        self.options = options
 
     @fx.gen
-    def _begin(self, request: ModelRequest) -> Gen[tuple[ModelRequest, _Claiming], AiError, Scope]:
-        """The request as it is asked, and its reservation, which the scope around settles."""
+    def begin(self, given: int, answer: int) -> Gen[_Claiming, AiError, Scope]:
+        """The reservation of a request that takes so many tokens and answers with so many, each at most.
+
+        The scope around settles it.
+        """
         clock = yield from Clock
-        asked = request
-        if request.max_tokens is None:
-            asked = msgspec.structs.replace(request, max_tokens=self._options.max_tokens)
-        claiming = yield from self._claim(asked)
-        until = clock.monotonic() + self._options.patience
+        claiming = yield from self._claim(given, answer)
+        until = clock.monotonic() + self.options.patience
         while (refusal := (yield from self._reserve(claiming, clock))) is not None:
             left = until - clock.monotonic()
             if refusal.is_final or refusal.claim.seconds is None or left <= 0:
@@ -376,19 +369,18 @@ class _Limited(LanguageModel):
             wait = left if refusal.retry_at is None else refusal.retry_at - clock.now()
             wait = min(wait, _PAUSE) if refusal.level.reserved else wait  # others may give back before that
             yield from fx.sleep(max(min(wait, left), 0.001))
-        if self._options.allowances.blocks:
+        if self.options.allowances.blocks:
             yield from fx.fork(self._renew(claiming, clock))
-        return asked, claiming
+        claiming.begin()
+        return claiming
 
-    def _claim(self, request: ModelRequest) -> Effect[_Claiming, AiError]:
-        """What a request may use at most."""
-        options, info = self._options, self._info
+    def _claim(self, given: int, answer: int) -> Effect[_Claiming, AiError]:
+        options, info = self.options, self._info
         table = options.prices
         price = (None if table is None else table.price_of(info)) or options.unpriced
         if price is None and any(one.money is not None for one in options.limits):
             said = f"{info} has no price, and money is limited: add it to the prices, or give unpriced=Price(…)"
             return fx.fail(AiError("limit", "ask", QuotaExhaustedError(description=said)))
-        given, answer = options.estimate(request), request.max_tokens or 0
         claims: list[Claim] = []
         for one in options.limits:
             name = f"{one.name} {info}" if one.per_model else one.name
@@ -404,7 +396,7 @@ class _Limited(LanguageModel):
 
     def _reserve(self, claiming: _Claiming, clock: Clock) -> EffectOf[Refusal | None, AiError, Scope | None]:
         """Reserves what the request may use; the scope around settles that."""
-        allowances, after_crash = self._options.allowances, self._options.after_crash
+        allowances, after_crash = self.options.allowances, self.options.after_crash
         lease = LEASE if allowances.blocks else inf
 
         def reserve() -> Refusal | None:
@@ -422,8 +414,8 @@ class _Limited(LanguageModel):
         """Commits what was used. Where that cannot be written, the answer stands; the reservation ends by itself."""
 
         def settle() -> None:
-            settled = claiming.settle(self._options.unknown)
-            self._options.allowances.settle(claiming.id, settled, now=clock.now())
+            settled = claiming.settle(self.options.unknown)
+            self.options.allowances.settle(claiming.id, settled, now=clock.now())
 
         def warn(error: AiError) -> None:
             import logging  # few allowances fail
@@ -435,7 +427,7 @@ class _Limited(LanguageModel):
     @fx.gen
     def _renew(self, claiming: _Claiming, clock: Clock) -> Gen[None, AiError]:
         """Keeps the reservation while the request runs."""
-        renew = self._options.allowances.renew
+        renew = self.options.allowances.renew
         while True:
             yield from fx.sleep(LEASE / 4)
             yield from self._work(lambda: renew(claiming.id, claiming.claims, now=clock.now())).result()
@@ -448,7 +440,76 @@ class _Limited(LanguageModel):
                 return None
             return AiError("limit", "ask", UnknownError(description=f"the allowances cannot be reached: {raised}"))
 
-        return attempt_work(work, to_error, in_thread=self._options.allowances.blocks)
+        return attempt_work(work, to_error, in_thread=self.options.allowances.blocks)
+
+
+@final
+class _Limited(LanguageModel):
+    def __init__(self, model: LanguageModel, gate: _Gate) -> None:
+        self._model = model
+        self._gate = gate
+
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
+    @override
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        def go() -> Gen[tuple[Part, ...], AiError, Scope]:
+            asked, claiming = yield from self._begin(request)
+            parts = yield from ask_model(self._model, asked).on_exit(lambda end: _note(claiming, end))
+            claiming.see(parts)
+            return parts
+
+        return fx.scoped(fx.gen(go)())
+
+    @override
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        def go() -> Gen[Stream[StreamPart, AiError], AiError, Scope]:
+            asked, claiming = yield from self._begin(request)
+            return StreamOf(stream_model(self._model, asked).pull().map(lambda pull: _watch(pull, claiming)))
+
+        return StreamOf.unwrap(fx.gen(go)())
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        return self._model.count(request)
+
+    def _begin(self, request: ModelRequest) -> EffectOf[tuple[ModelRequest, _Claiming], AiError, Scope | None]:
+        """The request as it is asked, with its reservation."""
+        options = self._gate.options
+        answer = options.max_tokens if request.max_tokens is None else request.max_tokens
+        asked = msgspec.structs.replace(request, max_tokens=answer)
+        return self._gate.begin(options.estimate(asked), answer).map(lambda claiming: (asked, claiming))
+
+
+@final
+class _LimitedEmbeddings(EmbeddingModel):
+    def __init__(self, model: EmbeddingModel, gate: _Gate) -> None:
+        self._model = model
+        self._gate = gate
+
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
+    @property
+    @override
+    def most(self) -> int | None:
+        return self._model.most
+
+    @override
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
+        def go() -> Gen[Embeddings, AiError, Scope]:
+            given = sum(len(text.encode("utf-8", "surrogatepass")) + _PER_MESSAGE for text in texts)
+            claiming = yield from self._gate.begin(given, 0)
+            found = yield from ask_embeddings(self._model, texts).on_exit(lambda end: _note(claiming, end))
+            claiming.usage = msgspec.structs.replace(found.usage, output_tokens=0)
+            return found
+
+        return fx.scoped(fx.gen(go)())
 
 
 def _note(claiming: _Claiming, end: Exit[Any, Any]) -> EffectOf[None]:

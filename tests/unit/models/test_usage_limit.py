@@ -21,7 +21,7 @@ from fxai.messages import (
     UnknownError,
     Usage,
 )
-from fxai.models import Allowances, LanguageModel, Limit, Price, PriceTable, fallback, limit
+from fxai.models import Allowances, EmbeddingModel, Embeddings, LanguageModel, Limit, Price, PriceTable, fallback, limit
 from fxai.providers import openai
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, finish, text
 from fxai.tools import Tool, Toolkit
@@ -309,3 +309,56 @@ def test_the_input_is_at_most_its_bytes() -> None:
     reserved = _used(allowances, "team tokens")[0]
     texts = len(answer.history.to_json()) + 2 * len("What is a rose?")
     assert texts < reserved < 2000
+
+
+class Lengths(EmbeddingModel):
+    """Vectors of two numbers, at three tokens a text."""
+
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings]:
+        """The lengths of the texts."""
+        vectors = tuple((float(len(one)), 1.0) for one in texts)
+        return fx.succeed(Embeddings(vectors, Usage(input_tokens=3 * len(texts))))
+
+
+def test_a_model_that_embeds_is_held_to_limits_too() -> None:
+    """In requests, tokens and money, together with language models where they share a name."""
+    allowances = Allowances.in_process()
+    prices = PriceTable("USD", {"Lengths": Price.per_million("100", 0)})
+    lengths: Layer[EmbeddingModel] = Layer.succeed(EmbeddingModel, Lengths())
+    embedding = limit(
+        lengths,
+        Limit.budget("team", tokens=200, money="0.05"),
+        allowances=allowances,
+        prices=prices,
+    )
+
+    found = fx.run(EmbeddingModel.embed_many(["a", "bc"]).provide(embedding))
+    refused = _reason(EmbeddingModel.embed("x" * 200).provide(embedding))
+
+    assert found.vectors == ((1.0, 1.0), (2.0, 1.0))
+    assert (_used(allowances, "team tokens"), _used(allowances, "team money")) == ((6, 0), (600_000, 0))
+    assert isinstance(refused, QuotaExhaustedError)
+
+
+def test_a_stream_that_is_refused_behind_its_parts_has_used_something() -> None:
+    """What came was generated: the reservation counts, as where nobody knows."""
+    allowances = Allowances.in_process()
+    model = limit(
+        ScriptedModel.make([["a", fails(RateLimitError())]]).layer,
+        TEAM,
+        allowances=allowances,
+        max_tokens=100,
+        estimate=_thirty,
+    )
+
+    fx.run_result(LanguageModel.stream_text("?").collect().provide(model))
+
+    assert _used(allowances, "team tokens") == (130, 0)
+
+
+def test_a_layer_without_a_model_has_nothing_to_limit() -> None:
+    """It is refused when it is built."""
+    around: Any = limit(TestClock().layer, TEAM)
+
+    with pytest.raises(ValueError, match="this one gives none"):
+        fx.run(LanguageModel.generate_text("?").provide(around))
