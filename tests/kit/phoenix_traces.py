@@ -87,7 +87,7 @@ def _free_port() -> int:
 
 
 def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:  # of a server on loopback
+    with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # of a server on loopback
         return json.loads(answer.read() or b"null")
 
 
@@ -144,7 +144,10 @@ def run(phoenix: str) -> list[str]:
             spans = _spans(url, len(EXPECTED))
         finally:
             server.terminate()
-            server.wait(30)
+            try:
+                server.wait(30)
+            except subprocess.TimeoutExpired:
+                server.kill()
     shown = _shown(spans)
     for level, name, kind, tokens in shown:
         print("  " * level + f"{name}  [{kind}]" + (f"  {tokens[0]} in, {tokens[1]} out" if tokens else ""))
