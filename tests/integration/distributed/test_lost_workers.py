@@ -121,7 +121,7 @@ def test_a_call_whose_cluster_is_lost_ends(folder: None, caplog: pytest.LogCaptu
 
 def test_processes_of_a_local_cluster_end_with_it(folder: None) -> None:
     """They run calls, in processes of their own; when the layer is released none of them is left."""
-    who = kit.call("who", {}).map(lambda given: given.result[0])
+    who = kit.call("who", {}).map(lambda given: int(given.encoded_result[0]))
     live = distribute(tools.desk, TARGET).provide(Cluster.local_layer(workers=2, threads=2))
 
     pids = set(fx.run(fx.for_each(range(20), lambda _: who, concurrency=8).provide(live)))

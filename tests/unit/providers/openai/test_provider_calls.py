@@ -20,9 +20,10 @@ POSTS = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "xs_1", "status":
 SEARCH: dict[str, Any] = {**POSTS, "name": "x_keyword_search", "input": '{"query":"snow"}'}
 _X = {"type": "x_search_call", "id": "fc_8", "call_id": "", "status": "completed", "name": "x_semantic_search"}
 UNKNOWN: dict[str, Any] = {**_X, "arguments": '{"query":"snow"}'}
+_NO_PARAMETERS: dict[str, Any] = {}
 _USES: list[dict[str, Any]] = [
     {"recipient_name": "functions.add", "parameters": {"a": 1}},
-    {"recipient_name": "sub", "parameters": {}},
+    {"recipient_name": "sub", "parameters": _NO_PARAMETERS},
 ]
 _WRAPPER = {"type": "function_call", "id": "fc_1", "call_id": "c", "status": "completed"}
 WRAPPER: dict[str, Any] = {**_WRAPPER, "name": "multi_tool_use.parallel", "arguments": json.dumps({"tool_uses": _USES})}
