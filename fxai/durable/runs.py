@@ -22,6 +22,7 @@ from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Repl
 from fxai.durable.record import Answered, CancelWish, Input, RunState
 from fxai.durable.run_journal import FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Generate, Succeed
 from fxai.effects.scope import scoped
@@ -29,6 +30,7 @@ from fxai.effects.service import Clock
 from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
 
 _A = TypeVar("_A")
+_R = TypeVar("_R")
 
 DEFAULT: Final = "fxai-runs.db"
 """The SQLite database, in the folder of the process, where nothing else is named."""
@@ -251,6 +253,35 @@ class Runs:
         if journal.known.cancelled is None and journal.known.status != "done":
             yield journal.append(CancelWish((yield _CLOCK).now()))
 
+    # -- going on with them
+
+    def recover(
+        self, program: Callable[[str], EffectOf[Any, Any, _R]], *, concurrency: int | None = 4
+    ) -> EffectOf[tuple[str, ...], JournalFailure, _R | None]:
+        """Goes on, once, with each run that stands still and can go on; gives the names of those that had ended well.
+
+        These are the runs that are `stopped`: their program was killed, or what they waited for is answered. Of several
+        workers that do this at once, one has each run. `runs.recover(program).repeat(Schedule.spaced(10))` is a worker.
+
+        Args:
+            program: the program of a run, of its name, with its durable layer. How it ends is journalled; what it fails
+                with goes to the log `fxai.durable`.
+            concurrency: how many runs go on at once; None: all.
+
+        Fails with:
+            JournalFailure: the store cannot be read.
+        """
+
+        def go_on(state: RunState) -> EffectOf[str | None, Any, Any]:
+            return program(state.run).exit().map(lambda end: _name_ended(state.run, end))
+
+        def go_on_with_all(states: tuple[RunState, ...]) -> EffectOf[tuple[str, ...], Any, Any]:
+            still = [state for state in states if state.status == "stopped"]
+            ended = for_each(still, go_on, concurrency=concurrency)
+            return ended.map(lambda names: tuple([name for name in names if name is not None]))
+
+        return self.list().flat_map(go_on_with_all)
+
     def remove(self, run: str) -> EffectOf[None, RunUnknown | RunOwned | JournalFailure, None]:
         """Removes a run and all that is known of it.
 
@@ -265,6 +296,16 @@ class Runs:
             yield self._attempt(run, lambda: self._store.remove(run))
 
         return scoped(Generate(remove, (), {}))
+
+
+def _name_ended(run: str, end: Exit[Any, Any]) -> str | None:
+    if isinstance(end, Succeeded):
+        return run
+    if not any(isinstance(failure, RunOwned) for failure in end.cause.failures):
+        import logging  # most runs end well
+
+        logging.getLogger("fxai.durable").warning("the run %r did not end: %s", run, end.cause.squash())
+    return None
 
 
 def _steps(journal: RunJournal) -> tuple[RunStep, ...]:

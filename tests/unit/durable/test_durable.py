@@ -11,6 +11,7 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai import Agent, LanguageModel, Memory, Tool, Toolkit, fx
+from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.annotations import Idempotent, Resumable
 from fxai.durable import (
     JournalFailure,
@@ -27,7 +28,7 @@ from fxai.durable import (
     version,
 )
 from fxai.effects import Failed, Gen, Layer
-from fxai.messages import Prompt, ToolMessage
+from fxai.messages import Prompt, ToolCall, ToolMessage
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import OutcomeUnknown
 
@@ -538,3 +539,119 @@ def test_a_name_or_a_choice_that_cannot_be_is_refused() -> None:
     choice: Any = "maybe"
     with pytest.raises(ValueError, match="'refuse', 'old', 'continue'"):
         durable(Layer.empty(), run="r", store=Runs.in_process(), on_change=choice)
+
+
+def test_the_state_of_a_prompt_is_what_it_was(runs: Runs) -> None:
+    """What handlers changed is journalled with their calls, and is there again when they are not run again."""
+    log: list[int] = []
+    crash = [True]
+    count = Tool.make("count", parameters=int, success=int)
+
+    def counter(at: Render[None]) -> None:
+        total = at.state("total", 0)
+
+        def add(n: int) -> Any:
+            def go() -> Gen[Any, Any, Any]:
+                log.append(n)
+                if n == 5 and crash[0]:
+                    raise Crash
+                yield from total.update(lambda value: value + n)
+                return n
+
+            return fx.gen(go)()
+
+        at.tool(count.annotate(Idempotent, True), add)
+        at.system("sum", f"The sum is {total.value}.")
+
+    prompt = StatefulPrompt.make("counter", counter)
+
+    def ask(model: ScriptedModel) -> Any:
+        asked: Any = prompt.execute("Count.")
+        return fx.run_exit(asked.provide(durable(model.layer, run="r", store=runs)))
+
+    script = [(call("count", 1), call("count", 2)), (call("count", 3), call("count", 5))]
+    with pytest.raises(Crash):
+        ask(ScriptedModel.make(script))
+    crash[0] = False
+    model = ScriptedModel.make([text("Done.")])
+    first, second = ask(model), ask(ScriptedModel.make([]))
+    assert first.value.state.values["total"] == second.value.state.values["total"] == 11
+    assert "The sum is 11." in model.requests[0].prompt.to_json()
+    assert log == [1, 2, 3, 5, 5]
+
+
+def test_a_running_run_is_listed_as_running(runs: Runs) -> None:
+    """While a program has it; one whose program was killed is stopped."""
+    shop = Shop()
+    seen: list[str] = []
+
+    def look(_: int) -> None:
+        seen.append(fx.run_sync(runs.list())[0].status)
+        seen.append(fx.run_sync(runs.show("r")).state.status)
+
+    shop.crash = look
+    _ = _run(shop, runs, ScriptedModel.make([call("charge", 1), text("Done.")]))
+    assert seen == ["running", "running"]
+    shop.crash = _crash_at(2)
+    layer = shop.layer | ScriptedModel.make([call("charge", 2)]).layer
+    asked: Any = shop.agent.execute("Go.").provide(durable(layer, run="other", store=runs))
+    with pytest.raises(Crash):
+        fx.run(asked)
+    assert {one.run: one.status for one in fx.run(runs.list())} == {"r": "done", "other": "stopped"}
+
+
+def test_a_run_can_be_removed(runs: Runs) -> None:
+    """And all that is known of it; the name is free again."""
+    shop = Shop()
+    _ = _run(shop, runs, ScriptedModel.make([text("One.")]))
+    fx.run(runs.remove("r"))
+    assert fx.run(runs.list()) == ()
+    assert _run(shop, runs, ScriptedModel.make([text("Two.")])).value.text == "Two."
+
+
+def test_a_repaired_call_is_not_run_again(runs: Runs) -> None:
+    """The repair's own call has a place of its own; the history is the same when the run is run again."""
+    shop = Shop()
+    agent = Agent.make("clerk", toolkit=shop.kit, repair=lambda made, _: ToolCall(made.id, made.name, 4))
+    first = _run(shop, runs, ScriptedModel.make([call("charge", "four"), text("Done.")]), agent)
+    second = _run(shop, runs, ScriptedModel.make([]), agent)
+    assert first.value.history == second.value.history
+    assert shop.log == [("charge", 4)]
+
+
+def test_a_call_with_json_text_is_read_the_same_again(runs: Runs) -> None:
+    """Where text was read as the list that it says, the history has the list, also when the journal answers."""
+    sums = Tool.make("sums", parameters=list[int], success=int)
+
+    def ask(model: ScriptedModel) -> Any:
+        asked: Any = Agent.make("clerk", toolkit=Toolkit.make(sums)).execute("Go.")
+        layer: Any = sums.handler(lambda numbers: Success(sum(numbers))) | model.layer
+        return fx.run_exit(asked.provide(durable(layer, run="r", store=runs)))
+
+    first, second = ask(ScriptedModel.make([call("sums", "[1, 2]"), text("Done.")])), ask(ScriptedModel.make([]))
+    assert _results(first) == [3]
+    assert first.value.history == second.value.history
+
+
+def test_a_worker_goes_on_with_what_stands_still(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:
+    """A run that was killed is ended by it, and one that waits when its answer is there; others it leaves alone."""
+    shop = Shop()
+    shop.crash = _crash_at(2)
+
+    def go(run: str, *script: Any) -> Any:
+        asked: Any = shop.agent.execute("Go.")
+        return asked.provide(durable(shop.layer | ScriptedModel.make([*script]).layer, run=run, store=runs))
+
+    with pytest.raises(Crash):
+        fx.run(go("killed", call("look", 2)))
+    assert fx.run(go("waiting", call("wipe", 1))).ended == "pending"
+    assert fx.run(go("over", text("Done."))).text == "Done."
+    shop.crash = _crash_at(0)
+    worker: Any = runs.recover(lambda run: go(run, text("Done.")))
+    assert fx.run(worker) == ("killed",)
+    assert fx.run(worker) == ()
+    question = fx.run(runs.show("waiting")).questions[0]
+    fx.run(runs.answer("waiting", question.id, Reply.approve()))
+    assert fx.run(worker) == ("waiting",)
+    assert {one.status for one in fx.run(runs.list())} == {"done"}
+    assert caplog.records == []
