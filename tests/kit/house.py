@@ -207,7 +207,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 320,
     "modules with one importer and under 120 lines": 10,
-    "lines": 87_000,
+    "lines": 88_000,
     "functions that a run with one call passes": 78,
     "files that it passes": 20,
     "functions that the same run passes, streamed": 112,
