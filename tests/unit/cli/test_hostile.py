@@ -16,12 +16,17 @@ from typing import Any
 
 import click
 import pytest
+from returns.result import Success
 
+from fxai import LanguageModel, Tool, Toolkit, fx
 from fxai.cli.chat_view import ChatScreen
 from fxai.cli.command import cli
+from fxai.durable import durable
+from fxai.effects import Layer
 from fxai.mcp import Elicitation
 from fxai.messages import Pending, Prompt
 from fxai.schema.display import clean, in_line, json_line, one_line
+from fxai.testing import ScriptedModel, call, text
 from tests.kit.command_line import Run
 from tests.kit.hostile_targets import EVIL, NAME, SCHEMA
 
@@ -87,6 +92,21 @@ def listed(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Runs that say it everywhere: in their names, in what they ask about, and in what they answered."""
+    place = tmp_path / "runs.db"
+    tool = Tool.dynamic(NAME, description=EVIL, needs_approval=True)
+    for run in (EVIL, "r"):
+        model = ScriptedModel.make([call(NAME, {"q": EVIL, EVIL: 1})])
+        asked: Any = LanguageModel.generate_text(EVIL, toolkit=Toolkit.make(tool)).provide(model.layer)
+        handled: Any = asked.provide(tool.handler(lambda _: Success(EVIL)))
+        fx.run(handled.provide(durable(Layer.empty(), run=run, store=place)))
+    said: Any = LanguageModel.generate_text(EVIL).provide(ScriptedModel.make([text(EVIL)]).layer)
+    fx.run(said.provide(durable(Layer.empty(), run="done", store=place)))
+    return str(place)
+
+
 FED: dict[str, list[tuple[str, ...]]] = {
     "run": [
         (EVIL, *ASKED, f"{TARGETS}:talks"),
@@ -139,6 +159,17 @@ FED: dict[str, list[tuple[str, ...]]] = {
     ],
     "models": [(EVIL,), (f"openai:{EVIL}",), (f"local:{EVIL}",)],
     "mcp tools": [("SERVER",), (f"evil={EVIL}",), (f"http://127.0.0.1:1/{EVIL}",), ("SERVER", "--pins", f"{EVIL}/x")],
+    "tokens": [("x", "--model", EVIL), ("x", "--model", f"openai:{EVIL}")],
+    "worker": [("tcp://127.0.0.1:1", EVIL), (f"tcp://{EVIL}",)],
+    "runs list": [("--store", "STORE")],
+    "runs show": [("r", "--store", "STORE"), (EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE")],
+    "runs answer": [
+        ("r", EVIL, "--approve", "--store", "STORE"),
+        (EVIL, "x", "--approve", "--store", "STORE"),
+        ("r", EVIL, "--result", json.dumps(EVIL), "--store", "STORE"),
+    ],
+    "runs cancel": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE")],
+    "runs resume": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE", *ASKED, f"{TARGETS}:talks")],
     "mcp call": [
         ("SERVER", "look"),
         ("SERVER", "look", '{"q": "fail"}'),
@@ -172,14 +203,14 @@ CASES = [(name, given) for name, all_given in FED.items() for given in all_given
 
 @pytest.mark.parametrize(("name", "given"), CASES, ids=[f"{name}-{n}" for n, (name, _) in enumerate(CASES)])
 def test_nothing_harmful_is_printed(
-    fxai: Run, name: str, given: tuple[str, ...], listed: str, server: str, monkeypatch: pytest.MonkeyPatch
+    fxai: Run, name: str, given: tuple[str, ...], listed: str, server: str, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As lines for people and as JSON, neither on stdout nor on stderr."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    arguments = [each.replace("LISTED", listed).replace("SERVER", server) for each in given]
+    arguments = [each.replace("LISTED", listed).replace("SERVER", server).replace("STORE", store) for each in given]
     typed = f"{EVIL}\n/tools\n/history\n/help\n/{'x' * 9}\n/clear\n"
     plain = fxai(*name.split(), *arguments, piped=typed)
-    quiet = name in ("serve", "mcp serve") or "-q" in given  # they write no objects
+    quiet = name in ("serve", "mcp serve", "worker") or "-q" in given  # they write no objects
     objects = fxai(*name.split(), *arguments, *([] if quiet else ["--json"]), piped=typed)
 
     shown = plain.out.replace("\x1b", "") if "--color" in given else plain.out  # there the codes are our own
