@@ -14,7 +14,20 @@ from importlib import import_module
 
 from tests.benchmarks.measure import FXAI, Measured, Work, head, measure, show, slowness
 
-SECTIONS = ("imports", "effects", "define", "call", "strict", "loop", "stateful", "crowd", "stream", "ui", "telemetry")
+SECTIONS = (
+    "imports",
+    "effects",
+    "define",
+    "call",
+    "strict",
+    "loop",
+    "stateful",
+    "crowd",
+    "stream",
+    "ui",
+    "telemetry",
+    "cluster",
+)
 
 
 def main(arguments: list[str]) -> int:

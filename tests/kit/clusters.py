@@ -89,6 +89,11 @@ class RunningCluster:
         )
         self.address = self._scheduler.found(_ADDRESS)
 
+    @property
+    def scheduler_pid(self) -> int:
+        """The id of the scheduler's process."""
+        return self._scheduler.pid
+
     def start(self, *command: str) -> Process:
         """A process of Python that ends with the cluster."""
         process = Process(command)
