@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -47,7 +47,7 @@ def _cpu(pid: int) -> float:
 
 
 @contextmanager
-def running(workers: int, threads: int = 64) -> Iterator[tuple[clusters.RunningCluster, dict[str, int]]]:
+def running(workers: int, threads: int = 64) -> Generator[tuple[clusters.RunningCluster, dict[str, int]]]:
     """A cluster, and the ids of its processes by name."""
     with TemporaryDirectory() as folder, clusters.start() as cluster:
         os.environ[tools.FOLDER] = folder
@@ -80,9 +80,11 @@ def _spend(pids: dict[str, int], number: int, slices: Sequence[int]) -> Gen[list
 def works() -> Iterator[Measured]:
     """The CPU of a call, and that the last thousand cost what the first did."""
     spent = spend(2, 64, [CALLS // SLICES] * SLICES)
-    begun = time.process_time()
-    fx.run(at_once(CALLS, 64).provide(tools.desk.layer))
-    here = (time.process_time() - begun) / CALLS
+    with TemporaryDirectory() as folder:
+        os.environ[tools.FOLDER] = folder
+        begun = time.process_time()
+        fx.run(at_once(CALLS, 64).provide(tools.desk.layer))
+        here = (time.process_time() - begun) / CALLS
     slow = slowness()
 
     costs = {FXAI: sum(each.cpu for each in spent) / SLICES, HERE: here}

@@ -1,7 +1,7 @@
 """What grows with what, for the page about scale: `python -m tests.benchmarks.scale_figures [process|durable|cluster]`.
 
 process: agent runs that wait for a model, all at once in one process: memory and CPU of each.
-durable: durable runs of two turns and one call, one after another, in SQLite: CPU and bytes of each.
+durable: durable runs of two turns and one call, in each store: CPU and time of each, and bytes in SQLite.
 cluster: calls on a cluster: CPU of the program, the scheduler and the workers, by workers and by calls at once.
 """
 
@@ -16,10 +16,11 @@ from typing import Any
 
 from returns.result import Success
 
-from fxai import Agent, Tool, Toolkit, fx
-from fxai.durable import durable
-from fxai.effects import LayerOf
+from fxai import Agent, LanguageModel, Tool, Toolkit, fx
+from fxai.durable import Runs, durable
+from fxai.effects import Effect, LayerOf
 from fxai.testing import ScriptedModel, call, delay, text
+from tests.kit.postgres import fresh_database, postgres_server
 
 __all__ = ["FIGURES"]
 
@@ -29,7 +30,7 @@ live = add.handler(lambda number: Success(number + 1))
 run = agent.execute("Add one to two.")
 
 
-def _script(seconds: float = 0.0) -> LayerOf[Any]:
+def _script(seconds: float = 0.0) -> LayerOf[LanguageModel]:
     first: Any = [delay(seconds), call("add", 2)] if seconds else call("add", 2)
     return ScriptedModel.make([first, text("Three.")]).layer
 
@@ -48,22 +49,34 @@ def process() -> None:
 
 
 def durability() -> None:
-    """Durable runs, one after another."""
-    with TemporaryDirectory() as folder:
+    """Durable runs, in each store, one after another and sixteen at once."""
+    with TemporaryDirectory() as folder, postgres_server() as server:
         place = Path(folder) / "runs.db"
-        for number in (200, 1_000):
-            begun, wall = time.process_time(), time.monotonic()
-            for one in range(number):
-                fx.run(run.provide(durable(_script() | live, run=f"{number}-{one}", store=place)))
-            size = sum(file.stat().st_size for file in Path(folder).iterdir())
-            print(
-                f"{number:,} durable runs: {(time.process_time() - begun) / number * 1e3:.2f} ms CPU, "
-                f"{(time.monotonic() - wall) / number * 1e3:.2f} ms each; {size / 1e3:.0f} kB in all"
-            )
-        begun = time.process_time()
-        for _ in range(1_000):
-            fx.run(run.provide(_script() | live))
-        print(f"the same without a journal: {(time.process_time() - begun) / 1_000 * 1e3:.2f} ms CPU")
+        stores = {
+            "in process": Runs.in_process(),
+            "SQLite": Runs.at(place),
+            "PostgreSQL": Runs.at(fresh_database(server)),
+        }
+        for name, store in stores.items():
+            for number, width in ((500, 1), (500, 16)):
+                print(f"{name}, {width} at once: {_durable_runs(store, number, width)}", flush=True)
+        size = sum(file.stat().st_size for file in Path(folder).iterdir())
+        print(f"SQLite: {size / 1_000 / 1e3:.1f} kB a run")
+    begun = time.process_time()
+    for _ in range(1_000):
+        fx.run(run.provide(_script() | live))
+    print(f"without a journal: {(time.process_time() - begun) / 1_000 * 1e3:.2f} ms CPU")
+
+
+def _durable_runs(store: Runs, number: int, width: int) -> str:
+    begun, wall = time.process_time(), time.monotonic()
+
+    def one(at: int) -> Effect[object, object]:
+        return run.provide(durable(_script() | live, run=f"{width}-{at}", store=store))
+
+    fx.run(fx.for_each(range(number), one, concurrency=width))
+    cpu, waited = (time.process_time() - begun) / number, (time.monotonic() - wall) / number
+    return f"{cpu * 1e3:.1f} ms CPU of the program, {waited * 1e3:.1f} ms each"
 
 
 def cluster() -> None:
