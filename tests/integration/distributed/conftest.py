@@ -6,14 +6,14 @@ from collections.abc import Generator
 
 import pytest
 
-pytest.importorskip("distributed", reason="fxai[distributed] is not installed")
-
-from tests.kit import cluster_tools, clusters
+from tests.kit import clusters
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     """Where handlers write what happens to them."""
+    from tests.kit import cluster_tools  # it needs what is skipped without
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(cluster_tools.FOLDER, str(tmp_path_factory.mktemp("records")))
         yield

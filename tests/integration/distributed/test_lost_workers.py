@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("distributed", reason="fxai[distributed] is not installed")
+
 from fxai.distributed import Cluster, distribute
 from fxai.effects import EffectOf, fx
 from fxai.tools import HandlerUnavailable, OutcomeUnknown

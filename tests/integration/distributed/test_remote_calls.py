@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("distributed", reason="fxai[distributed] is not installed")
+
 from fxai.agents import Agent
 from fxai.distributed import Cluster, Placement, WorkerDefectError, distribute
 from fxai.effects import Backend, Cause, EffectOf, Fail, Failed, Succeeded, fx

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("distributed", reason="fxai[distributed] is not installed")
+
 from fxai.distributed import Cluster, TargetError, distribute
 from fxai.effects import fx
 from tests.kit import cluster_tools as tools
