@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
@@ -120,8 +120,9 @@ def tests_cassette(request: pytest.FixtureRequest) -> Callable[..., LayerOf[Tran
 
     folder = request.path.parent / "cassettes" / request.path.stem
     mode: Any = request.config.getoption("--cassettes")
+    test = cast("Any", request).node  # a type that older versions of pytest do not tell
 
-    def make(name: str = request.node.name, **settings: Any) -> LayerOf[Transport]:
+    def make(name: str = test.name, **settings: Any) -> LayerOf[Transport]:
         return cassette(folder / f"{_UNSAFE.sub('-', name).strip('-')}.json", mode, **settings)
 
     return make
