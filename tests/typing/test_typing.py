@@ -93,6 +93,8 @@ WHERE_ANY_IS_MEANT = {
     "BoundToolkit.make(": "the same",
     ".json_schema()": "plain JSON data, as `json.loads` gives it",
     ".encoded_result": "the same",
+    ".pending]": "the parameters of a call that waits are the same",
+    "Pending.approve": "the class is named that holds them",
     ".tools]": "tools of many types in one tuple",
     "# wrong:": "refused as it should be",
 }

@@ -77,6 +77,7 @@ def _tool_and_long_text(at: RenderOf[Any, Any]) -> None:
         ),
         (_tool_and_long_text, f"a tool with the handler {_look!r} and the system '{'x' * 59}…;"),
     ],
+    ids=["given and outside", "with and without aspect", "tool and long text"],  # the words have an address in them
 )
 def test_a_conflict_says_what_the_two_things_are(render: Callable[[Any], None], kinds: str) -> None:
     """Of a tool where its handler is from, of a section its kind and how its value begins."""
