@@ -63,13 +63,13 @@ class PendingCall:
     __slots__ = ("_wake", "future", "key", "reply", "shown", "stopping")
 
     def __init__(self, key: str, wake: Callable[[], None]) -> None:
-        self.key = key
+        self.key: str = key
         self._wake = wake
         self.shown: deque[tuple[int, bytes]] = deque()
         """Preliminary values, JSON text, with what `Cluster.let_go` is told of them."""
         self.reply: bytes | None = None
         """The reply, JSON text."""
-        self.stopping = False
+        self.stopping: bool = False
         """Whether it was stopped."""
         self.future: Any = None
         """The future of Dask, in the thread of the cluster, while there is one."""
@@ -91,7 +91,7 @@ class Cluster(Service):
     """A cluster of Dask that runs calls of handlers; made by its layers. Its methods may be called in any thread."""
 
     def __init__(self, address: str, thread: LoopThread) -> None:
-        self.address = address
+        self.address: str = address
         """Where its scheduler is."""
         self._thread = thread
         self._client: Any = None  # from `open` on

@@ -190,7 +190,7 @@ class Known:
     __slots__ = ("before", "cancelled", "closed", "input", "last", "opened", "parts", "run", "steps")
 
     def __init__(self, run: str) -> None:
-        self.run = run
+        self.run: str = run
         self.parts: dict[str, Part] = {}
         self.steps: dict[str, list[Part]] = {}
         """The parts that have ended, by the path of what they are in, in the order in which they ended."""
@@ -198,9 +198,9 @@ class Known:
         self.input: Input | None = None
         self.closed: Closed | None = None
         self.cancelled: CancelWish | None = None
-        self.before = 0
+        self.before: int = 0
         """The number of the last record before this program had the run."""
-        self.last = 0
+        self.last: int = 0
         """The number of the last record."""
 
     def part(self, path: str) -> Part:

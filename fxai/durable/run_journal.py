@@ -55,7 +55,7 @@ class RunJournal:
     """The records of a run, and what they come to."""
 
     def __init__(self, run: str, journal: Journal[AnyRecord]) -> None:
-        self.known = Known(run)
+        self.known: Known = Known(run)
         self.journal = journal
         self._lock = threading.Lock()
 

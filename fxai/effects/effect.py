@@ -430,7 +430,7 @@ class Observe(Instruction, eq=False):
 
     source: Any
     operation: Operation
-    op = Within.op
+    op: ClassVar[int] = Within.op
 
     def f(self, context: ContextOf[Any]) -> Any:
         """The effect, in a span where there is a tracer."""

@@ -17,10 +17,11 @@ from typing import Any, Final, TypeVar, cast, final
 
 import msgspec
 from opentelemetry import propagate
-from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
+from opentelemetry._logs import Logger, LoggerProvider, SeverityNumber, get_logger
 from opentelemetry.context import Context, attach, detach, get_current
-from opentelemetry.metrics import MeterProvider, get_meter
+from opentelemetry.metrics import Counter, Histogram, MeterProvider, get_meter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_current_span, get_tracer
+from opentelemetry.trace import Tracer as SpanMaker
 from opentelemetry.trace.propagation import set_span_in_context
 from typing_extensions import override
 
@@ -70,27 +71,29 @@ class Instruments:
         self.content = content
         self.prices = prices
         url = convention.SCHEMA_URL
-        self.tracer = get_tracer("fxai", _version(), tracer_provider, url)
-        self.logger = get_logger("fxai", _version(), logger_provider, url)
+        self.tracer: SpanMaker = get_tracer("fxai", _version(), tracer_provider, url)
+        self.logger: Logger = get_logger("fxai", _version(), logger_provider, url)
         meter = get_meter("fxai", _version(), meter_provider, url)
         seconds = partial(meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_SECONDS)
         client = seconds("gen_ai.client.operation.duration", description="How long a request to a model took.")
-        self.durations = {
+        self.durations: dict[str, Histogram] = {
             "chat": client,
             "embeddings": client,
             "execute_tool": seconds("gen_ai.execute_tool.duration", description="How long a call of a tool took."),
             "invoke_agent": seconds("gen_ai.invoke_agent.duration", description="How long a run of an agent took."),
         }
-        self.first_part = seconds(
+        self.first_part: Histogram = seconds(
             "gen_ai.client.operation.time_to_first_chunk", description="How long until a stream's first part came."
         )
-        self.tokens = meter.create_histogram(
+        self.tokens: Histogram = meter.create_histogram(
             "gen_ai.client.token.usage",
             unit="{token}",
             description="Tokens of a request, as the provider counted them.",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )
-        self.cost = meter.create_counter("fxai.client.cost", description="What requests cost, by the prices given.")
+        self.cost: Counter = meter.create_counter(
+            "fxai.client.cost", description="What requests cost, by the prices given."
+        )
 
 
 @final

@@ -133,7 +133,7 @@ class ScriptedModel:
     def __init__(self, turns: Sequence[Turn], tokens: Callable[[ModelRequest], int] | None = None) -> None:
         self._script = len(turns)
         self._turns = iter([_Turn.of(turn) for turn in turns])
-        self.tokens = tokens
+        self.tokens: Callable[[ModelRequest], int] | None = tokens
         """How many tokens a request takes; None: an estimate."""
         self.requests = []
         self.counted = []
