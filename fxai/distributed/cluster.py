@@ -140,8 +140,8 @@ class Cluster(Service):
             threads_per_worker=threads,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any port: without an address it is 8787, at all addresses
+            worker_dashboard_address="127.0.0.1:0",
             asynchronous=True,
         )
         cluster: Any = await self._stack.enter_async_context(local)

@@ -115,7 +115,7 @@ class RunningCluster:
         self._scheduler.end()
 
 
-_QUIET = ("--no-dashboard",)
+_QUIET = ("--dashboard-address", "127.0.0.1:0")  # else it listens at all addresses, on port 8787
 
 
 @contextmanager
