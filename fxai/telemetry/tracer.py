@@ -91,9 +91,7 @@ class Instruments:
             description="Tokens of a request, as the provider counted them.",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )
-        self.cost: Counter = meter.create_counter(
-            "fxai.client.cost", description="What requests cost, by the prices given."
-        )
+        self.cost: Counter = meter.create_counter("fxai.client.cost", description="What requests cost, by your prices.")
 
 
 @final
