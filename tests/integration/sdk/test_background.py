@@ -172,7 +172,7 @@ def test_events_that_come_twice_are_given_once() -> None:
 def test_a_stream_that_breaks_too_often_fails_and_says_how_to_go_on() -> None:
     """Only breaks in a row count; the failure names the response, which is not cancelled."""
     one: Sequence[bytes | Step] = [*events(EVENTS[0], whole=False), Step.CLOSE]
-    nothing: Sequence[bytes | Step] = [*events(b"", whole=False), Step.CLOSE]
+    nothing: Sequence[bytes | Step] = [*events(whole=False), Step.CLOSE]
     model = {"background": openai.Background(resumes=2)}
     with peer(one, nothing, nothing, nothing) as served:
         ended: Any = fx.run_result(
