@@ -110,7 +110,7 @@ def show_list(runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | N
 
 
 def _line(state: RunState) -> str:
-    waits = f", {state.questions} open questions" if state.questions else ""
+    waits = f", {state.questions} open question{'s' * (state.questions > 1)}" if state.questions else ""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.began))
     return f"{one_line(state.run)}  {state.status}{waits}  {since}  {one_line(state.text)[:60]}".rstrip()
 

@@ -24,7 +24,7 @@ from fxai.cli.picture import picture_codes, picture_protocol
 from fxai.messages.message import FileUrl
 from fxai.messages.part import File, StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.schema.display import clean, in_line, one_line, quote_name
-from fxai.tools.tool_error import Unanswered
+from fxai.tools.tool_error import OutcomeUnknown, Unanswered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -194,6 +194,8 @@ class Screen:
         text = _compact(result.encoded_result)
         if result.preliminary:
             self._line("…", f"{result.name} {text}", "dim")
+        elif isinstance(result.result, OutcomeUnknown):
+            self._line("✗", str(result.result), "yellow")
         elif isinstance(result.result, Unanswered):
             self._line("✗", f"{result.name} not run: {result.result}", "yellow")
         elif is_server_failure(result.result):

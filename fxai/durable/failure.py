@@ -16,6 +16,8 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 from typing_extensions import override
 
+from fxai.models.interceptor import LeftRunError
+
 QuestionKind: TypeAlias = Literal["approval", "result", "doubt"]
 """What a question asks: whether a call may run, what an external call gave, or what became of a call in doubt."""
 
@@ -118,13 +120,10 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 # -- failures
 
 
-class DurableError(Exception):
-    """Leaves a durable run from inside: a defect on the way, so that nothing takes it for a failure of its own."""
+class DurableError(LeftRunError):
+    """Leaves a durable run from inside; its `failure` is a `DurableFailure`, or the `OutcomeUnknown` of a call."""
 
-    def __init__(self, failure: Any) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-        """A `DurableFailure`, or the `OutcomeUnknown` of a call."""
+    failure: Any
 
 
 class DurableFailure(msgspec.Struct, frozen=True, tag_field="type"):

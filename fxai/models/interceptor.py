@@ -105,6 +105,18 @@ class WorkInfo(msgspec.Struct, frozen=True, eq=False):
     """Whether the work was done before, where that is asked because it was begun and not seen to end."""
 
 
+class LeftRunError(Exception):
+    """What an interceptor leaves a run by: a defect, so that nothing on the way takes it for a failure of its own.
+
+    The calls that were under way are told as interrupted for its reason, or as the `OutcomeUnknown` that it holds.
+    """
+
+    def __init__(self, failure: object) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        """Why the run is left, a value that says so in words."""
+
+
 class Interceptor:
     """Stands around the parts of a run. Each method gives the effect in the place of the one that it is given."""
 

@@ -28,9 +28,10 @@ from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
+from fxai.models.interceptor import LeftRunError
 from fxai.models.model_request import Repair, ToolChoices, allows
 from fxai.tools.call import Call, Outcome
-from fxai.tools.tool_error import InvalidParameters, UnknownTool, encode_failure
+from fxai.tools.tool_error import Interrupted, InvalidParameters, OutcomeUnknown, UnknownTool, encode_failure
 from fxai.tools.tool_options import ToolInfo
 
 
@@ -152,3 +153,12 @@ def _check_call(given: Any) -> ToolCall | None:
     if given is None or isinstance(given, ToolCall):
         return given
     raise TypeError(f"it gave {given!r}: a repair gives a ToolCall, None, or an effect of one of them")
+
+
+def explain_break(call: ToolCall, cause: Cause[Any]) -> OutcomeUnknown | Interrupted:
+    """Why a call has no result of its own: its run was left, or something broke, which the model is not told."""
+    left = next((defect.failure for defect in cause.defects if isinstance(defect, LeftRunError)), None)
+    if left is not None:
+        return left if isinstance(left, OutcomeUnknown) else Interrupted(call.name, str(left))
+    broke = "the repair of the call" if any(isinstance(d, RepairBroke) for d in cause.defects) else "the tool"
+    return Interrupted(call.name, f"{broke} broke; what went wrong is not for the model")

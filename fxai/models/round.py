@@ -64,7 +64,7 @@ from fxai.messages.response import Response
 from fxai.models.approval import authority
 from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
-from fxai.models.repair import RepairBroke, call_as_read, mend
+from fxai.models.repair import call_as_read, explain_break, mend
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (
@@ -529,9 +529,7 @@ class Turn:
         elif isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable | OutcomeUnknown):
             result = failed_result(call, error)
         else:
-            broke = "the repair of the call" if any(isinstance(d, RepairBroke) for d in cause.defects) else "the tool"
-            why = f"{broke} broke; what went wrong is not for the model"
-            result = failed_result(call, Interrupted(call.name, why))
+            result = failed_result(call, explain_break(call, cause))
         self._results[at] = result
         return _NOTHING
 

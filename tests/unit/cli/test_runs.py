@@ -23,6 +23,15 @@ agent = Agent.make("clerk", toolkit=Toolkit.make(wipe))
 handler = wipe.handler(lambda n: Success(f"wiped {n}"))
 first = handler | ScriptedModel.make([call("wipe", 1)]).layer
 rest = handler | ScriptedModel.make([text("It is done.")]).layer
+
+
+def crash(n):
+    raise SystemExit(9)
+
+
+charge = Tool.make("charge", description="Charges.", parameters=int, success=str)
+till = Agent.make("till", toolkit=Toolkit.make(charge))
+crashing = charge.handler(crash) | ScriptedModel.make([call("charge", 1)]).layer
 """
 
 
@@ -65,13 +74,23 @@ def test_runs_are_listed_and_shown(fxai: Run) -> None:
     """As lines, and as JSON."""
     assert "there are no runs" in fxai("runs", "list").out
     _begin(fxai)
-    assert "r  waiting, 1 open questions" in fxai("runs", "list").out
+    assert "r  waiting, 1 open question  " in fxai("runs", "list").out
     assert json.loads(fxai("runs", "list", "--json").out)["runs"][0]["status"] == "waiting"
     shown = fxai("runs", "show", "r").out
     assert "waiting   wipe" in shown
     assert "--approve | --deny" in shown
     data = json.loads(fxai("runs", "show", "r", "--json").out)
     assert (data["prompt"], data["open"][0]["params"]) == ("Wipe it.", 1)
+
+
+def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
+    """Not as one that was not run, and not as a fault of the tool."""
+    line = ("run", "--durable", "r", "--agent", "app.py:till", "--layer", "app.py:crashing", "Charge it.")
+    assert fxai(*line).code == 9
+    resumed = fxai(*line)
+    assert resumed.code == 1
+    assert "✗ whether the tool 'charge' was run is not known: it was begun" in resumed.out
+    assert "broke" not in resumed.out
 
 
 def test_a_run_is_cancelled(fxai: Run) -> None:
