@@ -126,11 +126,10 @@ from fxai.providers.anthropic.options import (
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools, supports_strict_tools
-from fxai.providers.anthropic.upload import AnthropicFileStore, files_layer
+from fxai.providers.anthropic.upload import files_layer
 
 __all__ = [
     "AllSources",
-    "AnthropicFileStore",
     "AnthropicModel",
     "BashCommand",
     "BrowserAction",

@@ -7,114 +7,33 @@ FileUrl(url='file_1')
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, TypeVar, final
-from urllib.parse import quote, urlencode
+from typing import Any, Final
 
-import msgspec
-from typing_extensions import Unpack, override
+from typing_extensions import Unpack
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
 from fxai.messages.errors import AiError
-from fxai.messages.message import FilePart
-from fxai.messages.reason import InvalidOutputError
-from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, media_type_of, missing_file
+from fxai.models.file_store import FileIndex, FileStore, UploadedFile, media_type_of
 from fxai.providers.anthropic.model import open_account
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import Malformed
-from fxai.providers.http.client import Answer, Client, ConnectionOptions
-from fxai.schema.data import is_array, is_object
+from fxai.providers.http.client import ConnectionOptions
+from fxai.providers.http.file_api import FileApi, HttpFileStore, missing_answer
 
-_PATH: Final = "/v1/files"
-_PAGE: Final = 1000  # files
+_PAGE: Final = "1000"  # files
 _KNOWN: Final = frozenset(("id", "created_at", "expires_at", "filename", "mime_type", "size_bytes", "type"))
-_A = TypeVar("_A")
-
-
-@final
-class AnthropicFileStore(FileStore):
-    """The files of a workspace at Anthropic; `files_layer` makes one."""
-
-    def __init__(self, client: Client, index: FileIndex | None) -> None:
-        super().__init__(index)
-        self._client = client
-
-    @override
-    def send(self, file: FilePart, expires_in: float | None) -> Effect[UploadedFile, AiError]:
-        """Sends a file.
-
-        Fails with:
-            AiError: Anthropic refuses it or cannot be reached, or its answer is none.
-        """
-        fields = {} if expires_in is None else {"expires_in_seconds": str(round(expires_in))}
-        content = file.file_name or "file", bytes(file.data) if isinstance(file.data, bytes) else b"", file.media_type
-
-        def read(data: Mapping[str, Any]) -> UploadedFile:
-            return msgspec.structs.replace(read_file(data), name=content[0], media_type=file.media_type)
-
-        return self._client.upload(_PATH, fields, content, method="upload").flat_map(_reading("upload", read))
-
-    @override
-    def find(self, file_id: str) -> Effect[UploadedFile | None, AiError]:
-        """What Anthropic says of a file; None too where it has expired. Fails with `AiError`."""
-        answer = self._client.get(_path(file_id), method="find", may_be_missing=True)
-        return answer.flat_map(lambda got: fx.succeed(None) if got.is_missing else _reading("find", read_file)(got))
-
-    @override
-    def page(self, following: str | None) -> Effect[Page, AiError]:
-        """A page of files. Fails with `AiError`."""
-        query = {"limit": str(_PAGE), **({} if following is None else {"page": following})}
-        answer = self._client.get(f"{_PATH}?{urlencode(query)}", method="files")
-        return answer.flat_map(_reading("files", _read_page))
-
-    @override
-    def read(self, file_id: str) -> Effect[bytes, AiError]:
-        """The bytes of a file; Anthropic gives those of files that a tool made, and not of those that were sent.
-
-        Fails with:
-            AiError: There is no such file, or Anthropic does not give its bytes.
-        """
-        answer = self._client.get(f"{_path(file_id)}/content", accept="*/*", method="content", may_be_missing=True)
-        return answer.flat_map(
-            lambda got: fx.fail(missing_file(NAME, file_id)) if got.is_missing else fx.succeed(got.body)
-        )
-
-    @override
-    def remove(self, file_id: str) -> Effect[bool, AiError]:
-        """Deletes a file. Fails with `AiError`."""
-        answer = self._client.delete(_path(file_id), method="delete", may_be_missing=True)
-        return answer.map(lambda got: not got.is_missing)
-
-
-def _path(file_id: str) -> str:
-    return f"{_PATH}/{quote(file_id, safe='')}"
-
-
-def _reading(method: str, read: Callable[[Mapping[str, Any]], _A]) -> Callable[[Answer], Effect[_A, AiError]]:
-    """What an answer says; it fails where that is no such answer."""
-
-    def attempt(answer: Answer) -> Effect[_A, AiError]:
-        try:
-            data: Any = msgspec.json.decode(answer.body)
-            return fx.succeed(read(data if is_object(data) else {}))
-        except (msgspec.DecodeError, Malformed) as error:
-            return fx.fail(AiError(NAME, method, InvalidOutputError(f"the answer says nothing of a file: {error}")))
-
-    return attempt
 
 
 def read_file(data: Mapping[str, Any]) -> UploadedFile:
     """A file as Anthropic describes it.
 
     Raises:
-        Malformed: it has no id.
+        BrokenAnswerError: it has no id.
     """
     file_id, name, size, kind = (data.get(key) for key in ("id", "filename", "size_bytes", "mime_type"))
     if not isinstance(file_id, str):
-        raise Malformed("/id", "expected a text")
+        raise missing_answer("the answer is no file: it has no id", "/id")
     title = name if isinstance(name, str) else file_id
     return UploadedFile(
         file_id,
@@ -134,19 +53,28 @@ def _time(text: object) -> datetime | None:
         return None
 
 
-def _read_page(data: Mapping[str, Any]) -> Page:
-    items, following = data.get("data"), data.get("next_page")
-    if not is_array(items):
-        raise Malformed("/data", "expected an array")
-    return Page(
-        tuple(read_file(one) for one in items if is_object(one)), following if isinstance(following, str) else None
-    )
+def _form(expires_in: float | None) -> dict[str, str]:
+    return {} if expires_in is None else {"expires_in_seconds": str(round(expires_in))}
+
+
+def _query(following: str | None) -> dict[str, str]:
+    return {"limit": _PAGE} if following is None else {"limit": _PAGE, "page": following}
+
+
+def _following(data: Mapping[str, Any]) -> str | None:
+    name = data.get("next_page")
+    return name if isinstance(name, str) else None
+
+
+_API: Final = FileApi(module=NAME, path="/v1/files", form=_form, query=_query, file=read_file, following=_following)
 
 
 def files_layer(
     *, index: FileIndex | None = None, **connection: Unpack[ConnectionOptions]
 ) -> Layer[FileStore, AiError]:
     """The layer of the files of a workspace at Anthropic. Needs the extra `anthropic`.
+
+    Anthropic gives the bytes of files that a tool made, and not of those that were sent.
 
     Args:
         index: Which files were sent, for `FileStore.upload(…, once=True)`; None: those that this layer sent.
@@ -155,4 +83,4 @@ def files_layer(
     Fails with:
         AiError: As `layer`.
     """
-    return Layer.scoped(FileStore, open_account(**connection).map(lambda client: AnthropicFileStore(client, index)))
+    return Layer.scoped(FileStore, open_account(**connection).map(lambda client: HttpFileStore(client, _API, index)))

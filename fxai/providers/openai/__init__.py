@@ -106,7 +106,7 @@ from fxai.providers.openai.server_options import (
     ZaiOptions,
 )
 from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_strict_tools
-from fxai.providers.openai.upload import OpenAIFileStore, Purpose, files_layer
+from fxai.providers.openai.upload import Purpose, files_layer
 
 __all__ = [
     "BASE_URL",
@@ -157,7 +157,6 @@ __all__ = [
     "NetworkAllowlist",
     "NetworkDisabled",
     "OpenAIEmbeddingModel",
-    "OpenAIFileStore",
     "OpenAIModel",
     "OpenRouterOptions",
     "OpenRouterRouting",

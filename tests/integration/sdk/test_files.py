@@ -161,6 +161,19 @@ def test_a_file_is_found_read_and_deleted(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_an_id_that_leads_to_a_folder_is_no_file(provider: str, name: str) -> None:
+    """Nothing is asked for: the address would be that of all the files, or of what is above them."""
+    with peer() as served:
+        here = _layer(provider, served)
+        asked = fx.all_(FileStore.get(name), FileStore.delete(name), FileStore.content(name).exit())
+        found, deleted, content = fx.run(asked.provide(here))
+
+    assert (found, deleted, served.seen) == (None, False, [])
+    assert isinstance(content.cause.failures[0].reason, InvalidRequestError)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_goes_wrong_is_typed(provider: str) -> None:
     """A refusal of the provider, and an answer that says nothing of a file."""
     reasons: list[Any] = []
