@@ -21,6 +21,7 @@ Good day. | another model answers: ScriptedModel.ask: Provider overloaded
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Never, cast, final
@@ -210,8 +211,36 @@ class _Opening:
         return following
 
 
+class _Relay(LanguageModel):
+    """A model that hands each request on to another one, which it finds when it is asked."""
+
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
+    @abstractmethod
+    def find(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        """The model that answers the request."""
+
+    @override
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        """The turn of the model that it finds, whole. Fails with `AiError`, as that model, and as finding it."""
+        return self.find(request).flat_map(lambda model: ask_model(model, request))
+
+    @override
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        """The same turn, part by part; failures as `ask`."""
+        return StreamOf.unwrap(self.find(request).map(lambda model: stream_model(model, request)))
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        """The tokens that the request takes; failures as `ask`."""
+        return self.find(request).flat_map(lambda model: model.count(request))
+
+
 @final
-class HeldModel(LanguageModel):
+class HeldModel(_Relay):
     """The model of a layer, which is built at the first request and released with the scope.
 
     A layer that fails to build fails that request; it is built anew at the next one.
@@ -231,37 +260,10 @@ class HeldModel(LanguageModel):
         """
         return fx.suspend(lambda: self._build() if self._model is None else fx.succeed(self._model))
 
-    @property
     @override
-    def info(self) -> None:
-        return None
-
-    @override
-    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The model's turn, whole.
-
-        Fails with:
-            AiError: As the model, and as its layer.
-        """
-        return self.open().flat_map(lambda model: ask_model(model, request))
-
-    @override
-    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part.
-
-        Fails with:
-            AiError: As the model, and as its layer.
-        """
-        return StreamOf.unwrap(self.open().map(lambda model: stream_model(model, request)))
-
-    @override
-    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that the request takes.
-
-        Fails with:
-            AiError: As the model, and as its layer.
-        """
-        return self.open().flat_map(lambda model: model.count(request))
+    def find(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        """The model of the layer, whatever is asked. Fails with `AiError`, as the layer."""
+        return self.open()
 
     def _build(self) -> Effect[LanguageModel, AiError]:
         own = Scope()
@@ -340,30 +342,16 @@ def per_step(
 
 
 @final
-class _Selection(LanguageModel):
+class _Selection(_Relay):
     def __init__(self, models: Mapping[str, HeldModel], choose: Callable[[ModelRequest], str]) -> None:
         self._models = models
         self._choose = choose
 
-    @property
     @override
-    def info(self) -> None:
-        return None
+    def find(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        return fx.suspend(lambda: self._choose_model(request))
 
-    @override
-    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        return fx.suspend(lambda: self._choose_model(request)).flat_map(lambda model: ask_model(model, request))
-
-    @override
-    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        chosen = fx.suspend(lambda: self._choose_model(request))
-        return StreamOf.unwrap(chosen.map(lambda model: stream_model(model, request)))
-
-    @override
-    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        return fx.suspend(lambda: self._choose_model(request)).flat_map(lambda model: model.count(request))
-
-    def _choose_model(self, request: ModelRequest) -> Effect[HeldModel, AiError]:
+    def _choose_model(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
         name = self._choose(request)
         model = self._models.get(name)
         if model is not None:
