@@ -238,7 +238,7 @@ def _number_bound(holds: Callable[[Any, Any], bool], strictly: Callable[[Any, An
 
 
 def is_multiple(value: Any, step: Any) -> bool:
-    """Whether a number is a multiple of another one, as they are written: 0.3 is a multiple of 0.1."""
+    """Whether a number is a multiple of another one, fractions as they are written: 0.3 is a multiple of 0.1."""
     if isinstance(step, int) and isinstance(value, int):
         return value % step == 0
     exact = _exact(step)
@@ -246,7 +246,8 @@ def is_multiple(value: Any, step: Any) -> bool:
 
 
 def _exact(number: Any) -> Fraction:
-    return Fraction(number) if isinstance(number, int) else Fraction(str(number))
+    """What a number is: a whole float the integer that it equals, as `const` and `maximum` take it, too."""
+    return Fraction(number) if isinstance(number, int) or number.is_integer() else Fraction(str(number))
 
 
 def _multiple(_: Checks, parts: Parts, step: Any, __: Any) -> None:

@@ -346,15 +346,31 @@ def test_wide_data_is_decided_in_time_and_told_in_short(keyword: str, engine: En
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_numbers_beyond_floats_are_decided_alike(engine: Engine) -> None:
-    """Huge integers and tiny steps are reckoned with as they are written."""
+    """Huge integers and tiny steps are reckoned with exactly; a whole float is the integer that it equals."""
+    whole = int(1e308)
     verdicts = {
         (step, value): not JsonSchema.of({"multipleOf": step}).validate(value, engine=engine)
         for step in (0.1, 1e308, 1e-300, 3)
-        for value in (0.3, 10**400, 3, 1e308)
+        for value in (0.3, 10**400, 3, 1e308, 7 * whole)
     }
-    assert [value for (step, value), held in verdicts.items() if held and step == 0.1] == [0.3, 10**400, 3, 1e308]
-    assert [value for (step, value), held in verdicts.items() if held and step == 1e308] == [10**400, 1e308]
-    assert [value for (step, value), held in verdicts.items() if held and step == 3] == [3]
+    held = {step: [value for (by, value), fits in verdicts.items() if fits and by == step] for step in (0.1, 1e308, 3)}
+
+    assert held == {0.1: [0.3, 10**400, 3, 1e308, 7 * whole], 1e308: [1e308, 7 * whole], 3: [3]}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("great", [2**53 + 1, 10**22, 10**23, 2**64 + 1, 10**308])
+def test_a_float_is_the_integer_that_it_equals(engine: Engine, great: int) -> None:
+    """An integer that a float only rounds to is another number, as a constant and as a bound."""
+    near = float(great)
+
+    def takes(schema: dict[str, object], value: float) -> bool:
+        return not JsonSchema.of(schema).validate(value, engine=engine)
+
+    assert takes({"const": near}, int(near))
+    assert takes({"const": near}, great) == takes({"enum": [near]}, great) == (great == near)
+    assert takes({"maximum": near}, great) == (great <= near)
+    assert takes({"exclusiveMinimum": great}, near) == (near > great)
 
 
 def test_strict_forms_count_what_unions_multiply() -> None:
