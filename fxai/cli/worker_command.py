@@ -20,7 +20,8 @@ from fxai.cli.exit import WRONG_USE, CliError, run_command
 if TYPE_CHECKING:
     from distributed.security import Security
 
-    from fxai.distributed import ClusterUnavailable, TargetError
+    from fxai.distributed import ClusterUnavailable, TargetError, WorkerOptions
+    from fxai.effects.layer import AnyLayer
 
 _MORE: Final = """\b
 Examples:
@@ -57,25 +58,25 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
 @click.option(
     "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that calls have to end."
 )
+@click.option(
+    "--telemetry", is_flag=True, help="Trace the calls, by the providers that OpenTelemetry has for the process."
+)
 @option.debug
 def worker_command(scheduler: str, debug: bool, **chosen: Any) -> None:
     """Run calls for the cluster of Dask whose scheduler is at SCHEDULER, such as tcp://127.0.0.1:8786."""
     run_command(lambda _, err: _work(scheduler, err, debug=debug, **chosen), as_json=False, debug=debug)
 
 
-def _work(
-    scheduler: str, err: TextIO, targets: tuple[str, ...], resources: tuple[str, ...], *, debug: bool, **chosen: Any
-) -> bool:
+def _work(scheduler: str, err: TextIO, *, debug: bool, **chosen: Any) -> bool:
     if find_spec("distributed") is None:
         raise CliError("distributed is not installed", "install fxai[distributed]")
     import logging
     import sys
 
     from fxai.cli.run_program import value_of
-    from fxai.distributed import WorkerOptions, serve_worker
+    from fxai.distributed import serve_worker
 
-    files = {name: chosen.pop(name) for name in ("tls_ca", "tls_cert", "tls_key")}
-    options = WorkerOptions(targets=targets, resources=_resources(resources), security=_security(files), **chosen)
+    options = _options(**chosen)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
 
@@ -84,12 +85,20 @@ def _work(
 
     def tell(address: str) -> None:
         log.setLevel(logging.INFO if debug else logging.WARNING)
-        answers = ", ".join(targets) or "what is called"
+        answers = ", ".join(options.targets) or "what is called"
         err.write(f"fxai: a worker at {address} answers {answers} for {scheduler} (Ctrl-C ends it)\n")
         err.flush()
 
     value_of(serve_worker(scheduler, options, tell).map_error(_explain))
     return True
+
+
+def _options(*, resources: tuple[str, ...], telemetry: bool, **chosen: Any) -> WorkerOptions:
+    from fxai.distributed import WorkerOptions
+
+    files = {name: chosen.pop(name) for name in ("tls_ca", "tls_cert", "tls_key")}
+    wrap = _with_tracer if telemetry else None
+    return WorkerOptions(resources=_resources(resources), security=_security(files), wrap=wrap, **chosen)
 
 
 def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
@@ -98,6 +107,21 @@ def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
     if isinstance(failure, TargetError):
         return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
     return CliError(str(failure), "start one with: dask scheduler")
+
+
+def _with_tracer(layer: AnyLayer) -> AnyLayer:
+    """The layer of a target, whose module has been imported by now, under which its calls are traced."""
+    from fxai.telemetry import trace
+
+    traced = trace(layer)
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    if isinstance(get_tracer_provider(), ProxyTracerProvider):
+        raise RuntimeError(
+            "OpenTelemetry has no TracerProvider in this process: set one in a module of the target, or start the "
+            "worker by opentelemetry-instrument"
+        )
+    return traced
 
 
 def _resources(given: tuple[str, ...]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 from weakref import WeakKeyDictionary
@@ -135,6 +135,10 @@ class _NotSent:
 _NOT_SENT: Final = cast("Prompt", _NotSent())
 
 
+def _as_it_is(layer: AnyLayer) -> AnyLayer:
+    return layer
+
+
 @final
 class Host:
     """What runs the calls of one worker; its methods are called in the event loop of Dask."""
@@ -142,6 +146,8 @@ class Host:
     _all: ClassVar[WeakKeyDictionary[Worker, Host]] = WeakKeyDictionary()
 
     def __init__(self, worker: Worker) -> None:
+        self.wrap: Callable[[AnyLayer], AnyLayer] = _as_it_is
+        """Is given the layer of each target, and gives the one that is built."""
         self._worker = worker
         self._dask = asyncio.get_running_loop()
         self._thread = LoopThread("fxai-handlers")
@@ -212,7 +218,7 @@ class Host:
     async def _keep(self, target: Target, ready: asyncio.Future[None]) -> None:
         """Builds the layer, and releases it when the host closes: both in this task."""
         try:
-            async with runtime(target.layer) as services:
+            async with runtime(self.wrap(target.layer)) as services:
                 target.services = services
                 ready.set_result(None)
                 await self._over.wait()

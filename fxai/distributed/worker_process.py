@@ -29,6 +29,7 @@ from fxai.distributed.worker_host import Host, HostPlugin, TargetError
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.effect import AwaitExit, EffectOf
+from fxai.effects.layer import AnyLayer
 from fxai.effects.thread import in_thread
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         security: the certificates of TLS, as `distributed.Security` has them.
         seconds: how long the scheduler is waited for; 10 by default.
         grace: how many seconds calls that run have to end when it is cancelled; 30 by default.
+        wrap: is given the layer of each target, and gives the one that is built, such as `fxai.telemetry.trace`, under
+            which calls are traced; None, the default: the layers are built as they are.
     """
 
     targets: tuple[str, ...] = ()
@@ -59,6 +62,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     security: Security | None = None
     seconds: float = 10.0
     grace: float = 30.0
+    wrap: Callable[[AnyLayer], AnyLayer] | None = None
 
     def __hash__(self) -> int:
         return hash((self.targets, self.threads, self.name, self.host))
@@ -120,6 +124,7 @@ class _Process:
         options = self._options
         self._worker = self._make()
         host = Host.of(self._worker)
+        host.wrap = options.wrap or host.wrap
         for target in options.targets:
             await host.open(target)
         try:

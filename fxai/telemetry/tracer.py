@@ -132,8 +132,9 @@ class OtelTracer(Tracer):
 
     @override
     def resume(self, carrier: Mapping[str, str], effect: Any) -> AnyEffect:
-        inner = OtelTracer(self._instruments, propagate.extract(carrier))
-        return Local(effect, partial(_with_tracer, inner))
+        context = propagate.extract(carrier)
+        inner = OtelTracer(self._instruments, context)
+        return Local(_with_current(context, effect), partial(_with_tracer, inner))
 
     def _parent(self) -> Context:
         return get_current() if self._context is None else self._context
@@ -181,6 +182,15 @@ def _in_context(context: Context, f: Callable[..., Any], *arguments: Any) -> Any
         detach(token)
 
 
+def _with_current(context: Context, effect: Any) -> AnyEffect:
+    """The effect, whose own function, if it is one, is called with the span of a context as the current one."""
+    if effect.op == Within.op:
+        return Within(lambda env: _in_context(context, effect.f, env))
+    if effect.op == Suspend.op:
+        return Suspend(lambda: _in_context(context, effect.f))
+    return Sync(lambda: _in_context(context, effect.f)) if effect.op == Sync.op else cast(AnyEffect, effect)
+
+
 @final
 class SpanInterceptor(Interceptor):
     """Has each run of an agent and each of its steps in a span; models and tools tell the tracer themselves."""
@@ -217,7 +227,7 @@ class _Traced:
         """The effect, in the span that begins now."""
         _guard(lambda: self._begin(parent))
         inner = self._inner(env)
-        return effect if inner is None else Local(self._with_current(effect), lambda _: inner)
+        return effect if inner is None else Local(_with_current(cast(Context, self._context), effect), lambda _: inner)
 
     def open(self, opening: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
         """The pull of a stream, in a span that begins now, and ends with the stream or with its scope."""
@@ -239,15 +249,6 @@ class _Traced:
         if self._span is None or self._context is None:
             return None
         return _with_tracer(OtelTracer(self._instruments, self._context, self._span), env)
-
-    def _with_current(self, effect: Any) -> AnyEffect:
-        """The effect, whose own function, if it is one, is called with the span as the current one."""
-        f, context = getattr(effect, "f", None), cast(Context, self._context)
-        if effect.op == Within.op:
-            return Within(lambda env: _in_context(context, effect.f, env))
-        if effect.op == Suspend.op:
-            return Suspend(lambda: _in_context(context, cast(Any, f)))
-        return Sync(lambda: _in_context(context, cast(Any, f))) if effect.op == Sync.op else effect
 
     # -- its begin
 

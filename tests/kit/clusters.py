@@ -63,6 +63,10 @@ class Process:
         """Sends it a signal, unless it has ended."""
         self._process.send_signal(number)
 
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self._process.poll() is not None
+
     def wait(self) -> int:
         """Its exit code, when it has ended."""
         return self._process.wait(_PATIENCE)
