@@ -119,7 +119,7 @@ def answer(run: str, question: str, store: str | None, as_json: bool, debug: boo
 @option.as_json
 @option.debug
 def cancel(run: str, store: str | None, as_json: bool, debug: bool) -> None:
-    """Have RUN end at its next turn or call, and never go on."""
+    """Have RUN end, and never go on: a program that goes on with it is interrupted within about a second."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import cancel_run, runs_at

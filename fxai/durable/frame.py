@@ -134,7 +134,6 @@ class FrameClock(Clock):
 Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
-_POLL: Final = 1.0  # seconds between two looks for an answer
 
 
 def append(frame: Frame, record: AnyRecord) -> AnyEffect:
@@ -174,8 +173,8 @@ def ask(frame: Frame, question: Question) -> AnyEffect:
     return append(frame, Asked(question))
 
 
-def _sleep(clock: Clock, seconds: float) -> AnyEffect:
-    return Await(lambda _: clock.sleep(seconds))
+def _news(frame: Frame, clock: Clock, seconds: float) -> AnyEffect:
+    return Await(lambda _: frame.journal.news(clock, seconds))
 
 
 def wait(frame: Frame, part: Part) -> AnyEffect:
@@ -191,6 +190,5 @@ def _wait(frame: Frame, part: Part) -> Steps:
     until = base.monotonic() + frame.patience
     while not part.answered and base.monotonic() < until:
         yield stop_cancelled(frame)
-        yield _sleep(base, min(_POLL, until - base.monotonic()))
-        yield refresh
+        yield _news(frame, base, until - base.monotonic())
     yield stop_cancelled(frame)

@@ -24,8 +24,9 @@ from fxai.durable.replay import Replay
 from fxai.durable.run_journal import RunJournal
 from fxai.durable.runs import Runs
 from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
-from fxai.effects.context import ContextOf
+from fxai.effects.context import ContextOf, Enclosure
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
@@ -78,9 +79,9 @@ def durable(
             is run again. Without an answer an agent's run ends pending, as it does without this layer.
 
     Fails with:
-        DurableFailure: `RunOwned`, `ProgramChanged`, `RunCancelled` and `JournalFailure` at once or at the next turn or
-            call; `RunWaiting` where a call of a sub-agent waits for an answer. A call in doubt that nobody has answered
-            is the `OutcomeUnknown` of its tool.
+        DurableFailure: `RunOwned`, `ProgramChanged` and `JournalFailure` at once or at the next turn or call;
+            `RunCancelled` soon after somebody cancels the run, wherever the program is; `RunWaiting` where a call of a
+            sub-agent waits for an answer. A call in doubt that nobody has answered is the `OutcomeUnknown` of its tool.
 
     Raises:
         ValueError: the name, the store or `on_change` cannot be.
@@ -110,7 +111,11 @@ def _add(
     def add(services: ContextOf[Any]) -> ContextOf[Any]:
         ledger: ApprovalLedger = around.merge(services).fetch(ApprovalLedger)
         clock: Clock = around.merge(services).fetch(Clock)
-        return frame.into(services.put(ApprovalLedger, _RunLedger(ledger, frame)).put(Clock, clock))
+        ledgers = services.put(ApprovalLedger, _RunLedger(ledger, frame))
+        return frame.into(ledgers.put(Clock, clock).put(Enclosure, Enclosure(cancellable)))
+
+    def cancellable(program: AnyEffect) -> AnyEffect:
+        return cut(program, frame.journal.cancelling, RunCancelled(frame.journal.known.run))
 
     return intercept(layer, lambda _: Succeed(replay)).map_context(add)
 
@@ -130,6 +135,7 @@ class _Opening:
         """Owns the run and opens it; when the scope closes, how it ended is journalled."""
         journal: RunJournal = yield self._runs.open(self._run, may_begin=True)
         yield journal.own()
+        yield scope.around(journal.watch(self._runs.store))
         yield journal.refresh()  # what another program did before it was owned
         known = journal.known
         if known.cancelled is not None:

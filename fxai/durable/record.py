@@ -252,7 +252,7 @@ class Known:
         return tuple(self._open_questions())
 
     def _open_questions(self) -> Iterator[Question]:
-        for part in self.parts.values():
+        for part in [*self.parts.values()]:  # a thread may add one meanwhile
             if part.question is not None and not part.answered:
                 yield part.question
 

@@ -14,20 +14,24 @@ read with the next record that the owner writes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
 from itertools import takewhile
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, Never, TypeVar, final
 
+import anyio
 import msgspec
 
 from fxai.durable.failure import JournalFailure, RunOwned
 from fxai.durable.record import Answered, AnyRecord, Asked, CancelWish, Closed, Known, Opened, RunState, decode, encode
+from fxai.effects.cancellation import event_loop
 from fxai.effects.constructor import attempt_work
-from fxai.effects.effect import Effect, EffectOf, Fetch
-from fxai.effects.scope import Scope
+from fxai.effects.effect import Effect, EffectOf, Fetch, Sync
+from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import Clock
 from fxai.storage.journal import Entry, Form, Journal
 from fxai.storage.journal_store import JournalStore
+from fxai.storage.journal_watch import watch
 
 _A = TypeVar("_A")
 
@@ -58,6 +62,9 @@ class RunJournal:
         self.known: Known = Known(run)
         self.journal = journal
         self._lock = threading.Lock()
+        self._call: Callable[[Callable[[], object]], None] | None = None  # the event loop of the program that has it
+        self._scopes: set[anyio.CancelScope] = set()
+        self._news: anyio.Event | None = None
 
     @staticmethod
     def open(run: str, store: JournalStore) -> RunJournal:
@@ -83,6 +90,8 @@ class RunJournal:
         for entry in reversed(newest_first):
             for record in entry.parts:
                 self.known.add(record, entry.number)
+        if newest_first and self._call is not None:
+            self._call(self._notice)
 
     def write(self, record: AnyRecord, now: float = 0.0) -> None:
         """Appends a record, and takes in what others have appended before it; it blocks, and raises, as `open`."""
@@ -98,6 +107,63 @@ class RunJournal:
             self.journal.append(record, look, state)
             self._take_in(new)
             self.known.last = before + len(new) + 1
+
+    # -- what others append while a program has it
+
+    def watch(self, store: JournalStore) -> EffectOf[None, Never, Scope]:
+        """Has what others append read soon, about a second after it at most, until the scope closes.
+
+        A program that no event loop runs learns of it with the next record that it writes.
+        """
+
+        def begin(scope: Scope) -> EffectOf[None]:
+            if event_loop() is not None:
+                from fxai.effects.thread import caller  # it imports what threads need
+
+                self._call = caller()
+                stop = watch(store, self.known.run, self._look)
+                scope.add(lambda _: Sync(stop))
+            return NOTHING
+
+        scope: EffectOf[Scope, Any, Any] = Fetch(Scope)
+        return scope.flat_map(begin)
+
+    def _look(self, newest: int) -> None:
+        """Reads what is new; in any thread."""
+        if newest <= self.known.last:
+            return
+        if self.journal.blocks:
+            self.read()
+        elif self._call is not None:
+            self._call(self.read)  # this may be in the middle of an append
+
+    def _notice(self) -> None:
+        """Tells the program, in its event loop, that others have appended something."""
+        if self.known.cancelled is not None:
+            for scope in self._scopes:
+                scope.cancel()
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+    @asynccontextmanager
+    async def cancelling(self, scope: anyio.CancelScope) -> AsyncGenerator[None]:
+        """A scope that is cancelled when somebody cancels the run, in the `with`."""
+        self._scopes.add(scope)
+        try:
+            if self.known.cancelled is not None:
+                scope.cancel()
+            yield
+        finally:
+            self._scopes.discard(scope)
+
+    async def news(self, clock: Clock, seconds: float) -> None:
+        """Waits until others have appended something, for `seconds` by the clock at most."""
+        self._news = self._news or anyio.Event()
+        news = self._news
+        with anyio.CancelScope() as scope:
+            async with clock.deadline(scope, seconds):
+                await news.wait()
 
     # -- as effects
 

@@ -239,9 +239,11 @@ class Runs:
         yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
 
     def cancel(self, run: str) -> EffectOf[None, RunUnknown | JournalFailure, None]:
-        """Has a run end, and never go on: at its next turn or call, where a program goes on with it.
+        """Has a run end, and never go on. A program that goes on with it is interrupted within about a second, in any
+        process and wherever it is: its finalizers run, and it fails with `RunCancelled`.
 
-        A run that is done stays so.
+        A call under way is interrupted too, and stays in doubt in the journal; what is uninterruptible, or blocks in a
+        thread, is waited for. A run that is done stays so.
 
         Fails with:
             RunUnknown, JournalFailure: as `show`.
@@ -310,7 +312,7 @@ def _name_ended(run: str, end: Exit[Any, Any]) -> str | None:
 
 def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
     steps: list[RunStep] = []
-    for path, part in journal.known.parts.items():
+    for path, part in [*journal.known.parts.items()]:
         if part.turn is not None:
             steps.append(RunStep(path, "turn", "ended"))
         elif part.until is not None:

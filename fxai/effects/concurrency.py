@@ -49,7 +49,7 @@ from fxai.effects.effect import (
     Within,
     nesting,
 )
-from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Inside, inside, report, report_cause
+from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Hold, Inside, inside, report, report_cause
 from fxai.effects.mistake import refuse_as_value
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.task import Held, spawn, stops_the_loop, task_group
@@ -162,6 +162,21 @@ def race(a: Any, b: Any) -> Any:
         return next(v for v in values if v is not _NONE)
 
     return AwaitExit(lambda fiber: _Children(fiber, [_NONE] * 2, Succeeded).run(iter((a, b)), 2, first))
+
+
+def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, _E | _E2, _R]:
+    """The effect, which is interrupted when what `hold` holds cancels its scope, and then fails with `failure`.
+
+    What its finalizers fail with stands beside that. Where no event loop runs, nothing is held: nobody could cancel it.
+    """
+
+    def alone(env: Any) -> Children:
+        return (yield from inside(effect, env)).finish()
+
+    def start(fiber: Fiber) -> Any:
+        return fiber.cut(effect, hold, failure) if fiber.fair else Inside(alone(fiber.env))
+
+    return AwaitExit(start)
 
 
 _NONE = object()

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast, final
 
 import msgspec
@@ -135,6 +135,20 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
 
 
 EMPTY: ContextOf[None] = ContextOf({})
+
+
+@final
+class Enclosure(msgspec.Struct, frozen=True, eq=False):
+    """What a layer puts around each program that it is provided to: no type names it, it is found under its class."""
+
+    around: Callable[[Any], Any]
+
+
+def enclose(effect: Any, services: ContextOf[Any]) -> Any:
+    """The effect with what the layer that has built these services puts around it, if that does."""
+    found: Enclosure | None = services.services.get(Enclosure)
+    return effect if found is None else found.around(effect)
+
 
 if TYPE_CHECKING:
     Context: TypeAlias = ContextOf[_R | None]

@@ -15,6 +15,7 @@ A generator can catch a cancellation, but is cancelled again at its next step ou
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
 from types import GeneratorType
@@ -46,6 +47,9 @@ from fxai.effects.tracing import Tracer
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
+
+Hold: TypeAlias = Callable[[anyio.CancelScope], AbstractAsyncContextManager[None]]
+"""What may cancel a scope while it is held."""
 
 # The instructions, as numbered in `effect`; local names are faster to read than attributes.
 _SUCCEED, _MAP, _FLAT, _FOLD, _AS, _THEN, _ON_EXIT = range(7)  # all but the first push themselves and run a source
@@ -473,17 +477,21 @@ class Fiber(msgspec.Struct, eq=False):
 
     async def timeout(self, effect: AnyEffect, seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
+        return await self.cut(effect, lambda scope: self.clock().deadline(scope, seconds), Timeout(seconds))
+
+    async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> Exit[Any, Any]:
+        """The exit of `effect`, or the failure when what `hold` holds has cancelled the scope first."""
         if self.nested >= NESTED:
             self.nested = 0  # a task has a stack of its own
-            return await in_own_task(lambda: self.timeout(effect, seconds))
+            return await in_own_task(lambda: self.cut(effect, hold, failure))
 
         end: Exit[Any, Any] | None = None
         fiber = Fiber(self.env, nested=self.nested + 1)
         with anyio.CancelScope() as scope:
-            async with self.clock().deadline(scope, seconds):
+            async with hold(scope):
                 end = await fiber.drive(fiber.step(effect, None, None))
 
-        return Failed(Cause((Fail(Timeout(seconds)),)).combine(fiber.besides())) if end is None else end
+        return Failed(Cause((Fail(failure),)).combine(fiber.besides())) if end is None else end
 
 
 Children: TypeAlias = "Generator[tuple[Fiber, Variables], None, Any]"

@@ -30,7 +30,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import parallel
-from fxai.effects.context import EMPTY, ContextOf, Key
+from fxai.effects.context import EMPTY, ContextOf, Key, enclose
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -484,7 +484,7 @@ class _Provided(Instruction, eq=False):
         scope = Scope()
         built = FlatMap(
             self.layer.build_in(memo, scope),
-            lambda services: Local(self.source, lambda around: memo.into(around.merge(services))),
+            lambda services: Local(enclose(self.source, services), lambda around: memo.into(around.merge(services))),
         )
         return OnExit(built, scope.release)
 

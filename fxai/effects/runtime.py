@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
-from fxai.effects.context import EMPTY, ContextOf
+from fxai.effects.context import EMPTY, ContextOf, enclose
 from fxai.effects.effect import EffectOf, Instruction, require_no_effect
 from fxai.effects.fiber import Fiber, close_block, report, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
@@ -138,7 +138,7 @@ class Runtime(Generic[_R_contra]):
         """The value of `effect`, run in the current task with these services; raises as `run_async` does."""
         fiber = Fiber(self._context)
         try:
-            pending = fiber.step(effect, None, None)
+            pending = fiber.step(enclose(effect, self._context), None, None)
             end: Any = fiber.finish() if pending is None else await fiber.drive(pending)
         except BaseException as raised:
             report(raised)
@@ -152,11 +152,11 @@ class Runtime(Generic[_R_contra]):
 
     async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:
         """How `effect` ended, run in the current task with these services."""
-        return await run_fiber(effect, self._context)
+        return await run_fiber(enclose(effect, self._context), self._context)
 
     async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
         """The value of `effect` or its typed failure; a defect or an interruption is raised."""
-        return outcome(await run_fiber(effect, self._context))
+        return outcome(await run_fiber(enclose(effect, self._context), self._context))
 
 
 @final

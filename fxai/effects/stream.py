@@ -22,7 +22,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects import pull as _pull
 from fxai.effects.cause import Exit, Failed, ending
-from fxai.effects.context import EMPTY, ContextOf
+from fxai.effects.context import EMPTY, ContextOf, enclose
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import close_block, run_fiber
 from fxai.effects.mistake import MYPY, NotItsValue, refuse_as_value
@@ -268,7 +268,8 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """The stream with the services that `build` gives in the stream's scope."""
 
         def begin(given: ContextOf[Any]) -> AnyEffect:
-            return self.__fx_open__.provide_context(given).map(lambda pull: pull.provide_context(given))
+            opened = enclose(self.__fx_open__, given).provide_context(given)
+            return opened.map(lambda pull: enclose(pull, given).provide_context(given))
 
         return StreamOf(build.flat_map(begin))
 

@@ -51,6 +51,28 @@ async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | 
     raise cancelled[0]
 
 
+def caller() -> Callable[[Callable[[], object]], None]:
+    """What has the event loop that runs now call a function, from any thread, soon, and without waiting for it.
+
+    Of a loop that has ended nothing is called any more.
+    """
+    call: Callable[[Callable[[], object]], object]
+    if event_loop() == "trio":
+        import trio
+
+        call = trio.lowlevel.current_trio_token().run_sync_soon
+    else:
+        from asyncio import get_running_loop
+
+        call = get_running_loop().call_soon_threadsafe
+
+    def call_soon(f: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            call(f)
+
+    return call_soon
+
+
 class _Job(Generic[_A]):
     """Work for a thread; not done at all where it was cancelled before it began."""
 

@@ -468,6 +468,19 @@ def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
             warn("the %s %r in %s is left out of the list: %s", form.name, key, path, error)
 
 
+def read_newest(path: Path, form: Form[Any], names: list[str]) -> dict[str, int]:
+    """The numbers of the newest entries of journals of a form in a database, by their names."""
+    table = f"{form.name}_head"
+    if not path.exists():
+        return {}
+    with connect(path) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
+            return {}
+        select = f"SELECT {form.key}, newest FROM {table} WHERE {form.key} IN (SELECT value FROM json_each(?))"
+        rows: list[tuple[object, object]] = database.execute(select, (_encode(names),)).fetchall()
+    return {str(name): _whole(newest) for name, newest in rows}
+
+
 def _whole(number: object) -> int:
     """A number of a row; in a damaged database, where anything may stand there, an `OSError`."""
     if not isinstance(number, int):

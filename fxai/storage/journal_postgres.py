@@ -23,7 +23,7 @@ from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Generate
 from fxai.effects.scope import NOTHING, Scope
 from fxai.storage.journal import Choose, Entry, Form, Journal
-from fxai.storage.journal_store import JournalStore
+from fxai.storage.journal_store import JournalStore, Newest
 from fxai.storage.postgres import connect, lock, transact
 from fxai.storage.private_file import warn
 
@@ -42,6 +42,8 @@ _TABLES: Final[tuple[LiteralString, ...]] = (
 _NEWEST: Final = "SELECT coalesce(max(number), 0) FROM fxai_journal WHERE kind = %s AND name = %s"
 _ROWS: Final = """SELECT number, data FROM fxai_journal
     WHERE kind = %s AND name = %s AND number > %s AND number <= %s ORDER BY number DESC, part"""
+_HEADS: Final = """SELECT those.name, newest.number FROM unnest(%s::text[]) AS those(name) CROSS JOIN LATERAL
+    (SELECT number FROM fxai_journal WHERE kind = %s AND name = those.name ORDER BY number DESC LIMIT 1) AS newest"""
 _INSERT: Final = "INSERT INTO fxai_journal VALUES (%s, %s, %s, %s, %s)"
 _SET_STATE: Final = """INSERT INTO fxai_journal_state VALUES (%s, %s, %s)
     ON CONFLICT (kind, name) DO UPDATE SET state = excluded.state"""
@@ -90,6 +92,17 @@ class PostgresJournals(JournalStore):
                 yield self._form.decode_state(text.encode())
             except OSError as error:
                 warn("the %s %r in %s is left out of the list: %s", self._form.name, name, self.place, error)
+
+    @property
+    @override
+    def identity(self) -> tuple[object, ...]:
+        return self.place, self._form.name, self._url
+
+    @override
+    @contextmanager
+    def looking(self) -> Generator[Newest]:
+        with connect(self._url, *_TABLES) as database:  # one connection, as long as it is looked
+            yield lambda names: dict(database.execute(_HEADS, (names, self._form.name)).fetchall())
 
 
 @final

@@ -10,18 +10,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import Effect, Suspend
 from fxai.effects.scope import Scope
-from fxai.storage.journal import Choose, Entry, Form, Journal, ProcessJournal, TableJournal, read_states
+from fxai.storage.journal import Choose, Entry, Form, Journal, ProcessJournal, TableJournal, read_newest, read_states
 from fxai.storage.private_file import file_name, warn
 
 _A = TypeVar("_A")
+
+Newest: TypeAlias = Callable[[list[str]], dict[str, int]]
+"""Gives the numbers of the newest entries of journals, by their names; none for a journal that is not there."""
 
 
 class JournalStore(ABC):
@@ -46,6 +50,33 @@ class JournalStore(ABC):
             OSError: the folder or the database cannot be read.
         """
 
+    # -- for `fxai.storage.journal_watch`
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The same for every store that has the same journals; first where it is, in words."""
+        return (repr(self), self)
+
+    @contextmanager
+    def looking(self) -> Generator[Newest]:
+        """What gives the numbers of the newest entries of journals.
+
+        Raises:
+            OSError: as `states`, here or when they are asked for.
+        """
+        yield lambda names: {name: self.journal(name).read(_newest) for name in names}
+
+    def listen(self, name: str, tell: Callable[[int], None]) -> Callable[[], None]:
+        """Has `tell` called with the number of each entry that is appended; gives what ends that.
+
+        Only a store that does not block has it.
+        """
+        raise NotImplementedError(f"{name}: a store that blocks is looked at")
+
+
+def _newest(entries: Iterator[Entry[Any]]) -> int:
+    return next((entry.number for entry in entries), 0)
+
 
 @final
 class ProcessJournals(JournalStore):
@@ -55,10 +86,24 @@ class ProcessJournals(JournalStore):
 
     def __init__(self) -> None:
         self._journals: dict[str, ProcessJournal[Any]] = {}
+        self._listening: dict[str, list[Callable[[int], None]]] = {}
 
     @override
     def journal(self, name: str) -> Journal[Any]:
-        return _Named(self._journals, name)
+        return _Named(self._journals, self._listening, name)
+
+    @override
+    def listen(self, name: str, tell: Callable[[int], None]) -> Callable[[], None]:
+        self._listening.setdefault(name, []).append(tell)
+
+        def stop() -> None:
+            listening = self._listening.get(name, [])
+            if tell in listening:
+                listening.remove(tell)
+            if not listening:
+                self._listening.pop(name, None)
+
+        return stop
 
     @override
     def states(self) -> Iterator[Any]:
@@ -72,8 +117,11 @@ class _Named(Journal[Any]):
 
     blocks = False
 
-    def __init__(self, journals: dict[str, ProcessJournal[Any]], name: str) -> None:
+    def __init__(
+        self, journals: dict[str, ProcessJournal[Any]], listening: Mapping[str, list[Callable[[int], None]]], name: str
+    ) -> None:
         self._journals = journals
+        self._listening = listening
         self._name = name
 
     def _find(self) -> ProcessJournal[Any]:
@@ -97,7 +145,10 @@ class _Named(Journal[Any]):
 
     @override
     def append(self, part: Any, choose: Choose[Any] | None = None, state: Any = None) -> None:
-        self._find_or_make().append(part, choose, state)
+        journal = self._find_or_make()
+        journal.append(part, choose, state)
+        for tell in tuple(self._listening.get(self._name, ())):
+            tell(journal.read(_newest))
 
     @override
     def clear(self) -> None:
@@ -163,3 +214,13 @@ class TableJournals(JournalStore):
     @override
     def states(self) -> Iterator[Any]:
         return read_states(self._path, self._form)
+
+    @property
+    @override
+    def identity(self) -> tuple[object, ...]:
+        return str(self._path), self._form.name
+
+    @override
+    @contextmanager
+    def looking(self) -> Generator[Newest]:
+        yield lambda names: read_newest(self._path, self._form, names)
