@@ -135,7 +135,7 @@ class _Opening:
         """Owns the run and opens it; when the scope closes, how it ended is journalled."""
         journal: RunJournal = yield self._runs.open(self._run, may_begin=True)
         yield journal.own()
-        yield scope.around(journal.watch(self._runs.store))
+        journal.watch(self._runs.store, scope)
         yield journal.refresh()  # what another program did before it was owned
         known = journal.known
         if known.cancelled is not None:

@@ -248,8 +248,8 @@ class Known:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions that are open, in the order in which they were asked."""
-        return tuple(self._open_questions())
+        """The questions that are open, in the order in which they were asked; none of a run that is cancelled."""
+        return () if self.cancelled is not None else tuple(self._open_questions())
 
     def _open_questions(self) -> Iterator[Question]:
         for part in [*self.parts.values()]:  # a thread may add one meanwhile

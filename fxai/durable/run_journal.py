@@ -17,7 +17,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import takewhile
-from typing import Any, Final, Never, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import anyio
 import msgspec
@@ -27,7 +27,7 @@ from fxai.durable.record import Answered, AnyRecord, Asked, CancelWish, Closed, 
 from fxai.effects.cancellation import event_loop
 from fxai.effects.constructor import attempt_work
 from fxai.effects.effect import Effect, EffectOf, Fetch, Sync
-from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.storage.journal import Entry, Form, Journal
 from fxai.storage.journal_store import JournalStore
@@ -110,23 +110,18 @@ class RunJournal:
 
     # -- what others append while a program has it
 
-    def watch(self, store: JournalStore) -> EffectOf[None, Never, Scope]:
+    def watch(self, store: JournalStore, scope: Scope) -> None:
         """Has what others append read soon, about a second after it at most, until the scope closes.
 
         A program that no event loop runs learns of it with the next record that it writes.
         """
+        if event_loop() is None:
+            return
+        from fxai.effects.thread import caller  # it imports what threads need
 
-        def begin(scope: Scope) -> EffectOf[None]:
-            if event_loop() is not None:
-                from fxai.effects.thread import caller  # it imports what threads need
-
-                self._call = caller()
-                stop = watch(store, self.known.run, self._look)
-                scope.add(lambda _: Sync(stop))
-            return NOTHING
-
-        scope: EffectOf[Scope, Any, Any] = Fetch(Scope)
-        return scope.flat_map(begin)
+        self._call = caller()
+        stop = watch(store, self.known.run, self._look)
+        scope.add(lambda _: Sync(stop))
 
     def _look(self, newest: int) -> None:
         """Reads what is new; in any thread."""

@@ -231,6 +231,7 @@ class Runs:
         if len(found) != 1:
             open_ = ", ".join(one.id for one in journal.known.questions) or "none"
             why = "two calls have this id; say the question's" if found else f"it is not open; those that are: {open_}"
+            why = "the run was cancelled, and does not go on" if journal.known.cancelled is not None else why
             yield fail(QuestionUnknown(run, name, why))
         question = found[0]
         if reply.kind not in question.replies:
@@ -239,11 +240,11 @@ class Runs:
         yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
 
     def cancel(self, run: str) -> EffectOf[None, RunUnknown | JournalFailure, None]:
-        """Has a run end, and never go on. A program that goes on with it is interrupted within about a second, in any
-        process and wherever it is: its finalizers run, and it fails with `RunCancelled`.
+        """Has a run end, and never go on.
 
-        A call under way is interrupted too, and stays in doubt in the journal; what is uninterruptible, or blocks in a
-        thread, is waited for. A run that is done stays so.
+        A program that goes on with it is interrupted within about a second, in any process and wherever it is: its
+        finalizers run, and it fails with `RunCancelled`. A call under way is interrupted too, and stays in doubt in the
+        journal; what is uninterruptible, or blocks in a thread, is waited for. A run that is done stays so.
 
         Fails with:
             RunUnknown, JournalFailure: as `show`.

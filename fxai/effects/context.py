@@ -144,10 +144,10 @@ class Enclosure(msgspec.Struct, frozen=True, eq=False):
     around: Callable[[Any], Any]
 
 
-def enclose(effect: Any, services: ContextOf[Any]) -> Any:
+def enclose(effect: _S, services: ContextOf[Any]) -> _S:
     """The effect with what the layer that has built these services puts around it, if that does."""
     found: Enclosure | None = services.services.get(Enclosure)
-    return effect if found is None else found.around(effect)
+    return effect if found is None else cast(_S, found.around(effect))
 
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
-from fxai.durable import RunCancelled, Runs, durable, step
+from fxai.durable import Reply, RunCancelled, Runs, durable, step
 from fxai.effects import Gen, Layer
 from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel, call, text
@@ -148,6 +148,18 @@ def test_a_call_under_way_stays_in_doubt(tmp_path: Path) -> None:
     assert [(one.name, one.status) for one in steps] == [("turn", "ended"), ("charge", "in doubt")]
 
 
+def test_a_cancelled_run_asks_nothing() -> None:
+    """What was open is no question any more, and an answer to it is refused with the reason."""
+    scene, runs = Scene(), Runs.in_process()
+    fx.run_exit(_while_it_waits(scene).provide(durable(Layer.empty(), run="r", store=runs)))
+    question = fx.run(runs.show("r")).questions[0]
+    fx.run(runs.cancel("r"))
+    assert fx.run(runs.show("r")).questions == ()
+    assert fx.run(runs.list())[0].questions == 0
+    refused: Any = fx.run_exit(runs.answer("r", question.id, Reply.approve()))
+    assert "cancelled" in refused.cause.failures[0].why
+
+
 def test_a_stream_is_cancelled_in_the_middle() -> None:
     """Also where the layer is provided to the stream itself: who reads it gets the failure."""
     scene, runs = Scene(), Runs.in_process()
@@ -165,7 +177,7 @@ def test_what_may_not_be_interrupted_is_not(tmp_path: Path) -> None:
     runs = Runs.sqlite(tmp_path / "runs.db")
     released = threading.Event()
     working: Any = fx.sync(scene.begun.set).and_then(fx.in_thread(lambda: released.wait(30))).uninterruptible()
-    program: Any = working.tap(lambda _: fx.sync(lambda: scene.log.append("worked"))).uninterruptible()
+    program: Any = working.and_then(fx.sync(lambda: scene.log.append("worked"))).uninterruptible()
 
     def cancel() -> Gen[None, Any]:
         yield from fx.in_thread(lambda: scene.begun.wait(30))
