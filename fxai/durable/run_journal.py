@@ -30,8 +30,7 @@ from fxai.effects.effect import Effect, EffectOf, Fetch, Sync
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.storage.journal import Entry, Form, Journal
-from fxai.storage.journal_store import JournalStore
-from fxai.storage.journal_watch import watch
+from fxai.storage.journal_store import JournalStore, watch
 
 _A = TypeVar("_A")
 
