@@ -63,6 +63,8 @@ class Turn(Record, frozen=True, tag="turn"):
     parts: list[Any]
     request: dict[str, str]
     """Digests by what they are of: `instructions`, `tools`, and the last message."""
+    trace: str = ""
+    """The `traceparent` of the span that it was asked for in; empty: it was not traced."""
 
 
 @final

@@ -33,6 +33,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
 from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf
+from fxai.effects.tracing import Tracer
 from fxai.messages.accumulate import gather
 from fxai.messages.message import Message, ToolApprovalResponsePart
 from fxai.messages.part import ApprovalRequest
@@ -82,27 +83,27 @@ class Replay(Interceptor):
 
     @override
     def turn(self, about: TurnInfo, asking: AnyEffect) -> AnyEffect:
-        return Within(lambda context: Generate(self._turn, (_frame(context), about, asking), {}))
+        return Within(lambda context: Generate(self._turn, (_frame(context), about, asking, _tracer(context)), {}))
 
-    def _turn(self, frame: Frame, about: TurnInfo, asking: AnyEffect) -> Steps:
+    def _turn(self, frame: Frame, about: TurnInfo, asking: AnyEffect, tracer: Tracer | None) -> Steps:
         path, request = self._place_turn(frame, about)
         yield stop_cancelled(frame)
         turn = frame.journal.known.part(path).turn
         if turn is not None:
-            return (yield self._replay(frame, turn, request))
+            return (yield self._replay(frame, turn, request, tracer))
         parts = yield asking
-        yield append(frame, Turn(path, _parts_data(parts), request))
+        yield append(frame, Turn(path, _parts_data(parts), request, _trace_of(tracer)))
         return parts
 
     @override
     def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
         def choose(context: ContextOf[Any]) -> AnyEffect:
-            frame = _frame(context)
+            frame, tracer = _frame(context), _tracer(context)
             path, request = self._place_turn(frame, about)
             turn = frame.journal.known.part(path).turn
             if turn is None:
-                return stop_cancelled(frame).as_(_journal_stream(frame, path, request, parts))
-            again = self._replay(frame, turn, request)
+                return stop_cancelled(frame).as_(_journal_stream(frame, path, request, parts, _trace_of(tracer)))
+            again = self._replay(frame, turn, request, tracer)
             return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))
 
         return StreamOf.unwrap(Within(choose))
@@ -113,10 +114,13 @@ class Replay(Interceptor):
             return f"{frame.path}/{about.place}", image
         return frame.next("ask", *[f"{key}{value}".encode() for key, value in image.items()]), image
 
-    def _replay(self, frame: Frame, turn: Turn, request: Mapping[str, str]) -> AnyEffect:
+    def _replay(self, frame: Frame, turn: Turn, request: Mapping[str, str], tracer: Tracer | None) -> AnyEffect:
         changes = [f"{what} of {turn.path}" for what in request if request[what] != turn.request.get(what)]
         if changes and not self._goes_on:
             return leave(ProgramChanged(frame.journal.known.run, tuple(changes)), frame)
+        if tracer is not None:
+            tracer.annotate({"fxai.run.replayed": True})
+            tracer.link({"traceparent": turn.trace})
         read = Response.from_data(turn.parts)
         return Succeed(read.unwrap().content)
 
@@ -221,6 +225,16 @@ def _frame(context: ContextOf[Any]) -> Frame:
     return frame
 
 
+def _tracer(context: ContextOf[Any]) -> Tracer | None:
+    tracer: Tracer | None = context.services.get(Tracer)
+    return tracer
+
+
+def _trace_of(tracer: Tracer | None) -> str:
+    """What names the span to the program that goes on with the run; nothing else of what travels with a trace."""
+    return "" if tracer is None else tracer.inject().get("traceparent", "")
+
+
 def _image(prompt: Prompt) -> bytes:
     """The messages as text; of requests for approvals without what is another in each program: until when, by whom."""
     return Prompt(map(_without_signatures, prompt)).to_json().encode()
@@ -263,7 +277,7 @@ def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
             yield append(frame, Answered(question.path, None))
 
 
-def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: AnyStream) -> AnyStream:
+def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: AnyStream, trace: str) -> AnyStream:
     """The parts of a turn, which is journalled whole before its stream ends."""
     came: list[Any] = []
 
@@ -272,7 +286,7 @@ def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: Any
         return part
 
     def end() -> AnyStream:
-        appended = append(frame, Turn(path, _parts_data(gather(came)), request))
+        appended = append(frame, Turn(path, _parts_data(gather(came)), request, trace))
         nothing: AnyStream = StreamOf.empty()
         return StreamOf.unwrap(appended.as_(nothing))
 

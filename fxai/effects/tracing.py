@@ -59,6 +59,10 @@ class Tracer(ABC):
         """Adds attributes to the span."""
 
     @abstractmethod
+    def link(self, carrier: Mapping[str, str]) -> None:
+        """Links the span to the one that `inject` named, which is of another trace, such as that of a run before."""
+
+    @abstractmethod
     def inject(self) -> dict[str, str]:
         """What names the span to another process, such as a `traceparent`; empty where there is no span."""
 

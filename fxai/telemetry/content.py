@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
+from traceback import extract_tb
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
 from fxai.agents.answer import Answer
+from fxai.effects.cause import Cause
 from fxai.effects.tracing import Operation
 from fxai.messages.accumulate import gather
 from fxai.messages.message import FileUrl
@@ -23,11 +25,13 @@ from fxai.models.model_request import ModelCall
 from fxai.schema.codec import Schema
 from fxai.telemetry.convention import (
     ARGUMENTS,
+    EXCEPTION_MESSAGE,
     INPUT_MESSAGES,
     INSTRUCTIONS,
     OUTPUT_MESSAGES,
     RESULT,
     TOOL_DEFINITIONS,
+    TOOL_NAME,
     AgentRun,
     finish_reason,
 )
@@ -65,7 +69,8 @@ class Content(msgspec.Struct, frozen=True):
         if isinstance(operation, AgentRun):
             return self._clean({INPUT_MESSAGES: input_messages(operation.prompt)})
         if isinstance(operation, ToolExecution):
-            return self._clean({ARGUMENTS: _arguments(operation)})
+            found = {ARGUMENTS: _arguments(operation)}
+            return self._clean(found if operation.tool is not None else {TOOL_NAME: operation.name, **found})
         return {}
 
     def after(self, operation: Operation, value: Any) -> dict[str, Any]:
@@ -79,6 +84,13 @@ class Content(msgspec.Struct, frozen=True):
             return self._clean({RESULT: result})
         return {}
 
+    def message(self, cause: Cause[Any]) -> str | None:
+        """What went wrong, in words, which may repeat what was said; None where content is not recorded."""
+        if self.where == "off":
+            return None
+        said = self._clean({EXCEPTION_MESSAGE: str(cause.squash())}).get(EXCEPTION_MESSAGE)
+        return None if said is None else as_text(said)
+
     def _clean(self, found: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for name, value in found.items():
@@ -87,9 +99,19 @@ class Content(msgspec.Struct, frozen=True):
             try:
                 own = _copy(value)
                 kept[name] = own if self.redact is None else self.redact(name, own)
-            except Exception:
-                _LOG.exception("`redact` broke, and %s is not recorded", name)
+            except Exception as error:
+                _LOG.error("`redact` broke, and %s is not recorded: %s", name, place_of(error))
         return {name: value for name, value in kept.items() if value is not None}
+
+
+def place_of(error: BaseException) -> str:
+    """The class of an error, and where it was raised: its words may repeat what was said, and are not written to logs.
+
+    >>> place_of(ValueError("4711"))
+    'ValueError'
+    """
+    steps = extract_tb(error.__traceback__)
+    return type(error).__qualname__ + (f" in {steps[-1].filename}, line {steps[-1].lineno}" if steps else "")
 
 
 def _copy(value: Any) -> Any:
@@ -145,11 +167,19 @@ def _part(part: Any) -> dict[str, Any]:
             encoded = getattr(part, "encoded_result", part.result)
             return {"type": "tool_call_response", "id": part.id, "response": encoded}
         case "file" if isinstance(part.data, FileUrl):
-            return {"type": "uri", "mime_type": part.media_type, "uri": part.data.url}
+            return {"type": "uri", **_media(part.media_type), "uri": part.data.url}
         case "file":
-            return {"type": "blob", "mime_type": part.media_type, "content": b64encode(part.data).decode()}
+            return {"type": "blob", **_media(part.media_type), "content": b64encode(part.data).decode()}
         case other:
-            return {"type": other}
+            return {"type": "generic", "generic_type": other}
+
+
+def _media(media_type: str) -> dict[str, str]:
+    modality = media_type.partition("/")[0]
+    return {"mime_type": media_type, "modality": modality if modality in _MODALITIES else "document"}
+
+
+_MODALITIES: Final = frozenset({"image", "audio", "video"})
 
 
 # -- tools

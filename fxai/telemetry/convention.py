@@ -1,7 +1,7 @@
 """The semantic conventions of OpenTelemetry for generative AI, as far as they name what the package does.
 
-The names stand here as texts of our own: the package that has them marks them as moved. Those that begin with `fxai.`
-are in no convention.
+They are those of `open-telemetry/semantic-conventions-genai`, whose names stand here as texts of our own: no package
+has them. Names that begin with `fxai.` are in no convention.
 
 >>> begin(Named("load", {"rows": 3}))
 SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
@@ -29,7 +29,7 @@ from fxai.tools.handler import ToolExecution
 Attributes: TypeAlias = dict[str, AttributeValue]
 Kind: TypeAlias = Literal["internal", "client"]
 
-SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
 
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"
@@ -44,11 +44,17 @@ INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
 FIRST_PART: Final = "gen_ai.response.time_to_first_chunk"
-TOKEN_TYPE: Final = "gen_ai.token.type"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+AGENT: Final = "gen_ai.agent.name"
+TOOL_TYPE: Final = "gen_ai.tool.type"
+OUTPUT_TYPE: Final = "gen_ai.output.type"
+EXCEPTION_MESSAGE: Final = "exception.message"
 COST: Final = "fxai.usage.cost"
 CURRENCY: Final = "fxai.usage.currency"
-_LONGEST: Final = 128  # characters of a name that a model made up
 INTERRUPTED: Final = "fxai.interrupted"
+OTHER: Final = "_OTHER"
+"""What the conventions put in the place of a name that is not among those that are known."""
+_LONGEST: Final = 256  # characters of a name or an id that a model or a server made up
 
 _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
     "tool-calls": "tool_call",
@@ -116,7 +122,7 @@ def _begin_named(operation: Named) -> SpanData:
 
 
 def _begin_run(operation: AgentRun) -> SpanData:
-    attributes: Attributes = {OPERATION: "invoke_agent", "gen_ai.agent.name": operation.name}
+    attributes: Attributes = {OPERATION: "invoke_agent", AGENT: operation.name}
     return SpanData(f"invoke_agent {operation.name}", "internal", "invoke_agent", attributes)
 
 
@@ -125,22 +131,53 @@ def _begin_step(operation: AgentStep) -> SpanData:
 
 
 def _begin_tool(operation: ToolExecution) -> SpanData:
-    attributes: Attributes = {OPERATION: "execute_tool", TOOL_NAME: operation.name[:_LONGEST]}
-    if operation.call_id:
-        attributes["gen_ai.tool.call.id"] = operation.call_id
     tool = operation.tool
-    if tool is not None:
-        is_provided = tool.identity.kind == "provider-defined"
-        attributes["gen_ai.tool.type"] = "extension" if is_provided else "function"
-        if tool.description is not None:
-            attributes["gen_ai.tool.description"] = tool.description
-    # A name that no tool has is the model's: there may be any number of them, which no name of a span is to be.
-    name = "execute_tool" if tool is None else f"execute_tool {operation.name}"
-    return SpanData(name, "internal", "execute_tool", attributes)
+    # A name that no tool has is the model's: there may be any number of them, and they are content.
+    attributes: Attributes = {OPERATION: "execute_tool", TOOL_NAME: OTHER if tool is None else operation.name}
+    if operation.call_id:
+        attributes["gen_ai.tool.call.id"] = operation.call_id[:_LONGEST]
+    if tool is None:
+        return SpanData("execute_tool", "internal", "execute_tool", attributes)
+    is_provided = tool.identity.kind == "provider-defined"
+    attributes[TOOL_TYPE] = "extension" if is_provided else "function"
+    if tool.description is not None:
+        attributes["gen_ai.tool.description"] = tool.description
+    return SpanData(f"execute_tool {operation.name}", "internal", "execute_tool", attributes)
+
+
+_HOSTS: Final = {
+    "api.deepseek.com": "deepseek",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral_ai",
+    "api.moonshot.ai": "moonshot_ai",
+    "api.moonshot.cn": "moonshot_ai",
+    "api.perplexity.ai": "perplexity",
+    "api.x.ai": "x_ai",
+    "api.cohere.ai": "cohere",
+    "openai.azure.com": "azure.ai.openai",
+    "services.ai.azure.com": "azure.ai.inference",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+    "aiplatform.googleapis.com": "gcp.vertex_ai",
+    "amazonaws.com": "aws.bedrock",
+}
+
+
+def provider_name(info: ModelInfo) -> str:
+    """What the conventions call the provider of a model: by its address, as others have OpenAI's interface.
+
+    >>> provider_name(ModelInfo("openai", "grok-4", "api.x.ai", 443)), provider_name(ModelInfo("local", "tiny"))
+    ('x_ai', 'local')
+    """
+    if info.address is not None:
+        place = f".{info.address.lower()}"
+        for host, name in _HOSTS.items():
+            if place.endswith(f".{host}"):
+                return name
+    return info.provider
 
 
 def _of_model(operation: str, info: ModelInfo) -> Attributes:
-    attributes: Attributes = {OPERATION: operation, PROVIDER: info.provider, REQUEST_MODEL: info.model}
+    attributes: Attributes = {OPERATION: operation, PROVIDER: provider_name(info), REQUEST_MODEL: info.model}
     if info.address is not None:
         attributes["server.address"] = info.address
         if info.port is not None:
@@ -165,7 +202,9 @@ def _of_request(request: ModelRequest) -> Attributes:
     if request.stop:
         attributes["gen_ai.request.stop_sequences"] = list(request.stop)
     if request.response_schema is not None:
-        attributes["gen_ai.output.type"] = "json"
+        attributes[OUTPUT_TYPE] = "json"
+    if request.reasoning is not None:
+        attributes["gen_ai.request.reasoning.level"] = request.reasoning
     return attributes
 
 
@@ -188,16 +227,25 @@ _BEGIN: Final[Mapping[type[Operation], Callable[[Any], SpanData]]] = {
 
 
 def _end_chat(parts: Iterable[Any]) -> Attributes:
-    attributes: Attributes = {}
+    attributes: Attributes = {FINISH_REASONS: ["error"]}  # of a stream that ended before the part that says it
     for part in parts:
         if part.type == "finish":
-            attributes["gen_ai.response.finish_reasons"] = [finish_reason(part.reason)]
-            attributes |= usage_attributes(part.usage)
+            attributes[FINISH_REASONS] = [finish_reason(part.reason)]
+            attributes.update(usage_attributes(part.usage))
         elif part.type == "response-metadata":
             if part.id is not None:
-                attributes["gen_ai.response.id"] = part.id
+                attributes["gen_ai.response.id"] = part.id[:_LONGEST]
             if part.model is not None:
-                attributes[RESPONSE_MODEL] = part.model
+                attributes[RESPONSE_MODEL] = part.model[:_LONGEST]
+    return attributes
+
+
+def fail(operation: Operation, cause: Cause[Any]) -> Attributes:
+    """What is known of an operation that failed, without any content, or that was interrupted."""
+    error = error_type(cause)
+    attributes: Attributes = {INTERRUPTED: True} if error is None else {ERROR_TYPE: error}
+    if isinstance(operation, ModelCall):
+        attributes[FINISH_REASONS] = ["error"]
     return attributes
 
 
@@ -208,14 +256,19 @@ def _end_tool(value: Any) -> Attributes:
 
 
 def _end_embeddings(found: Embeddings) -> Attributes:
-    attributes = usage_attributes(found.usage)
+    attributes: Attributes = {**usage_attributes(found.usage)}
     if found.vectors:
         attributes["gen_ai.embeddings.dimension.count"] = len(found.vectors[0])
     return attributes
 
 
 def _end_run(answer: Answer[Any]) -> Attributes:
-    return {"fxai.run.ended": answer.ended, "fxai.run.steps": len(answer.steps)}
+    attributes: Attributes = {"fxai.run.ended": answer.ended, "fxai.run.steps": len(answer.steps)}
+    if answer.steps:
+        attributes[FINISH_REASONS] = [finish_reason(answer.steps[-1].finish_reason)]
+    if answer.typed:
+        attributes[OUTPUT_TYPE] = "json"
+    return attributes
 
 
 _END: Final[Mapping[type[Operation], Callable[[Any], Attributes]]] = {
@@ -226,13 +279,13 @@ _END: Final[Mapping[type[Operation], Callable[[Any], Attributes]]] = {
 }
 
 
-def usage_attributes(usage: Usage) -> Attributes:
+def usage_attributes(usage: Usage) -> dict[str, int]:
     """The numbers of tokens that the provider gave; those that it did not give are left out."""
     counts = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
-        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_input_tokens,
+        "gen_ai.usage.cache_write.input_tokens": usage.cache_write_input_tokens,
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
     }
     return {name: count for name, count in counts.items() if count is not None}
@@ -245,14 +298,31 @@ def usage_of(value: Any) -> Usage | None:
     return next((part.usage for part in value if part.type == "finish"), None)
 
 
+def failure_of(cause: Cause[Any]) -> object | None:
+    """What went wrong: of an `AiError` its reason; None where it was only interrupted."""
+    for error in (*cause.failures, *cause.defects):
+        reason: object = error.reason if isinstance(error, AiError) else error
+        return reason
+    return None
+
+
 def error_type(cause: Cause[Any]) -> str | None:
-    """The class of what went wrong: of an `AiError` that of its reason; None where it was only interrupted.
+    """The class of what went wrong, by its name; None where it was only interrupted.
 
     >>> from fxai.effects import Die
     >>> error_type(Cause((Die(ValueError("secret")),)))
     'ValueError'
     """
-    for error in (*cause.failures, *cause.defects):
-        reason: object = error.reason if isinstance(error, AiError) else error
-        return type(reason).__qualname__
-    return None
+    failure = failure_of(cause)
+    return None if failure is None else type(failure).__qualname__
+
+
+def exception_type(cause: Cause[Any]) -> str:
+    """The class of what went wrong, by its module and its name.
+
+    >>> from fxai.effects import Die
+    >>> exception_type(Cause((Die(ValueError("secret")),)))
+    'builtins.ValueError'
+    """
+    kind = type(failure_of(cause))
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -31,12 +31,13 @@ from fxai.effects.effect import AnyEffect, EffectOf, Fold, Local, Observe, OnExi
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.tracing import AttributeValue, Operation, Tracer
+from fxai.messages.part import Usage
 from fxai.models.embedding_model import EmbeddingCall
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo
 from fxai.models.model_request import ModelCall
 from fxai.models.price import PriceTable
 from fxai.telemetry import convention
-from fxai.telemetry.content import Content, as_text
+from fxai.telemetry.content import Content, as_text, place_of
 from fxai.telemetry.convention import Attributes, SpanData
 from fxai.tools.handler import ToolExecution
 
@@ -46,6 +47,14 @@ _LOG: Final = logging.getLogger("fxai.telemetry")
 _KINDS: Final = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
 _SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS: Final = tuple(4**power for power in range(14))
+_CALLS: Final = tuple(2**power for power in range(10))
+_USAGE: Final = {
+    "gen_ai.usage.input_tokens": "Input of requests, with what was read from a cache or written to it.",
+    "gen_ai.usage.output_tokens": "Output of requests, with reasoning.",
+    "gen_ai.usage.cache_read.input_tokens": "Input that was read from a provider's cache.",
+    "gen_ai.usage.cache_write.input_tokens": "Input that was written to a provider's cache.",
+    "gen_ai.usage.reasoning.output_tokens": "Output that was reasoning.",
+}
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
@@ -75,44 +84,75 @@ class Instruments:
         self.logger: Logger = get_logger("fxai", _version(), logger_provider, url)
         meter = get_meter("fxai", _version(), meter_provider, url)
         seconds = partial(meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_SECONDS)
-        client = seconds("gen_ai.client.operation.duration", description="How long a request to a model took.")
+        tokens = partial(meter.create_histogram, unit="{token}", explicit_bucket_boundaries_advisory=_TOKENS)
+        calls = partial(meter.create_histogram, explicit_bucket_boundaries_advisory=_CALLS)
         self.durations: dict[str, Histogram] = {
-            "chat": client,
-            "embeddings": client,
+            "chat": seconds("gen_ai.client.inference.duration", description="How long a request to a model took."),
+            "embeddings": seconds("gen_ai.client.embeddings.duration", description="How long an embedding took."),
             "execute_tool": seconds("gen_ai.execute_tool.duration", description="How long a call of a tool took."),
             "invoke_agent": seconds("gen_ai.invoke_agent.duration", description="How long a run of an agent took."),
         }
         self.first_part: Histogram = seconds(
-            "gen_ai.client.operation.time_to_first_chunk", description="How long until a stream's first part came."
+            "gen_ai.client.inference.time_to_first_chunk", description="How long until a stream's first part came."
         )
-        self.tokens: Histogram = meter.create_histogram(
-            "gen_ai.client.token.usage",
-            unit="{token}",
-            description="Tokens of a request, as the provider counted them.",
-            explicit_bucket_boundaries_advisory=_TOKENS,
+        self.agent_requests: Histogram = calls(
+            "gen_ai.invoke_agent.inference_calls", unit="{inference_call}", description="Requests of a run to models."
         )
+        self.agent_calls: Histogram = calls(
+            "gen_ai.invoke_agent.tool_calls", unit="{tool_call}", description="Calls of tools that a run made."
+        )
+        self.tokens: dict[str, Histogram] = {
+            "input": tokens("gen_ai.client.inference.operation.input_tokens", description="Input of a request."),
+            "output": tokens("gen_ai.client.inference.operation.output_tokens", description="Output of a request."),
+            "embeddings": tokens("gen_ai.client.embeddings.operation.input_tokens", description="Input of a request."),
+        }
+        self.usage: dict[str, Counter] = {
+            attribute: meter.create_counter(
+                attribute.replace("gen_ai.", "gen_ai.client.inference."), unit="{token}", description=description
+            )
+            for attribute, description in _USAGE.items()
+        }
         self.cost: Counter = meter.create_counter("fxai.client.cost", description="What requests cost, by your prices.")
+
+
+@final
+class _Agent:
+    """The run of an agent that a span stands in, and what it has asked for itself so far."""
+
+    __slots__ = ("calls", "name", "requests")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests = 0
+        self.calls = 0
 
 
 @final
 class OtelTracer(Tracer):
     """A tracer that stands in a span; `fxai.telemetry.layer` gives one that stands in none."""
 
-    __slots__ = ("_context", "_instruments", "_span")
+    __slots__ = ("_agent", "_context", "_instruments", "_span")
 
-    def __init__(self, instruments: Instruments, context: Context | None = None, span: Span | None = None) -> None:
+    def __init__(
+        self,
+        instruments: Instruments,
+        context: Context | None = None,
+        span: Span | None = None,
+        agent: _Agent | None = None,
+    ) -> None:
         self._instruments = instruments
         self._context = context
         self._span = span
+        self._agent = agent
 
     @override
     def trace(self, operation: Operation, effect: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._agent, is_root=self._context is None)
         return OnExit(Within(lambda env: traced.run(effect, env, self._parent())), traced.end)
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._agent, is_root=self._context is None)
         return Within(lambda env: traced.open(opening, env, self._parent()))
 
     @override
@@ -123,6 +163,16 @@ class OtelTracer(Tracer):
     def annotate(self, attributes: Mapping[str, AttributeValue]) -> None:
         if self._span is not None:
             _guard(lambda: cast(Span, self._span).set_attributes(attributes))
+
+    @override
+    def link(self, carrier: Mapping[str, str]) -> None:
+        if self._span is not None:
+            _guard(lambda: self._link(cast(Span, self._span), carrier))
+
+    def _link(self, span: Span, carrier: Mapping[str, str]) -> None:
+        other = get_current_span(propagate.extract(carrier, Context())).get_span_context()
+        if other.is_valid and other.span_id != span.get_span_context().span_id:
+            span.add_link(other)
 
     @override
     def inject(self) -> dict[str, str]:
@@ -145,11 +195,11 @@ def _with_tracer(tracer: Tracer, env: ContextOf[Any]) -> ContextOf[Any]:
 
 
 def _guard(f: Callable[[], Any]) -> None:
-    """Runs what must not end the program: what it raises is written to the log."""
+    """Runs what must not end the program: what it raises is written to the log, without its words."""
     try:
         f()
-    except Exception:
-        _LOG.exception("telemetry broke, and the program goes on")
+    except Exception as error:
+        _LOG.error("telemetry broke, and the program goes on: %s", place_of(error))
 
 
 @final
@@ -211,9 +261,10 @@ class SpanInterceptor(Interceptor):
 class _Traced:
     """An operation, from its begin to its end."""
 
-    def __init__(self, instruments: Instruments, operation: Operation, *, is_root: bool) -> None:
+    def __init__(self, instruments: Instruments, operation: Operation, agent: _Agent | None, *, is_root: bool) -> None:
         self._instruments = instruments
         self._operation = operation
+        self._agent = agent  # whose run it is a part of
         self._is_root = is_root
         self._data = SpanData("", "internal", "", {})
         self._span: Span | None = None
@@ -248,12 +299,17 @@ class _Traced:
     def _inner(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
         if self._span is None or self._context is None:
             return None
-        return _with_tracer(OtelTracer(self._instruments, self._context, self._span), env)
+        return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_agent()), env)
+
+    def _inner_agent(self) -> _Agent | None:
+        """Whose run what is inside is a part of: nobody's in a call, whose handler asks for itself."""
+        return None if isinstance(self._operation, ToolExecution) else self._agent
 
     # -- its begin
 
     def _begin(self, parent: Context) -> None:
         data = self._data = convention.begin(self._operation)
+        self._note_agent(data.attributes)
         self._began = perf_counter()
         span = get_current_span(parent)
         self._is_own = not (self._is_root and _is_same(span, self._operation))
@@ -267,6 +323,16 @@ class _Traced:
         if content.where == "span" and span.is_recording():
             _show(span, content.before(self._operation))
 
+    def _note_agent(self, attributes: Attributes) -> None:
+        operation, agent = self._operation, self._agent
+        if isinstance(operation, convention.AgentRun):
+            self._agent = _Agent(operation.name)
+        elif agent is not None and isinstance(operation, ModelCall):
+            agent.requests += 1
+        elif agent is not None and isinstance(operation, ToolExecution):
+            agent.calls += 1
+            attributes[convention.AGENT] = agent.name
+
     # -- a stream
 
     def _take(self, part: Any) -> AnyEffect:
@@ -275,7 +341,8 @@ class _Traced:
         else:
             if self._first is None:
                 self._first = perf_counter() - self._began
-            self._parts.append(part)
+            if self._instruments.content.where != "off" or part.type in _TELLING:
+                self._parts.append(part)
         return Succeed(part)
 
     def _fail(self, cause: Cause[Any]) -> None:
@@ -304,12 +371,8 @@ class _Traced:
             _guard(span.end)
 
     def _tell(self, span: Span, exit_: Exit[Any, Any], took: float) -> None:
-        found: Attributes = {}
-        if isinstance(exit_, Failed):
-            error = convention.error_type(exit_.cause)
-            found = {convention.INTERRUPTED: True} if error is None else {convention.ERROR_TYPE: error}
-        else:
-            found = convention.end(self._operation, exit_.value)
+        is_failed = isinstance(exit_, Failed)
+        found = (convention.fail if is_failed else convention.end)(self._operation, _given(exit_))
         if self._first is not None:
             found[convention.FIRST_PART] = self._first
         span.set_attributes(found)
@@ -320,33 +383,31 @@ class _Traced:
 
     def _description(self, exit_: Exit[Any, Any]) -> str | None:
         """What went wrong, in words, which may repeat what was said: content."""
-        is_told = isinstance(exit_, Failed) and self._instruments.content.where == "span"
-        return str(cast("Failed[Any]", exit_).cause.squash()) if is_told else None
+        content = self._instruments.content
+        return content.message(exit_.cause) if isinstance(exit_, Failed) and content.where == "span" else None
 
     def _measure(self, span: Span, exit_: Exit[Any, Any], found: Attributes, took: float) -> None:
         duration = self._instruments.durations.get(self._data.operation)
         if duration is None:
             return
-        kept = (*_OF_METRICS, convention.RESPONSE_MODEL, convention.ERROR_TYPE)
         both = {**self._data.attributes, **found}
-        attributes = {name: both[name] for name in kept if name in both}
-        if isinstance(self._operation, ToolExecution) and self._operation.tool is None:
-            del attributes[convention.TOOL_NAME]  # a metric keeps each name for ever, and a model makes up any number
+        attributes: Attributes = {name: both[name] for name in _OF_METRICS if name in both}
         duration.record(took, attributes, self._context)
         if self._first is not None:
             self._instruments.first_part.record(self._first, attributes, self._context)
         operation = self._operation
-        if isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
+        if isinstance(operation, convention.AgentRun) and self._agent is not None:
+            named = {convention.AGENT: self._agent.name}
+            self._instruments.agent_requests.record(self._agent.requests, named, self._context)
+            self._instruments.agent_calls.record(self._agent.calls, named, self._context)
+        elif isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
             self._count(span, operation, exit_.value, attributes)
 
     def _count(self, span: Span, operation: ModelCall | EmbeddingCall, value: Any, attributes: Attributes) -> None:
         usage = convention.usage_of(value)
         if usage is None:
             return
-        counts = {"input": usage.input_tokens, "output": usage.output_tokens}
-        for kind, count in counts.items():
-            if count is not None:
-                self._instruments.tokens.record(count, {**attributes, convention.TOKEN_TYPE: kind}, self._context)
+        self._count_tokens(operation, usage, attributes)
         prices = self._instruments.prices
         if isinstance(operation, EmbeddingCall) and usage.output_tokens is None:
             usage = msgspec.structs.replace(usage, output_tokens=0)
@@ -354,6 +415,20 @@ class _Traced:
         if cost is not None and prices is not None:
             span.set_attributes({convention.COST: float(cost), convention.CURRENCY: prices.currency})
             self._instruments.cost.add(float(cost), {**attributes, convention.CURRENCY: prices.currency}, self._context)
+
+    def _count_tokens(self, operation: ModelCall | EmbeddingCall, usage: Usage, attributes: Attributes) -> None:
+        """What the provider counted; what it did not count is unknown, and not zero."""
+        tokens, context = self._instruments.tokens, self._context
+        if isinstance(operation, EmbeddingCall):
+            if usage.input_tokens is not None:
+                tokens["embeddings"].record(usage.input_tokens, attributes, context)
+            return
+        for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            if count is not None:
+                tokens[kind].record(count, attributes, context)
+        of_any = {**attributes, "gen_ai.token.modality": "unknown"}
+        for attribute, count in convention.usage_attributes(usage).items():
+            self._instruments.usage[attribute].add(count, of_any, context)
 
     # -- content and events
 
@@ -367,14 +442,16 @@ class _Traced:
             said = content.before(operation)
             if isinstance(exit_, Succeeded):
                 said |= content.after(operation, exit_.value)
-            self._emit("gen_ai.client.inference.operation.details", {**self._data.attributes, **found, **said})
+            details = {**self._data.attributes, **found, **said}
+            self._emit("gen_ai.client.inference.operation.details", details, SeverityNumber.DEBUG)
         if isinstance(exit_, Failed) and convention.ERROR_TYPE in found:
-            said = {"exception.type": found[convention.ERROR_TYPE]}
-            if content.where != "off":
-                said["exception.message"] = str(exit_.cause.squash())
+            said = {"exception.type": convention.exception_type(exit_.cause)}
+            message = content.message(exit_.cause)
+            if message is not None:
+                said[convention.EXCEPTION_MESSAGE] = message
             self._emit("gen_ai.client.operation.exception", {**self._data.attributes, **said}, SeverityNumber.WARN)
 
-    def _emit(self, name: str, attributes: Any, severity: SeverityNumber = SeverityNumber.INFO) -> None:
+    def _emit(self, name: str, attributes: Any, severity: SeverityNumber) -> None:
         self._instruments.logger.emit(
             event_name=name, attributes=attributes, context=self._context, severity_number=severity
         )
@@ -384,11 +461,19 @@ _OF_METRICS: Final = (
     convention.OPERATION,
     convention.PROVIDER,
     convention.REQUEST_MODEL,
+    convention.RESPONSE_MODEL,
     convention.TOOL_NAME,
-    "gen_ai.agent.name",
+    convention.TOOL_TYPE,
+    convention.AGENT,
+    convention.ERROR_TYPE,
     "server.address",
     "server.port",
 )
+_TELLING: Final = frozenset({"finish", "response-metadata"})  # the parts of a stream that hold no content
+
+
+def _given(exit_: Exit[Any, Any]) -> Any:
+    return exit_.cause if isinstance(exit_, Failed) else exit_.value
 
 
 def _show(span: Span, found: Mapping[str, Any]) -> None:

@@ -43,6 +43,10 @@ class Names(Tracer):
         self._told.append(f"{self._way}: {dict(attributes)}")
 
     @override
+    def link(self, carrier: Mapping[str, str]) -> None:
+        self._told.append(f"{self._way} is linked to {carrier['way']}")
+
+    @override
     def inject(self) -> dict[str, str]:
         return {"way": self._way}
 

@@ -24,7 +24,7 @@ def _ask(*turns: Any) -> Any:
 
 
 def test_tokens_and_durations_are_measured() -> None:
-    """Tokens by kind, and how long each request, call and run took, with the same names as the spans have."""
+    """Tokens of requests, how long requests, calls and runs took, and how many a run made, named as the spans are."""
     traces = Traces()
     tick = Tool.make("tick", success=str)
     turns = [[call("tick", {}), finish("tool-calls", Usage(10, 5))], [text("Done."), finish("stop", Usage(20, 7))]]
@@ -33,16 +33,27 @@ def test_tokens_and_durations_are_measured() -> None:
 
     fx.run(handled.provide(traces.layer()))
 
-    tokens = {point["gen_ai.token.type"]: total for point, total in traces.points("gen_ai.client.token.usage")}
-    assert tokens == {"input": 30, "output": 12}
-    ((asked, took),) = traces.points("gen_ai.client.operation.duration")
+    for kind, total in (("input", 30), ("output", 12)):
+        assert [found for _, found in traces.points(f"gen_ai.client.inference.operation.{kind}_tokens")] == [total]
+        ((used, found),) = traces.points(f"gen_ai.client.inference.usage.{kind}_tokens")
+        assert (used["gen_ai.token.modality"], found) == ("unknown", total)
+    assert traces.points("gen_ai.invoke_agent.inference_calls") == [({"gen_ai.agent.name": "clerk"}, 2)]
+    assert traces.points("gen_ai.invoke_agent.tool_calls") == [({"gen_ai.agent.name": "clerk"}, 1)]
+    ((asked, took),) = traces.points("gen_ai.client.inference.duration")
     assert asked == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "fxai.testing",
         "gen_ai.request.model": "scripted",
     }
     assert took > 0
-    assert [point["gen_ai.tool.name"] for point, _ in traces.points("gen_ai.execute_tool.duration")] == ["tick"]
+    assert [point for point, _ in traces.points("gen_ai.execute_tool.duration")] == [
+        {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "tick",
+            "gen_ai.tool.type": "function",
+            "gen_ai.agent.name": "clerk",
+        }
+    ]
     assert [point["gen_ai.agent.name"] for point, _ in traces.points("gen_ai.invoke_agent.duration")] == ["clerk"]
 
 
@@ -52,7 +63,8 @@ def test_tokens_that_nobody_counted_are_not_measured() -> None:
 
     fx.run(_ask(text("Yes.")).provide(traces.layer(prices=PRICES)))
 
-    assert traces.points("gen_ai.client.token.usage") == []
+    for kind in ("operation", "usage"):
+        assert traces.points(f"gen_ai.client.inference.{kind}.input_tokens") == []
     assert traces.points("fxai.client.cost") == []
     assert "fxai.usage.cost" not in traces.attributes("chat scripted")
 
@@ -79,7 +91,7 @@ def test_the_first_part_of_a_stream_is_timed() -> None:
 
     fx.run(both.provide(model.layer).provide(traces.layer()))
 
-    assert len(traces.points("gen_ai.client.operation.time_to_first_chunk")) == 1
+    assert len(traces.points("gen_ai.client.inference.time_to_first_chunk")) == 1
 
 
 def test_content_is_on_the_spans_where_it_is_asked_for() -> None:
@@ -177,8 +189,9 @@ def test_names_that_a_model_makes_up_are_no_names_of_metrics() -> None:
     fx.run(agent.execute("Go.").provide(traces.layer()))
 
     ((point, _),) = traces.points("gen_ai.execute_tool.duration")
-    assert "gen_ai.tool.name" not in point
+    assert point["gen_ai.tool.name"] == "_OTHER"
     assert {span.name for span in traces.spans if "tool" in span.name} == {"execute_tool"}
+    assert "made_up" not in "".join(span.to_json() for span in traces.spans)
 
 
 def test_a_price_is_exact_and_given_by_the_program() -> None:

@@ -114,6 +114,7 @@ def test_a_call_says_which_tool_it_is_of() -> None:
         "gen_ai.tool.type": "function",
         "gen_ai.tool.description": "Adds.",
         "gen_ai.tool.call.id": "c1",
+        "gen_ai.agent.name": "clerk",
     }
 
 
