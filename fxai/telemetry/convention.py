@@ -9,7 +9,7 @@ SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -56,11 +56,56 @@ OTHER: Final = "_OTHER"
 """What the conventions put in the place of a name that is not among those that are known."""
 _LONGEST: Final = 256  # characters of a name or an id that a model or a server made up
 
+_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS: Final = tuple(4**power for power in range(14))
+_CALLS: Final = tuple(2**power for power in range(10))
+
+DURATIONS: Final = {
+    "chat": "gen_ai.client.inference.duration",
+    "embeddings": "gen_ai.client.embeddings.duration",
+    "execute_tool": "gen_ai.execute_tool.duration",
+    "invoke_agent": "gen_ai.invoke_agent.duration",
+}
+"""The metric of how long an operation took, by its name."""
+FIRST_PART_METRIC: Final = "gen_ai.client.inference.time_to_first_chunk"
+AGENT_REQUESTS: Final = "gen_ai.invoke_agent.inference_calls"
+AGENT_CALLS: Final = "gen_ai.invoke_agent.tool_calls"
+HISTOGRAMS: Final[Mapping[str, tuple[str, Sequence[float], str]]] = {
+    DURATIONS["chat"]: ("s", _SECONDS, "How long a request to a model took."),
+    DURATIONS["embeddings"]: ("s", _SECONDS, "How long a request for embeddings took."),
+    DURATIONS["execute_tool"]: ("s", _SECONDS, "How long a call of a tool took."),
+    DURATIONS["invoke_agent"]: ("s", _SECONDS, "How long a run of an agent took."),
+    FIRST_PART_METRIC: ("s", _SECONDS, "How long until the first part of a stream came."),
+    AGENT_REQUESTS: ("{inference_call}", _CALLS, "The requests to models that a run made itself."),
+    AGENT_CALLS: ("{tool_call}", _CALLS, "The calls of tools that a run made itself."),
+    "gen_ai.client.inference.operation.input_tokens": ("{token}", _TOKENS, "The input of a request."),
+    "gen_ai.client.inference.operation.output_tokens": ("{token}", _TOKENS, "The output of a request."),
+    "gen_ai.client.embeddings.operation.input_tokens": ("{token}", _TOKENS, "The input of a request for embeddings."),
+}
+"""The histograms, by their names: their units, the boundaries of their buckets, and what they measure."""
+USAGE: Final = {
+    "gen_ai.usage.input_tokens": "The input of requests, with what was read from a cache or written to it.",
+    "gen_ai.usage.output_tokens": "The output of requests, with reasoning.",
+    "gen_ai.usage.cache_read.input_tokens": "The input that was read from a provider's cache.",
+    "gen_ai.usage.cache_write.input_tokens": "The input that was written to a provider's cache.",
+    "gen_ai.usage.reasoning.output_tokens": "The output that was reasoning.",
+}
+"""What is counted over all requests, by the names of the attributes of one."""
+
 _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
     "tool-calls": "tool_call",
     "content-filter": "content_filter",
     "pending": "tool_call",
 }
+
+
+def counter_of(attribute: str) -> str:
+    """The metric that counts an attribute of `USAGE` over all requests.
+
+    >>> counter_of("gen_ai.usage.input_tokens")
+    'gen_ai.client.inference.usage.input_tokens'
+    """
+    return attribute.replace("gen_ai.", "gen_ai.client.inference.", 1)
 
 
 def finish_reason(reason: FinishReason) -> str:

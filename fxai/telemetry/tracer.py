@@ -45,16 +45,6 @@ _A = TypeVar("_A")
 
 _LOG: Final = logging.getLogger("fxai.telemetry")
 _KINDS: Final = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
-_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_TOKENS: Final = tuple(4**power for power in range(14))
-_CALLS: Final = tuple(2**power for power in range(10))
-_USAGE: Final = {
-    "gen_ai.usage.input_tokens": "Input of requests, with what was read from a cache or written to it.",
-    "gen_ai.usage.output_tokens": "Output of requests, with reasoning.",
-    "gen_ai.usage.cache_read.input_tokens": "Input that was read from a provider's cache.",
-    "gen_ai.usage.cache_write.input_tokens": "Input that was written to a provider's cache.",
-    "gen_ai.usage.reasoning.output_tokens": "Output that was reasoning.",
-}
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
@@ -83,34 +73,13 @@ class Instruments:
         self.tracer: SpanMaker = get_tracer("fxai", _version(), tracer_provider, url)
         self.logger: Logger = get_logger("fxai", _version(), logger_provider, url)
         meter = get_meter("fxai", _version(), meter_provider, url)
-        seconds = partial(meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_SECONDS)
-        tokens = partial(meter.create_histogram, unit="{token}", explicit_bucket_boundaries_advisory=_TOKENS)
-        calls = partial(meter.create_histogram, explicit_bucket_boundaries_advisory=_CALLS)
-        self.durations: dict[str, Histogram] = {
-            "chat": seconds("gen_ai.client.inference.duration", description="How long a request to a model took."),
-            "embeddings": seconds("gen_ai.client.embeddings.duration", description="How long an embedding took."),
-            "execute_tool": seconds("gen_ai.execute_tool.duration", description="How long a call of a tool took."),
-            "invoke_agent": seconds("gen_ai.invoke_agent.duration", description="How long a run of an agent took."),
-        }
-        self.first_part: Histogram = seconds(
-            "gen_ai.client.inference.time_to_first_chunk", description="How long until a stream's first part came."
-        )
-        self.agent_requests: Histogram = calls(
-            "gen_ai.invoke_agent.inference_calls", unit="{inference_call}", description="Requests of a run to models."
-        )
-        self.agent_calls: Histogram = calls(
-            "gen_ai.invoke_agent.tool_calls", unit="{tool_call}", description="Calls of tools that a run made."
-        )
-        self.tokens: dict[str, Histogram] = {
-            "input": tokens("gen_ai.client.inference.operation.input_tokens", description="Input of a request."),
-            "output": tokens("gen_ai.client.inference.operation.output_tokens", description="Output of a request."),
-            "embeddings": tokens("gen_ai.client.embeddings.operation.input_tokens", description="Input of a request."),
+        self.histograms: dict[str, Histogram] = {
+            name: meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=bounds)
+            for name, (unit, bounds, description) in convention.HISTOGRAMS.items()
         }
         self.usage: dict[str, Counter] = {
-            attribute: meter.create_counter(
-                attribute.replace("gen_ai.", "gen_ai.client.inference."), unit="{token}", description=description
-            )
-            for attribute, description in _USAGE.items()
+            attribute: meter.create_counter(convention.counter_of(attribute), "{token}", description)
+            for attribute, description in convention.USAGE.items()
         }
         self.cost: Counter = meter.create_counter("fxai.client.cost", description="What requests cost, by your prices.")
 
@@ -372,7 +341,7 @@ class _Traced:
 
     def _tell(self, span: Span, exit_: Exit[Any, Any], took: float) -> None:
         is_failed = isinstance(exit_, Failed)
-        found = (convention.fail if is_failed else convention.end)(self._operation, _given(exit_))
+        found = (convention.fail if is_failed else convention.end)(self._operation, _end_of(exit_))
         if self._first is not None:
             found[convention.FIRST_PART] = self._first
         span.set_attributes(found)
@@ -387,19 +356,20 @@ class _Traced:
         return content.message(exit_.cause) if isinstance(exit_, Failed) and content.where == "span" else None
 
     def _measure(self, span: Span, exit_: Exit[Any, Any], found: Attributes, took: float) -> None:
-        duration = self._instruments.durations.get(self._data.operation)
+        duration = convention.DURATIONS.get(self._data.operation)
         if duration is None:
             return
+        histograms, context = self._instruments.histograms, self._context
         both = {**self._data.attributes, **found}
         attributes: Attributes = {name: both[name] for name in _OF_METRICS if name in both}
-        duration.record(took, attributes, self._context)
+        histograms[duration].record(took, attributes, context)
         if self._first is not None:
-            self._instruments.first_part.record(self._first, attributes, self._context)
+            histograms[convention.FIRST_PART_METRIC].record(self._first, attributes, context)
         operation = self._operation
         if isinstance(operation, convention.AgentRun) and self._agent is not None:
             named = {convention.AGENT: self._agent.name}
-            self._instruments.agent_requests.record(self._agent.requests, named, self._context)
-            self._instruments.agent_calls.record(self._agent.calls, named, self._context)
+            histograms[convention.AGENT_REQUESTS].record(self._agent.requests, named, context)
+            histograms[convention.AGENT_CALLS].record(self._agent.calls, named, context)
         elif isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
             self._count(span, operation, exit_.value, attributes)
 
@@ -418,14 +388,15 @@ class _Traced:
 
     def _count_tokens(self, operation: ModelCall | EmbeddingCall, usage: Usage, attributes: Attributes) -> None:
         """What the provider counted; what it did not count is unknown, and not zero."""
-        tokens, context = self._instruments.tokens, self._context
-        if isinstance(operation, EmbeddingCall):
-            if usage.input_tokens is not None:
-                tokens["embeddings"].record(usage.input_tokens, attributes, context)
+        histograms, context = self._instruments.histograms, self._context
+        counts = {"input": usage.input_tokens, "output": usage.output_tokens}
+        kind = "inference" if isinstance(operation, ModelCall) else "embeddings"
+        for way, count in counts.items():
+            metric = histograms.get(f"gen_ai.client.{kind}.operation.{way}_tokens")
+            if metric is not None and count is not None:
+                metric.record(count, attributes, context)
+        if kind == "embeddings":
             return
-        for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
-            if count is not None:
-                tokens[kind].record(count, attributes, context)
         of_any = {**attributes, "gen_ai.token.modality": "unknown"}
         for attribute, count in convention.usage_attributes(usage).items():
             self._instruments.usage[attribute].add(count, of_any, context)
@@ -472,7 +443,7 @@ _OF_METRICS: Final = (
 _TELLING: Final = frozenset({"finish", "response-metadata"})  # the parts of a stream that hold no content
 
 
-def _given(exit_: Exit[Any, Any]) -> Any:
+def _end_of(exit_: Exit[Any, Any]) -> Any:
     return exit_.cause if isinstance(exit_, Failed) else exit_.value
 
 
