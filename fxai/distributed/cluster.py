@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from fxai.distributed.call_registry import CallRegistry
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
-from fxai.distributed.loop_thread import LoopThread, result_of
+from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.worker_host import HostPlugin, run_call
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
@@ -36,6 +36,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import acquire_release
 from fxai.effects.service import Service
 from fxai.effects.thread import in_thread
+from fxai.effects.waker import result_of
 
 if TYPE_CHECKING:
     from distributed.security import Security

@@ -33,7 +33,6 @@ from fxai.distributed.envelope import (
     decode_cause,
     read_reply,
 )
-from fxai.distributed.loop_thread import Waker
 from fxai.distributed.worker_host import TargetError, find_target, target_of
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Die, Exit, Failed, Succeeded, attach
@@ -43,6 +42,7 @@ from fxai.effects.effect import AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.tracing import Tracer
+from fxai.effects.waker import Waker
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.handler import CallInfo, Given, Gives, context_of

@@ -24,13 +24,14 @@ from distributed.core import rpc
 from distributed.utils import get_ip
 
 from fxai.distributed.cluster import ClusterUnavailable
-from fxai.distributed.loop_thread import LoopThread, result_of
+from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.worker_host import Host, HostPlugin, TargetError
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.effect import AwaitExit, EffectOf
 from fxai.effects.layer import AnyLayer
 from fxai.effects.thread import in_thread
+from fxai.effects.waker import result_of
 
 if TYPE_CHECKING:
     from distributed.security import Security

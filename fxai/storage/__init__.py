@@ -2,7 +2,8 @@
 
 Three ports have three forms each: `history` (conversations by id), `once` (ids that are used once) and `journal`
 (entries that are appended and never changed). They stand on `private_file` and `database`. What they write are JSON
-objects with a digest, by which damage is noticed.
+objects with a digest, by which damage is noticed. Beside them, `work_queue` has jobs that other processes run, in a
+database of DBOS.
 """
 
 from __future__ import annotations

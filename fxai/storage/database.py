@@ -85,10 +85,22 @@ def transact(database: Connection) -> Generator[None]:
         raise
 
 
-def _open(path: Path | str) -> Connection:
+def open_for_pool(path: Path) -> Connection:
+    """A connection to a database that `connect` has made, for a pool of several threads, on the disk at each commit.
+
+    It begins a transaction as a writer before a statement that writes, and has to be told to commit.
+    """
+    database = _open(path, any_thread=True)
+    database.execute("PRAGMA synchronous=FULL")
+    database.execute("PRAGMA foreign_keys=ON")
+    database.isolation_level = "IMMEDIATE"
+    return database
+
+
+def _open(path: Path | str, *, any_thread: bool = False) -> Connection:
     import sqlite3  # only where there is a database
 
-    return sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+    return sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=not any_thread)
 
 
 def _prepare(database: Connection, tables: tuple[str, ...]) -> None:

@@ -207,7 +207,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 320,
     "modules with one importer and under 120 lines": 10,
-    "lines": 88_000,
+    "lines": 91_000,
     "functions that a run with one call passes": 78,
     "files that it passes": 20,
     "functions that the same run passes, streamed": 112,
@@ -225,6 +225,7 @@ Servers of Chat Completions: 3 modules and 1,500 lines.
 User interfaces: 27 modules and 7,800 lines, with what the command line has for them.
 Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and the warning of effects that never ran.
 Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,500 lines.
+Queues that survive: 8 modules and 3,000 lines.
 """
 
 

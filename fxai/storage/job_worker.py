@@ -1,0 +1,305 @@
+"""Workers of a work queue: they run its jobs, and give back those of workers that are lost.
+
+>>> from fxai.effects import fx
+>>> fx.sync(lambda: Job("add", "a", "[1, 2]", 2).begun_before).pipe(fx.run)
+True
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+from uuid import uuid4
+
+import anyio
+import msgspec
+
+from fxai.effects.cancellation import shield
+from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
+from fxai.effects.constructor import attempt_work
+from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf
+from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.thread import in_thread
+from fxai.storage.job_table import ClaimedJob, JobTable
+from fxai.storage.private_file import warn
+from fxai.storage.worker_lock import WorkerLock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from anyio.abc import TaskGroup
+
+_A = TypeVar("_A")
+
+_FIRST_PAUSE, _LAST_PAUSE = 0.01, 0.2  # seconds between two looks for jobs
+_LOOK: Final = 1.0  # seconds between two looks for cancelled jobs and lost workers
+_SWEEP: Final = 3600.0  # seconds between two removals of old jobs
+_TRIES: Final = 3  # to write how a job ended
+
+
+@final
+class Job:
+    """A job that is run by a worker."""
+
+    __slots__ = ("_table", "attempt", "id", "kind", "last_words", "text")
+
+    def __init__(self, kind: str, job: str, text: str, attempt: int, table: JobTable | None = None) -> None:
+        self.kind: str = kind
+        self.id: str = job
+        self.text: str = text
+        self.attempt: int = attempt
+        """From 1."""
+        self.last_words: str | None = None
+        """What its program reads of it when it was cancelled, if that is set before its effect has ended."""
+        self._table = table
+
+    @property
+    def begun_before(self) -> bool:
+        """Whether a worker had it before, which was lost or ended: it may have been run, or not."""
+        return self.attempt > 1
+
+    def show(self, text: str) -> EffectOf[None, OSError]:
+        """Shows its program a preliminary value, which is kept until the job is removed.
+
+        Fails with:
+            OSError: the database refuses.
+        """
+        table = cast(JobTable, self._table)
+        return attempt_work(lambda: table.show(self.id, text), os_error)
+
+
+def os_error(error: Exception) -> OSError | None:
+    """The error, where it is one of the system or the database."""
+    return error if isinstance(error, OSError) else None
+
+
+@final
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """How a worker works; see `WorkQueue.serve`."""
+
+    concurrency: int = 16
+    grace: float = 30.0
+    attempts: int = 4
+    retention: float = 30 * 86_400.0
+
+
+def serve_jobs(
+    table: JobTable,
+    place: Path | str,
+    handlers: Mapping[str, Callable[[Job], AnyEffect]],
+    options: WorkerOptions,
+    on_ready: Callable[[str], object] | None,
+) -> AnyEffect:
+    """The worker that `WorkQueue.serve` describes."""
+
+    def serve(fiber: Fiber) -> Awaitable[Exit[Any, OSError]]:
+        return _Worker(table, place, handlers, options, fiber.env).run(on_ready)
+
+    return AwaitExit(serve)
+
+
+@final
+class _Worker:
+    """A worker from its lock on; all but what is done in threads is done in the loop of its effect."""
+
+    def __init__(
+        self,
+        table: JobTable,
+        place: Path | str,
+        handlers: Mapping[str, Callable[[Job], AnyEffect]],
+        options: WorkerOptions,
+        env: Any,
+    ) -> None:
+        self._table = table
+        self._place = place
+        self._handlers = dict(handlers)
+        self._options = options
+        self._env = env
+        self._name = uuid4().hex
+        self._held = ExitStack()
+        self._lock: WorkerLock | None = None
+        self._limiter = anyio.CapacityLimiter(options.concurrency + 4)
+        self._running: dict[str, anyio.CancelScope] = {}
+        self._cancelled: set[str] = set()
+        self._wake = anyio.Event()
+        self._ended = anyio.Event()
+        self._is_ending = False
+        self._failure: OSError | None = None
+        self._swept = 0.0
+
+    async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
+        """Works until it is cancelled, or cannot work any more."""
+        try:
+            await self._in_thread(self._open)
+            if on_ready is not None:
+                on_ready(self._name)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._work)
+                try:
+                    await self._ended.wait()
+                except BaseException:
+                    self._end()
+                    raise
+        except OSError as error:
+            self._failure = error
+        finally:
+            await shield(in_thread(self._close))
+        return Failed(Cause((Fail(self._failure or OSError("the worker has ended")),)))
+
+    def _open(self) -> None:
+        self._lock = self._held.enter_context(WorkerLock.hold(self._place, self._name))
+
+    def _close(self) -> None:
+        """Gives back what was not run to its end, while nobody else may."""
+        try:
+            if self._lock is not None and self._lock.holds():
+                self._table.give_back(self._name)
+        except OSError as error:
+            self._failure = self._failure or error  # others find the jobs when the lock is free
+        finally:
+            self._held.close()
+
+    async def _in_thread(self, work: Callable[[], _A]) -> _A:
+        return await in_thread(work, limiter=self._limiter)
+
+    def _end(self, failure: OSError | None = None) -> None:
+        """Takes no new jobs; where it failed, those that run are interrupted at once."""
+        self._is_ending = True
+        if failure is not None:
+            self._failure = self._failure or failure
+            for scope in self._running.values():
+                scope.cancel()
+        self._wake.set()
+
+    # -- the jobs
+
+    async def _work(self) -> None:
+        """Runs jobs; a cancellation from outside only has it end."""
+        with anyio.CancelScope(shield=True):
+            try:
+                async with anyio.create_task_group() as watching, anyio.create_task_group() as jobs:
+                    watching.start_soon(self._watch)
+                    await self._claim(jobs)
+                    await self._drain()
+                    watching.cancel_scope.cancel()
+            finally:
+                self._ended.set()
+
+    async def _claim(self, jobs: TaskGroup) -> None:
+        pause = _FIRST_PAUSE
+        while not self._is_ending:
+            claimed: list[ClaimedJob] = []
+            if len(self._running) < self._options.concurrency:
+                try:
+                    claimed = await self._in_thread(self._take)
+                except OSError as error:
+                    self._end(error)
+            for job in claimed:
+                self._running[job.id] = anyio.CancelScope()
+                jobs.start_soon(self._run, job)
+            pause = _FIRST_PAUSE if claimed else min(1.5 * pause, _LAST_PAUSE)
+            with anyio.move_on_after(pause):
+                await self._wake.wait()
+            if not self._is_ending:
+                self._wake = anyio.Event()
+
+    def _take(self) -> list[ClaimedJob]:
+        return self._table.claim(self._handlers, self._options.concurrency - len(self._running), worker=self._name)
+
+    async def _drain(self) -> None:
+        """Waits for the jobs that run; after the grace they are interrupted, and others have them."""
+        with anyio.move_on_after(self._options.grace):
+            while self._running:
+                self._wake = anyio.Event()
+                await self._wake.wait()
+        for scope in self._running.values():
+            scope.cancel()
+        while self._running:
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    async def _run(self, claimed: ClaimedJob) -> None:
+        try:
+            await self._answer(claimed, self._running[claimed.id])
+        except OSError as error:
+            self._end(error)
+        finally:
+            del self._running[claimed.id]
+            self._cancelled.discard(claimed.id)
+            self._wake.set()
+
+    async def _answer(self, claimed: ClaimedJob, scope: anyio.CancelScope) -> None:
+        if claimed.damage or claimed.attempt > self._options.attempts:
+            lost = f"{claimed.attempt - 1} workers were lost that were to run it"
+            await self._write(claimed, claimed.damage or lost, is_failure=True)
+            return
+        job = Job(claimed.kind, claimed.id, claimed.text, claimed.attempt, self._table)
+        end: Exit[Any, Any] | None = None
+        with scope:
+            end = await run_fiber(self._handlers[claimed.kind](job), self._env)
+        if isinstance(end, Succeeded):
+            await self._write(claimed, end.value)
+        elif scope.cancel_called:
+            if claimed.id in self._cancelled:
+                await self._confirm(claimed, job.last_words)
+        elif end is not None:
+            why = _why(end.cause)
+            warn("the job %r of the kind %r failed: %s", claimed.id, claimed.kind, why)
+            await self._write(claimed, why, is_failure=True)
+
+    async def _write(self, job: ClaimedJob, text: str, *, is_failure: bool = False) -> None:
+        """Writes how a job ended; of one that was cancelled meanwhile, what it would have been."""
+        for tries in range(_TRIES):
+            try:
+                if not await self._in_thread(lambda: self._table.end(job.id, self._name, text, is_failure=is_failure)):
+                    await self._confirm(job, None if is_failure else text)
+            except OSError:
+                if tries == _TRIES - 1:
+                    raise
+                await anyio.sleep(0.2)
+            else:
+                return
+
+    async def _confirm(self, job: ClaimedJob, text: str | None) -> None:
+        await self._in_thread(lambda: self._table.confirm_cancelled({job.id: text}))
+
+    # -- looking around
+
+    async def _watch(self) -> None:
+        while True:
+            await anyio.sleep(_LOOK)
+            try:
+                cancelled = await self._in_thread(self._look)
+            except OSError as error:
+                self._end(error)
+                return
+            for job in cancelled & self._running.keys():
+                self._cancelled.add(job)
+                self._running[job].cancel()
+
+    def _look(self) -> set[str]:
+        """What a worker does in passing; gives the jobs that were cancelled."""
+        lock = cast(WorkerLock, self._lock)
+        if not lock.holds():
+            raise OSError(f"this worker of {self._table.place} has lost its lock: others take it for dead")
+        self._table.wake()
+        for other in self._table.workers() - {self._name}:
+            if lock.take(other):
+                try:
+                    self._table.give_back(other)
+                finally:
+                    lock.free(other)
+        now = time.time()
+        if now - self._swept > _SWEEP:
+            self._swept = now
+            while self._table.remove_old(now - self._options.retention):
+                pass
+        return self._table.find_cancelled(list(self._running))
+
+
+def _why(cause: Cause[Any]) -> str:
+    error = cause.squash()
+    failures = cause.failures
+    return str(failures[0]) if failures else f"{type(error).__name__}: {error}"

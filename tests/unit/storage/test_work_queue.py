@@ -1,0 +1,386 @@
+"""Work queues keep their jobs, give each to one worker, and give back those of workers that are lost."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import pickle
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from fxai import fx
+from fxai.effects import EffectOf
+from fxai.effects.effect import AnyEffect
+from fxai.storage.job_table import JobState, JobTable, NewJob, read_place
+from fxai.storage.job_worker import Job
+from fxai.storage.work_queue import WorkQueue, new_job
+from fxai.storage.worker_lock import WorkerLock, is_alive
+from tests.kit.postgres import fresh_database
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "jobs.db")
+    return fresh_database(cast(str, request.getfixturevalue("postgres_url")))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A fresh database of SQLite, for what no database is asked."""
+    return str(tmp_path / "jobs.db")
+
+
+def _run(place: str, program: Callable[[WorkQueue], Generator[AnyEffect, Any, Any]], backend: str = "asyncio") -> Any:
+    def body() -> Generator[AnyEffect, Any, Any]:
+        queue: WorkQueue = yield from WorkQueue.open(place)
+        return (yield from program(queue))
+
+    return fx.run(fx.scoped(fx.gen(body)()), backend=cast(Any, backend))
+
+
+def _together(effects: list[EffectOf[Any, Any, Any]]) -> EffectOf[list[Any], Any, Any]:
+    return fx.for_each(effects, lambda effect: effect, concurrency=None)
+
+
+def _double(job: Job) -> EffectOf[str]:
+    return fx.succeed(str(2 * int(job.text)))
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_jobs_are_run_and_kept(place: str, backend: str) -> None:
+    """A job that was there is not run again; its result stays until it is removed, also for another program."""
+
+    def first(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"double": _double}, concurrency=3))
+        new = yield from fx.collect(queue.submit("double", str(n), str(n)) for n in range(12))
+        ends = yield from _together([queue.result(str(n)) for n in range(12)])
+        again = yield from queue.submit("double", "3", "1000")
+        return new, [end.text for end in ends], again
+
+    assert _run(place, first, backend) == ([True] * 12, [str(2 * n) for n in range(12)], False)
+
+    def second(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        before = yield from queue.result("3")
+        yield from queue.remove("3")
+        return before, (yield from queue.look_up("3")), (yield from queue.result("unknown"))
+
+    before, after, unknown = _run(place, second, backend)
+    assert (before.status, before.text, before.attempt) == ("done", "6", 1)
+    assert after == JobState("3", "gone")
+    assert unknown.status == "gone"
+
+
+def test_those_of_a_higher_priority_go_first_and_delayed_ones_wait(file: str) -> None:
+    """One worker that runs one job at a time takes them so."""
+    ran: list[str] = []
+
+    def note(job: Job) -> EffectOf[str]:
+        ran.append(job.id)
+        return fx.succeed("")
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("note", "late", "", delay=1.5, priority=9)
+        yield from queue.submit("note", "low", "", priority=-2)
+        yield from queue.submit("note", "high", "", priority=5)
+        yield from queue.submit("note", "middle", "")
+        yield from fx.fork(queue.serve({"note": note}, concurrency=1))
+        yield from queue.result("late")
+
+    _run(file, program)
+    assert ran == ["high", "middle", "low", "late"]
+
+
+def test_a_kind_that_nobody_serves_waits(file: str) -> None:
+    """A worker takes the kinds that it has handlers for, and no other."""
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("other", "a", "1")
+        yield from fx.fork(queue.serve({"double": _double}))
+        yield from queue.submit("double", "b", "2")
+        yield from queue.result("b")
+        return (yield from queue.look_up("a")), (yield from queue.has_worker("other"))
+
+    state, has_worker = _run(file, program)
+    assert (state.status, state.attempt, has_worker) == ("waiting", 0, False)
+
+
+def test_a_job_that_fails_says_why(file: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Failures and defects end it, in words; it is not run again."""
+    caplog.set_level(logging.ERROR, "fxai.storage")
+
+    def fail(job: Job) -> EffectOf[str, str]:
+        return fx.fail("no such account") if job.text == "1" else fx.sync(lambda: str(1 // 0))
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"fail": fail}))
+        yield from queue.submit("fail", "a", "1")
+        yield from queue.submit("fail", "b", "2")
+        return (yield from _together([queue.result("a"), queue.result("b")]))
+
+    a, b = _run(file, program)
+    assert (a.status, a.text) == ("failed", "no such account")
+    assert (b.status, b.text) == ("failed", "ZeroDivisionError: integer division or modulo by zero")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_job_that_runs_is_cancelled(place: str, backend: str) -> None:
+    """Its effect is interrupted, its finalizers run before the program hears of it, with the job's last words."""
+    finalized: list[str] = []
+
+    def hang(job: Job) -> EffectOf[str]:
+        def end() -> None:
+            job.last_words = "bye"
+            finalized.append(job.id)
+
+        return fx.never().ensuring(fx.sync(end))
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("hang", "waits", "")
+        yield from queue.cancel("waits")
+        waited = yield from queue.result("waits")
+        yield from fx.fork(queue.serve({"hang": hang}))
+        yield from queue.submit("hang", "runs", "")
+        while (yield from queue.look_up("runs")).status != "running":
+            yield from fx.sleep(0.01)
+        yield from queue.cancel("runs")
+        ended = yield from queue.result("runs")
+        return waited, ended, list(finalized)
+
+    waited, ended, then = _run(place, program, backend)
+    assert (waited.status, waited.attempt, waited.text) == ("cancelled", 0, None)
+    assert (ended.status, ended.attempt, ended.text) == ("cancelled", 1, "bye")
+    assert then == ["runs"]
+
+
+def test_preliminary_values_are_read_from_an_offset(place: str) -> None:
+    """They come in order, to those who follow the job and to those who come later."""
+
+    def count(job: Job) -> EffectOf[str, OSError]:
+        shows = [job.show(str(n)) for n in range(int(job.text))]
+        return fx.for_each(shows, lambda show: show).as_("done")
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("count", "a", "5")
+        following = queue.follow("a", lambda: None, offset=2)
+        yield from fx.fork(queue.serve({"count": count}))
+        yield from queue.result("a")
+        while len(following.shown) < 3:
+            yield from fx.sleep(0.01)
+        following.close()
+        return list(following.shown), (yield from queue.read_shown("a")), (yield from queue.read_shown("a", 4))
+
+    assert _run(place, program) == (["2", "3", "4"], ("0", "1", "2", "3", "4"), ("4",))
+
+
+def test_a_worker_that_is_cancelled_lets_its_jobs_end(file: str) -> None:
+    """Within the grace; what is not ready by then is interrupted, and another worker is told that it was begun."""
+    attempts: list[int] = []
+
+    def slow(job: Job) -> EffectOf[str]:
+        attempts.append(job.attempt)
+        wait = fx.sleep(0.3) if job.id == "short" or job.begun_before else fx.never()
+        return wait.as_(f"attempt {job.attempt}")
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        worker = yield from fx.fork(queue.serve({"slow": slow}, grace=1.0))
+        yield from queue.submit("slow", "short", "")
+        yield from queue.submit("slow", "long", "")
+        while len(attempts) < 2:
+            yield from fx.sleep(0.01)
+        yield from worker.interrupt()
+        between = yield from _together([queue.look_up("short"), queue.look_up("long")])
+        yield from fx.fork(queue.serve({"slow": slow}))
+        return between, (yield from queue.result("long"))
+
+    (short, long), ended = _run(file, program)
+    assert (short.status, short.text) == ("done", "attempt 1")
+    assert long.status == "waiting"
+    assert (ended.status, ended.text) == ("done", "attempt 2")
+
+
+def test_jobs_of_a_lost_worker_are_run_by_one_other(place: str) -> None:
+    """Two workers find them; each job is run once more, and what was cancelled counts as stopped."""
+    ran: list[tuple[str, int]] = []
+
+    def note(job: Job) -> EffectOf[str]:
+        ran.append((job.id, job.attempt))
+        return fx.succeed("")
+
+    where = read_place(place)
+    with JobTable.open(where) as table:
+        table.insert([NewJob("note", str(n), "") for n in range(10)])
+        assert len(table.claim(["note"], 10, worker="lost")) == 10
+        table.cancel(["9"])
+        assert table.states(["9"])["9"].status == "stopping"
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"note": note}))
+        yield from fx.fork(queue.serve({"note": note}))
+        return (yield from _together([queue.result(str(n)) for n in range(10)]))
+
+    ends = _run(place, program)
+    assert sorted(ran) == [(str(n), 2) for n in range(9)]
+    assert [end.status for end in ends] == ["done"] * 9 + ["cancelled"]
+
+
+def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
+    """However long it is silent: its lock says that it lives."""
+    where = read_place(place)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"double": _double}))
+        yield from fx.sleep(2.5)
+        during = yield from queue.look_up("a")
+        has_worker = yield from queue.has_worker("double")
+        held.__exit__(None, None, None)
+        return during, has_worker, (yield from queue.result("a"))
+
+    with JobTable.open(where) as table:
+        held = WorkerLock.hold(where, "silent")
+        held.__enter__()
+        table.insert([NewJob("double", "a", "1")])
+        table.claim(["double"], 1, worker="silent")
+        during, has_worker, after = _run(place, program)
+        assert not table.end("a", "silent", "its late result")
+    assert (during.status, during.worker, has_worker) == ("running", "silent", True)
+    assert (after.text, after.attempt) == ("2", 2)
+    assert not is_alive(where, "silent")
+
+
+def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
+    """It is given to a worker `attempts` times, and no more."""
+    where = read_place(file)
+    with JobTable.open(where) as table:
+        table.insert([NewJob("double", "a", "1")])
+        for n in range(3):
+            table.claim(["double"], 1, worker=f"lost-{n}")
+            table.give_back(f"lost-{n}")
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"double": _double}, attempts=3))
+        return (yield from queue.result("a"))
+
+    ended = _run(file, program)
+    assert (ended.status, ended.text) == ("failed", "3 workers were lost that were to run it")
+
+
+def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
+    """Others take it for dead, so it interrupts what it runs and fails."""
+    place = str(tmp_path / "jobs.db")
+    interrupted: list[str] = []
+
+    def hang(job: Job) -> EffectOf[str]:
+        return fx.never().ensuring(fx.sync(lambda: interrupted.append(job.id)))
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("hang", "a", "")
+        worker = yield from fx.fork(queue.serve({"hang": hang}))
+        while (yield from queue.look_up("a")).status != "running":
+            yield from fx.sleep(0.01)
+        for lock in tmp_path.glob("jobs.db.worker-*"):
+            lock.unlink()
+        return (yield from worker.join().result())
+
+    assert "has lost its lock" in str(_run(place, program).failure())
+    assert interrupted == ["a"]
+
+
+class _Bomb:
+    """What runs code when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (os.environ["FXAI_BOMB"],)
+
+
+def test_a_row_can_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can write to the database can have jobs done, and nothing else: a pickle there is only a bad job."""
+    monkeypatch.setenv("FXAI_BOMB", str(tmp_path / "exploded"))
+    bomb = base64.b64encode(pickle.dumps({"args": (_Bomb(),), "kwargs": {}})).decode()
+    place = tmp_path / "jobs.db"
+    with JobTable.open(place) as table:
+        table.insert([NewJob("double", name, "1") for name in ("input", "output", "error", "worker")])
+        table.claim(["double"], 1, worker="../../elsewhere")
+    with sqlite3.connect(place) as database:
+        pickled = "UPDATE workflow_status SET serialization = 'py_pickle', "
+        database.execute("UPDATE workflow_input SET inputs = ?", (bomb,))
+        database.execute(f"{pickled} inputs = ? WHERE workflow_uuid = 'input'", (bomb,))
+        database.execute(f"{pickled} status = 'SUCCESS', output = ? WHERE workflow_uuid = 'output'", (bomb,))
+        database.execute(f"{pickled} status = 'ERROR', error = ? WHERE workflow_uuid = 'error'", (bomb,))
+        database.execute("INSERT INTO workflow_output VALUES ('output', ?, NULL, 0)", (bomb,))
+    database.close()
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"double": _double}))
+        names = ("input", "output", "error", "worker")
+        return (yield from _together([queue.result(name) for name in names]))
+
+    ends = _run(str(place), program)
+    assert [end.status for end in ends] == ["failed"] * 4
+    assert not (tmp_path / "exploded").exists()
+    assert sorted(path.name for path in tmp_path.parent.glob("elsewhere*")) == []
+
+
+def test_old_jobs_are_removed(file: str) -> None:
+    """Those that ended before the retention; those that wait or run stay."""
+    with JobTable.open(read_place(file)) as table:
+        table.insert([NewJob("double", name, "1") for name in ("ended", "runs")])
+        table.insert([NewJob("other", "waits", "1")])
+        for job in table.claim(["double"], 2, worker="one"):
+            if job.id == "ended":
+                table.end("ended", "one", "2")
+        assert table.remove_old(time.time() - 60) == 0
+        assert table.remove_old(time.time() + 60) == 1
+        found = table.states(["ended", "runs", "waits"])
+    assert [state.status for state in found.values()] == ["gone", "running", "waiting"]
+
+
+def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    """The database, its journals and the locks of workers have the mode 0600."""
+    modes: set[int] = set()
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from fx.fork(queue.serve({"double": _double}))
+        yield from queue.submit("double", "a", "1")
+        yield from queue.result("a")
+        modes.update(stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir())
+
+    _run(str(tmp_path / "jobs.db"), program)
+    assert modes == {0o600}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.db"]
+
+
+def test_what_cannot_be_a_job_or_a_place_is_refused(tmp_path: Path) -> None:
+    """The errors say what is wrong, and no password."""
+    with pytest.raises(ValueError, match="1 to 400 characters"):
+        new_job("", "a", "1")
+    with pytest.raises(ValueError, match="half a surrogate"):
+        new_job("k", "a", "\ud800")
+    with pytest.raises(ValueError, match="postgresql://"):
+        fx.run(fx.scoped(WorkQueue.open("mysql://ann@localhost/jobs")))
+    with pytest.raises(ValueError, match="names a folder"):
+        fx.run(fx.scoped(WorkQueue.open("/")))
+    failed: Any = fx.run_exit(fx.scoped(WorkQueue.open("postgresql://ann:secret@127.0.0.1:1/jobs")))
+    assert "secret" not in str(failed.cause.failures[0])
+    (tmp_path / "text.db").write_text("no database, but a text that is long enough to be one" * 99)
+    refused: Any = fx.run_exit(fx.scoped(WorkQueue.open(tmp_path / "text.db")))
+    assert isinstance(refused.cause.failures[0], OSError)
+
+
+def test_without_dbos_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A queue says which extra brings what it needs."""
+
+    def find_nothing(name: str) -> None:
+        return None
+
+    monkeypatch.setattr("fxai.storage.job_table.find_spec", find_nothing)
+    with pytest.raises(ImportError, match=r"pip install 'fxai\[durable\]'"):
+        fx.run(fx.scoped(WorkQueue.open(tmp_path / "jobs.db")))
