@@ -143,12 +143,12 @@ def output_messages(parts: Iterable[Any]) -> list[dict[str, Any]]:
     for part in parts:
         if part.type == "finish":
             reason = finish_reason(part.reason)
-        elif part.type in _SHOWN:
+        elif part.type in _SHOWN or (part.type == "tool-result" and part.provider_executed):
             shown.append(_part(part))
     return [{"role": "assistant", "parts": shown, "finish_reason": reason}]
 
 
-_SHOWN: Final = frozenset({"text", "reasoning", "tool-call", "tool-result", "file"})
+_SHOWN: Final = frozenset({"text", "reasoning", "tool-call", "file"})
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -161,10 +161,16 @@ def _part(part: Any) -> dict[str, Any]:
             return _text(part.text)
         case "reasoning":
             return {"type": "reasoning", "content": part.text}
+        case "tool-call" if part.provider_executed:
+            called = {"type": part.name, "arguments": part.params}
+            return {"type": "server_tool_call", "id": part.id, "name": part.name, "server_tool_call": called}
         case "tool-call":
             return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.params}
         case "tool-result":
             encoded = getattr(part, "encoded_result", part.result)
+            if getattr(part, "provider_executed", False):
+                given = {"type": part.name, "result": encoded}
+                return {"type": "server_tool_call_response", "id": part.id, "server_tool_call_response": given}
             return {"type": "tool_call_response", "id": part.id, "response": encoded}
         case "file" if isinstance(part.data, FileUrl):
             return {"type": "uri", **_media(part.media_type), "uri": part.data.url}

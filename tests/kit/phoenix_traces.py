@@ -1,8 +1,9 @@
-"""Traces in a collector of others: Arize Phoenix is told of a program over OTLP, and what it understood is read back.
+"""Traces in a collector of others: Arize Phoenix is told of programs over OTLP, and what it understood is read back.
 
 `python -m tests.kit.phoenix_traces --phoenix PYTHON` starts the Phoenix of that interpreter on loopback, with a folder
 of its own; `nox -s traces` makes the environment and runs this. It prints the spans as Phoenix has them, and exits with
-1 where a name, a kind, a nesting or a number of tokens is not what it should be.
+1 where one is missing, or where a name, a nesting, a kind, a status, an attribute or a number of tokens is not what it
+was when it was sent.
 """
 
 from __future__ import annotations
@@ -16,67 +17,58 @@ import sys
 import tempfile
 import time
 import urllib.request
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
 
-import msgspec
+from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from fxai import Agent, Tool, Toolkit, fx
-from fxai.effects import Effect, Layer
-from fxai.messages import Usage
-from fxai.models import EmbeddingModel, Embeddings
-from fxai.telemetry import layer
-from fxai.testing import ScriptedModel, call, finish, text
+from fxai import fx
+from tests.kit.traced_programs import TREES, programs
+from tests.kit.traces import Traces
 
 __all__ = ["run"]
 
-_PATIENCE = 180.0
+_PATIENCE: Final = 180.0
+_ON_SERVER: Final = "tools/call double"
+_KINDS: Final = {"invoke_agent": "AGENT", "chat": "LLM", "execute_tool": "TOOL", "embeddings": "EMBEDDING"}
+_TOKENS: Final = {
+    "gen_ai.usage.input_tokens": "llm.token_count.prompt",
+    "gen_ai.usage.output_tokens": "llm.token_count.completion",
+}
 
-# The spans in the order of their beginnings: how deep, the name, Phoenix's kind, and the tokens of input and output.
-EXPECTED: list[tuple[int, str, str, tuple[int, int] | None]] = [
-    (0, "request", "*", None),
-    (1, "invoke_agent editor", "AGENT", None),
-    (2, "step", "*", None),
-    (3, "chat scripted", "LLM", (100, 20)),
-    (3, "execute_tool look_up", "TOOL", None),
-    (3, "execute_tool poet", "TOOL", None),
-    (4, "invoke_agent poet", "AGENT", None),
-    (5, "step", "*", None),
-    (6, "chat scripted", "LLM", (30, 7)),
-    (2, "step", "*", None),
-    (3, "chat scripted", "LLM", (200, 40)),
-    (1, "embeddings Lengths", "EMBEDDING", None),
-]
+Found = Mapping[str, Any]
+"""A span as Phoenix gives it."""
 
 
-class Word(msgspec.Struct, frozen=True):
-    """A word."""
-
-    word: str
+# -- Phoenix
 
 
-class Lengths(EmbeddingModel):
-    """Vectors of two numbers."""
-
-    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings]:
-        """The lengths of the texts."""
-        return fx.succeed(Embeddings(tuple((float(len(one)), 1.0) for one in texts), Usage(input_tokens=3)))
-
-
-def program() -> Effect[Any, Any]:
-    """A streamed run with two calls at once, one of them a sub-agent, and an embedding, in a span of its own."""
-    look_up = Tool.make("look_up", parameters=Word, success=str, description="Looks a word up.")
-    verse = ScriptedModel.make([[text("Roses are red."), finish("stop", Usage(30, 7))]])
-    poet = Agent.make("poet", model=verse.layer)
-    calls = [call("look_up", {"word": "rose"}), call("poet", {"prompt": "On roses."})]
-    turns = [[*calls, finish("tool-calls", Usage(100, 20))], [text("Here it is."), finish("stop", Usage(200, 40))]]
-    editor = Agent.make("editor", toolkit=Toolkit.make(look_up), model=ScriptedModel.make(turns).layer)
-    tools = editor.with_tools(poet.as_tool(description="Writes a verse."))
-    run = tools.stream("A verse, please.").collect().provide(look_up.handler(lambda _: fx.succeed("a flower")))
-    embedded = EmbeddingModel.embed("Here it is.").provide(Layer.succeed(EmbeddingModel, Lengths()))
-    return run.and_then(embedded).span("request", user="ann")
+@contextmanager
+def _phoenix(python: str, folder: Path) -> Generator[str]:
+    """Its address, for the time of the block: on loopback, on ports that are free, and telling nobody of itself."""
+    told = {"PHOENIX_WORKING_DIR": str(folder), "PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": str(_free_port())}
+    told |= {"PHOENIX_GRPC_PORT": str(_free_port()), "PHOENIX_TELEMETRY_ENABLED": "false"}
+    told |= {"PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false"}
+    log = folder / "phoenix.log"
+    with log.open("wb") as output:
+        command = [python, "-m", "phoenix.server.main", "serve"]
+        server = subprocess.Popen(command, env={**os.environ, **told}, stdout=output, stderr=output)
+    try:
+        url = f"http://127.0.0.1:{told['PHOENIX_PORT']}"
+        _wait(server, url, log)
+        yield url
+    finally:
+        server.terminate()
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 def _free_port() -> int:
@@ -86,12 +78,7 @@ def _free_port() -> int:
         return port
 
 
-def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # of a server on loopback
-        return json.loads(answer.read() or b"null")
-
-
-def _wait(process: subprocess.Popen[bytes], url: str) -> None:
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -99,67 +86,115 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
                 return
         except OSError:
             if process.poll() is not None or time.monotonic() > until:
-                raise SystemExit("Phoenix did not start") from None
+                raise SystemExit(f"Phoenix did not start:\n{log.read_text()[-4000:]}") from None
             time.sleep(0.5)
 
 
-def _spans(url: str, many: int) -> list[dict[str, Any]]:
-    """The spans that Phoenix has, when they are all there."""
+def _read(url: str, ids: set[str]) -> dict[str, Found]:
+    """The spans that Phoenix has, by their ids, when these are there and that of the MCP server too."""
     until = time.monotonic() + _PATIENCE
     while True:
-        found: list[dict[str, Any]] = _get(f"{url}/v1/projects/default/spans?limit=100")["data"]
-        if len(found) >= many or time.monotonic() > until:
-            return sorted(found, key=lambda span: str(span["start_time"]))
+        with urllib.request.urlopen(f"{url}/v1/projects/default/spans?limit=1000", timeout=_PATIENCE) as answer:
+            found: list[Found] = json.loads(answer.read())["data"]
+        known = {span["context"]["span_id"]: span for span in found}
+        is_whole = ids <= known.keys() and any(span["name"] == _ON_SERVER for span in found)
+        if is_whole or time.monotonic() > until:
+            return known
         time.sleep(0.5)
 
 
-def _shown(spans: list[dict[str, Any]]) -> list[tuple[int, str, str, tuple[int, int] | None]]:
-    depth: dict[str, int] = {}
-    shown: list[tuple[int, str, str, tuple[int, int] | None]] = []
-    for span in spans:
-        above = span.get("parent_id")
-        depth[span["context"]["span_id"]] = level = 0 if above is None else depth[above] + 1
-        attributes: dict[str, Any] = span["attributes"]
-        kind = str(span["span_kind"])
-        given, answered = (attributes.get(f"llm.token_count.{one}") for one in ("prompt", "completion"))
-        tokens = (int(given), int(answered)) if kind == "LLM" and given is not None and answered is not None else None
-        shown.append((level, str(span["name"]), kind, tokens))
-    return shown
+# -- what was sent, and what came
+
+
+def _send(url: str, folder: Path) -> Traces:
+    """Runs the programs; their spans, and those of the `mcp` SDK, are kept here and sent there."""
+    traces = Traces()
+    traces.tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces")))
+    trace.set_tracer_provider(traces.tracers)
+    for program in programs(folder, url).values():
+        fx.run(program.provide(traces.layer(content="span")))
+    traces.tracers.shutdown()
+    return traces
+
+
+def _id(context: Any) -> str:
+    return f"{context.span_id:016x}"
+
+
+def _compare(sent: ReadableSpan, came: Found | None) -> Generator[str]:
+    """What is not as it was sent."""
+    if came is None:
+        yield f"{sent.name} is missing"
+        return
+    own: dict[str, Any] = json.loads(json.dumps(dict(sent.attributes or {})))
+    attributes: Found = came["attributes"]
+    expected = {
+        "name": sent.name,
+        "parent_id": _id(sent.parent) if sent.parent else None,
+        "status_code": sent.status.status_code.name,
+        "span_kind": _KINDS.get(str(own.get("gen_ai.operation.name")), "UNKNOWN"),
+    }
+    for key, value in expected.items():
+        if came[key] != value:
+            yield f"{key} of {sent.name} is {came[key]!r}, not {value!r}"
+    understood = {_TOKENS[key]: value for key, value in own.items() if key in _TOKENS}
+    for key, value in {**own, **understood}.items():
+        if attributes.get(key) != value:
+            yield f"{key} of {sent.name} is {attributes.get(key)!r}, not {value!r}"
+
+
+def _server_faults(spans: Mapping[str, Found]) -> Generator[str]:
+    """The span of the server stands in that of the SDK's client, which stands in the call, and is that of the call."""
+    found = [span for span in spans.values() if span["name"] == _ON_SERVER]
+    if len(found) != 1:
+        yield f"the server has {len(found)} spans of the call, not 1"
+        return
+    above = spans.get(found[0]["parent_id"], {})
+    call = spans.get(above.get("parent_id", ""), {})
+    if (above.get("name"), call.get("name")) != ("MCP send tools/call double", "execute_tool double"):
+        yield f"the server's span stands in {above.get('name')!r} in {call.get('name')!r}"
+    if found[0]["span_kind"] != "TOOL" or found[0]["attributes"].get("gen_ai.tool.type") != "function":
+        yield f"the server's span is no call of a tool: {found[0]['attributes']}"
+
+
+def _tree(spans: Mapping[str, Found]) -> list[Any]:
+    """The names of what the programs are to have, nested; what the SDK has of its own is left out of the way."""
+    ordered = sorted(spans.values(), key=lambda span: str(span["start_time"]))
+
+    def under(parent: str | None) -> list[Any]:
+        found: list[Any] = []
+        for span in ordered:
+            if span["parent_id"] == parent:
+                inside = under(span["context"]["span_id"])
+                is_own = "mcp.method.name" not in span["attributes"] or span["name"].startswith("execute_tool")
+                found += ([[span["name"], *inside] if inside else span["name"]]) if is_own else inside
+        return found
+
+    return under(None)
+
+
+def _show(tree: Sequence[Any], depth: int = 0) -> None:
+    for one in tree:
+        names: list[Any] = [one] if isinstance(one, str) else one
+        print("  " * depth + names[0])
+        _show(names[1:], depth + 1)
 
 
 def run(phoenix: str) -> list[str]:
-    """What Phoenix understood otherwise than it should; it is printed too, with all that it has."""
-    with tempfile.TemporaryDirectory() as folder:
-        port, grpc = _free_port(), _free_port()
-        told = {"PHOENIX_WORKING_DIR": folder, "PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": str(port)}
-        told |= {"PHOENIX_GRPC_PORT": str(grpc), "PHOENIX_TELEMETRY_ENABLED": "false"}
-        server = subprocess.Popen([phoenix, "-m", "phoenix.server.main", "serve"], env={**os.environ, **told})
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait(server, url)
-            provider = TracerProvider()
-            provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces")))
-            fx.run(program().provide(layer(tracer_provider=provider, content="span")))
-            provider.shutdown()
-            spans = _spans(url, len(EXPECTED))
-        finally:
-            server.terminate()
-            try:
-                server.wait(30)
-            except subprocess.TimeoutExpired:
-                server.kill()
-    shown = _shown(spans)
-    for level, name, kind, tokens in shown:
-        print("  " * level + f"{name}  [{kind}]" + (f"  {tokens[0]} in, {tokens[1]} out" if tokens else ""))
-    return _faults(shown)
-
-
-def _faults(shown: list[tuple[int, str, str, tuple[int, int] | None]]) -> list[str]:
-    faults = [] if len(shown) == len(EXPECTED) else [f"{len(shown)} spans, not {len(EXPECTED)}"]
-    for found, wanted in zip(shown, EXPECTED, strict=False):
-        if found != (*wanted[:2], found[2] if wanted[2] == "*" else wanted[2], wanted[3]):
-            faults.append(f"{found}, not {wanted}")
-    return faults
+    """What Phoenix has otherwise than it was sent; the spans that it has are printed."""
+    with tempfile.TemporaryDirectory() as place, _phoenix(phoenix, Path(place)) as url:
+        traces = _send(url, Path(place))
+        spans = _read(url, {_id(span.context) for span in traces.spans})
+    tree = _tree(spans)
+    _show(tree)
+    faults = [fault for span in traces.spans for fault in _compare(span, spans.get(_id(span.context)))]
+    faults += _server_faults(spans)
+    for found, (name, wanted) in zip(tree, TREES.items(), strict=False):
+        if found != [name, *wanted]:
+            faults.append(f"{found}, not {[name, *wanted]}")
+    count = sum(len(span.attributes or {}) for span in traces.spans)
+    print(f"{len(traces.spans)} spans with {count} attributes were sent, {len(spans)} are there")
+    return faults if len(tree) == len(TREES) else [*faults, f"{len(tree)} traces, not {len(TREES)}"]
 
 
 if __name__ == "__main__":

@@ -79,16 +79,19 @@ class Traces:
         records = [log.log_record for log in self._logs.get_finished_logs()]
         return [(record.event_name, dict(record.attributes or {})) for record in records]
 
-    def points(self, name: str) -> list[tuple[dict[str, Any], float]]:
-        """The attributes and the sums of a metric."""
+    def metrics(self) -> list[Any]:
+        """The metrics that were measured, in the SDK's form."""
         data = self._reader.get_metrics_data()
-        metrics = [
+        return [
             metric
             for resource in (data.resource_metrics if data else ())
             for scope in resource.scope_metrics
             for metric in scope.metrics
-            if metric.name == name
         ]
+
+    def points(self, name: str) -> list[tuple[dict[str, Any], float]]:
+        """The attributes and the sums of a metric."""
+        metrics = [metric for metric in self.metrics() if metric.name == name]
         points: list[Any] = [point for metric in metrics for point in metric.data.data_points]
         return [(dict(point.attributes), float(_sum_of(point))) for point in points]
 
