@@ -138,7 +138,8 @@ def _steps() -> Effect[Any, Any]:
     clerk: Any = _clerk(
         *turns, instructions="Be brief.", max_tokens=50, temperature=0.5, reasoning="low", stop=("END",)
     )
-    return clerk.execute("What is a rose?").provide(look_up.handler(_look))
+    asked: Effect[Any, Any] = clerk.execute("What is a rose?").provide(look_up.handler(_look))
+    return asked
 
 
 def _approval() -> Effect[Any, Any]:

@@ -57,10 +57,10 @@ def test_a_step_from_a_journal_is_linked_to_the_step_as_it_was_taken(
     for traces in (first, again):
         fx.run(_program(tmp_path / "runs.db", traces, is_inside=is_inside, is_streamed=is_streamed))
 
-    taken = [(span.context.trace_id, span.context.span_id) for span in first.spans if span.name == "step" and span.context]
+    steps = [span.context for span in first.spans if span.name == "step" and span.context]
     replayed = [span for span in again.spans if span.name == "step"]
     links = [[(link.context.trace_id, link.context.span_id) for link in span.links] for span in replayed]
-    assert links == [[one] for one in taken]
+    assert links == [[(step.trace_id, step.span_id)] for step in steps]
     assert [(span.attributes or {}).get("fxai.run.replayed") for span in replayed] == [True, True]
     assert not any(span.links or "fxai.run.replayed" in (span.attributes or {}) for span in first.spans)
 
