@@ -130,7 +130,7 @@ def _arguments(value: object) -> str:
 # -- calls that a server refused
 
 
-_TAGGED: Final = re.compile(r"<function=([\w.-]+)>?\s*(\{.*\})\s*(?:</function>)?\s*$", re.DOTALL)
+_TAG: Final = re.compile(r"<function=([\w.-]+)>?\s*(?=\{)")
 
 
 def failed_generation(error: object) -> list[tuple[str, str]] | None:
@@ -141,9 +141,10 @@ def failed_generation(error: object) -> list[tuple[str, str]] | None:
     text = error.get("failed_generation") if is_object(error) else None
     if not isinstance(text, str) or not text.strip():
         return None
-    tagged = _TAGGED.search(text.strip())
-    if tagged is not None:
-        return [(tagged[1], tagged[2])]
+    written = text.strip().removesuffix("</function>").rstrip()
+    tag = _TAG.search(written)
+    if tag is not None and written.endswith("}"):
+        return [(tag[1], written[tag.end() :])]
     read = parse_json(text)
     data = read.unwrap() if isinstance(read, Success) else None
     if is_object(data) and is_array(data.get("tool_calls")):

@@ -38,10 +38,14 @@ from fxai.providers.openai.options import marks
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
 from fxai.providers.openai.tool_encoding import RequestTools
-from fxai.schema.data import is_object
+from fxai.schema.data import is_array, is_object
 
 THOUGHTS: Final = ("reasoning_content", "reasoning")
 """The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
+
+GOING_BACK: Final = frozenset(("extra_content", "thinking_blocks"))
+"""The fields of a message without a meaning here that a server reads again. No others are written: a history may hold
+any, such as a role."""
 
 ChatRole: TypeAlias = Literal["system", "developer"]
 """The role of system messages."""
@@ -192,9 +196,9 @@ class ChatWriter:
         if self._goes_into_content(part):
             return
         if came == "reasoning_details" and self._server.takes_back(came):
-            key = about.get("key")
+            key, detail = about.get("key"), about.get("detail")
             text = {key: part.text} if isinstance(key, str) else {}
-            beside.setdefault(came, []).append({**about.get("detail", {}), **text})
+            beside.setdefault(came, []).append({**(detail if is_object(detail) else {}), **text})
             return
         field = came if came in THOUGHTS and self._server.takes_back(came) else takes
         if isinstance(field, str):
@@ -208,16 +212,17 @@ class ChatWriter:
             beside.setdefault("annotations", []).append(about["annotation"])
         kept = about.get("message")
         if is_object(kept):
-            beside.update({key: value for key, value in kept.items() if self._server.takes_back(key)})
+            taken = GOING_BACK.intersection(kept)
+            beside.update({key: kept[key] for key in sorted(taken) if self._server.takes_back(key)})
 
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
         known, inner = self._own_fields(part)
-        call: _Message = {"id": self._id(self._pairing.begin(part)), **known}
+        call: _Message = {**known, "id": self._id(self._pairing.begin(part))}
         if item_type(part, self._offer) == "custom_tool_call":
             return {**call, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
         text = arguments_of(part, wire.params)
-        return {**call, "type": "function", "function": {"name": wire.name, "arguments": text, **inner}}
+        return {**call, "type": "function", "function": {**inner, "name": wire.name, "arguments": text}}
 
     def _own_fields(self, part: ToolCallPart) -> tuple[_Message, _Message]:
         """What the server wrote beside a call, and within it, and reads again."""
@@ -291,7 +296,8 @@ def _thought_piece(part: ReasoningPart) -> _Message:
     """Reasoning as a piece of a content that is a list."""
     found = marks(part).get("detail")
     detail: Mapping[str, Any] = found if is_object(found) else {}
-    others: list[Any] = [*detail.get("others", ())]
+    found_others = detail.get("others")
+    others = found_others if is_array(found_others) else []
     texts = [{"type": "text", "text": part.text}] if part.text else []
     rest = {key: value for key, value in detail.items() if key != "others"}
-    return {"type": "thinking", "thinking": [*texts, *others], **rest}
+    return {**rest, "type": "thinking", "thinking": [*texts, *others]}

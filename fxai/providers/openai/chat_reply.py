@@ -17,6 +17,7 @@ is in the metadata of the `Finish`.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, final
@@ -39,7 +40,7 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
-from fxai.providers.openai.chat_input import THOUGHTS
+from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
     Item,
@@ -316,7 +317,7 @@ class ChatReader:
     def _rest(self, message: Item) -> None:
         """Fields of a message that have no meaning here: those that go back with it, and others."""
         for key, value in message.items():
-            if key in _BESIDE:
+            if key in GOING_BACK:
                 self._kept[key] = join_fields(self._kept.get(key), value)
             elif key not in _MESSAGE:
                 self._envelope.add_beside(key, value)
@@ -448,10 +449,13 @@ def file_of(url: str) -> File:
             return File(media or "application/octet-stream", b64decode(data, validate=True))
         except ValueError:
             pass
-    kind = media if url.startswith("data:") else _IMAGES.get(url.rpartition(".")[2].lower(), "image/png")
-    return File(kind, FileUrl(url))
+    if url.startswith("data:"):
+        return File(media or "text/plain", FileUrl(url))
+    ending = _QUERY.split(url, maxsplit=1)[0].rpartition(".")[2].lower()
+    return File(_IMAGES.get(ending, "image/png"), FileUrl(url))
 
 
+_QUERY: Final = re.compile(r"[?#]")
 _IMAGES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
 
 
@@ -477,7 +481,6 @@ def sound_data(encoded: object) -> bytes:
 
 # -- what stands around a message
 
-_BESIDE: Final = frozenset(("extra_content", "thinking_blocks"))
 _MESSAGE: Final = frozenset(
     (
         *("role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio", "images"),
@@ -535,13 +538,21 @@ class _Envelope:
 
 
 def join_fields(before: Any, value: Any) -> Any:
-    """A field of one chunk with the same field of the next: objects by their members, lists one behind the other."""
+    """A field of the chunks so far with the same field of the next: objects by their members, lists one behind another.
+
+    What it gave before is changed, which is its own: probabilities come with each token, and are not copied each time.
+    """
     if value is None:
         return before
-    if is_object(before) and is_object(value):
-        return {**before, **{key: join_fields(before.get(key), one) for key, one in value.items()}}
-    if is_array(before) and is_array(value):
-        return [*before, *value]
+    if is_object(value):
+        joined: dict[str, Any] = before if is_object(before) else {}
+        for key, one in value.items():
+            joined[key] = join_fields(joined.get(key), one)
+        return joined
+    if is_array(value):
+        items: list[Any] = before if is_array(before) else []
+        items.extend(value)
+        return items
     return value
 
 

@@ -45,6 +45,7 @@ from fxai.providers.openai.tool_calls import (
     refuse_unanswered,
 )
 from fxai.providers.openai.tool_encoding import RequestTools
+from fxai.schema.data import is_object
 
 SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
 """How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
@@ -205,7 +206,9 @@ class InputWriter:
         first, message = marks(parts[0]), {"type": "message", "role": "assistant"}
         phase = marks(parts[0], "phase")
         if "item" in first:
-            self.items.extend(marks(part)["item"] for part in parts)
+            items = [marks(part)["item"] for part in parts]
+            # a history may hold any metadata: what stands in a turn of the model speaks for no one else
+            self.items.extend(one for one in items if is_object(one) and one.get("role", "assistant") == "assistant")
         elif "id" not in first:
             self.items.extend({**message, **phase, "content": part.text} for part in parts if part.text)
         else:
@@ -244,7 +247,7 @@ class InputWriter:
         if part.type == "tool-result" and kind in ANSWERED:
             about = marks(part, "id", "caller")
             pair = {} if part.id == about.get("id") else {"call_id": part.id}
-            self.items.append({"type": kind, **pair, **about, **part.result})
+            self.items.append({"type": kind, **pair, **about, **part.result} | {"type": kind})
         elif part.type == "file" and "id" not in marks(part):
             why = "it takes files from users and tools alone"
             self._note_loss(f"a file ({part.media_type}) that a model made", why)

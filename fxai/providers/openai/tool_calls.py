@@ -424,4 +424,5 @@ def hosted_item(
     picture = pictures.get(str(beside.get("id"))) if kind == "image_generation_call" else None
     drawn = {"result": b64encode(picture.data).decode()} if picture and isinstance(picture.data, bytes) else {}
     pair = {} if call.id == beside.get("id") else {"call_id": call.id}
-    return {"type": kind, **nothing, **pair, **beside, **params, **result.result, **drawn}
+    # a history may hold anything, also an item of another kind in place of a result
+    return {"type": kind, **nothing, **pair, **beside, **params, **result.result, **drawn} | {"type": kind}

@@ -269,6 +269,43 @@ def test_refused_calls_are_read_in_each_form(written: str, calls: list[Any]) -> 
     assert [call.params for call in Response(parts).tool_calls] == calls
 
 
+def test_a_refusal_with_many_tags_is_read_once() -> None:
+    """Each tag might begin a call: the text is not read to its end for each of them."""
+    error = {**REFUSED, "failed_generation": "<function=add{}" * 60_000 + "!"}
+
+    with pytest.raises(openai.ReplyError, match="the model wrote"):
+        openai.read_reply({"error": error}, SENT)
+
+
+def test_fields_that_come_with_each_token_are_joined() -> None:
+    """Lists behind one another, objects by their members; each answer has its own."""
+    choice = {"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [{"token": "a"}]}, "token_ids": [1]}
+    chunk = json.dumps({"id": "c", "model": "m", "choices": [choice]})
+    for _ in range(2):
+        reader = ChatReader(SENT)
+        parts = [*reader.read("", chunk), *reader.read("", chunk), *reader.read("", "[DONE]")]
+        kept = _marks(parts[-1])
+
+        assert kept == {"logprobs": {"content": [{"token": "a"}] * 2}, "token_ids": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("https://a.example/b.JPG?sig=x.png", "image/jpeg"),
+        ("https://a.example/b#c.gif", "image/png"),
+        ("data:,Hi", "text/plain"),
+        ("data:image/gif;base64,@", "image/gif"),
+    ],
+)
+def test_a_file_by_its_address_has_the_type_of_its_path(url: str, kind: str) -> None:
+    """Of an image, by its ending; of data, as it says, else a text."""
+    content = _whole({"images": [{"image_url": url}]}).content
+    (file,) = (part for part in content if part.type == "file")
+
+    assert (file.media_type, file.data) == (kind, FileUrl(url))
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_a_model_wrote_that_is_no_call_is_a_failure_to_try_again(stream: bool) -> None:
     """With what it wrote: no such request is wrong in itself."""
