@@ -418,8 +418,15 @@ def server_of(server: str | Server) -> Server:
 
 
 def server_at(base_url: str) -> Server:
-    """The server at this address: OpenAI's own, one that has a name here, or one that nothing is known of."""
-    place = urlsplit(base_url).netloc.rpartition("@")[2].lower()
+    """The server at this address: OpenAI's own, one that has a name here, or one that nothing is known of.
+
+    >>> server_at("https://api.openai.com/v1").name, server_at("http://[no address").key
+    ('openai', '')
+    """
+    try:
+        place = urlsplit(base_url).netloc.rpartition("@")[2].lower()
+    except ValueError:  # the client says what is wrong with it
+        return COMPATIBLE
     if place == "api.openai.com":
         return OPENAI_CHAT
     for server in SERVERS.values():

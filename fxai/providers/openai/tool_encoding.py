@@ -351,6 +351,14 @@ _ITEMS: Final = {
 }
 
 
+_Place: TypeAlias = tuple[Any, Any, Any]
+"""A tool among those that are sent: its type, its name there, the label of its server; None for what it has not."""
+
+
+def _place_of(wire: Mapping[str, Any]) -> _Place:
+    return wire.get("type"), wire.get("name"), wire.get("server_label")
+
+
 @final
 class RequestTools(msgspec.Struct, frozen=True, dict=True):
     """The tools of one request, and what was prepared of them."""
@@ -373,33 +381,37 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
     def definition(self, name: str) -> dict[str, Any] | None:
         """The tool as it is sent, in its namespace if it has one; None where it is not."""
         tool = self._by_name.get(name)
-        if tool is None:
-            return None
-        for wire in self.prepared.tools:
-            inside = [one for one in wire.get("tools", ()) if self._is(one, tool)]
-            if wire.get("type") == "namespace" and inside:
-                return {**wire, "tools": inside}
-            if self._is(wire, tool):
-                return wire
-        return None
+        places = () if tool is None else self._places_of(tool)
+        return next((self._definitions[place] for place in places if place in self._definitions), None)
 
     def without(self, names: Container[str], wires: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tools as they are sent, but for those of these names."""
-        gone = [tool for tool in self.tools if tool.name in names]
+        gone = {place for tool in self.tools if tool.name in names for place in self._places_of(tool)}
         left: list[dict[str, Any]] = []
         for wire in wires:
             if wire.get("type") == "namespace":
-                inside = [one for one in wire["tools"] if not any(self._is(one, tool) for tool in gone)]
+                inside = [one for one in wire["tools"] if _place_of(one) not in gone]
                 left += [{**wire, "tools": inside}] if inside else []
-            elif not any(self._is(wire, tool) for tool in gone):
+            elif _place_of(wire) not in gone:
                 left.append(wire)
         return left
 
-    def _is(self, wire: Mapping[str, Any], tool: AnyTool) -> bool:
+    def _places_of(self, tool: AnyTool) -> tuple[_Place, _Place]:
+        """Where a tool is among those that are sent: by its name, or by its type alone, where the wire has no name."""
         label = None if tool.provider is None else getattr(tool.provider.args, "server_label", None)
-        name = wire.get("name", self.prepared.naming.sent(tool.name))
-        is_named = name == self.prepared.naming.sent(tool.name) and wire.get("server_label") == label
-        return is_named and wire.get("type") == kind_of(tool)
+        return (kind_of(tool), self.prepared.naming.sent(tool.name), label), (kind_of(tool), None, label)
+
+    @cached_property
+    def _definitions(self) -> dict[_Place, dict[str, Any]]:
+        """The tools as they are sent, each of a namespace in one of its own."""
+        known: dict[_Place, dict[str, Any]] = {}
+        for wire in self.prepared.plain_fields.get("tools", ()):
+            if wire.get("type") == "namespace":
+                for one in wire["tools"]:
+                    known.setdefault(_place_of(one), {**wire, "tools": [one]})
+            else:
+                known.setdefault(_place_of(wire), wire)
+        return known
 
     def runs(self, item: str) -> bool:
         """Whether the provider runs the tool whose calls are items of this type, as far as the request shows."""
