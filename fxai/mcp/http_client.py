@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import cancelled_once, shield
 from fxai.mcp.settings import Address, McpLimits
+from fxai.schema.data import JSON_ERRORS
 
 NETWORK: Final = -32010
 """The error code for a failure of the network; in the range for implementations."""
@@ -162,7 +163,7 @@ def _stray(request: httpx2.Request, body: bytes) -> _Message | None:
 def _message(body: bytes) -> _Message | None:
     try:
         return msgspec.json.decode(body, type=_Message)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except JSON_ERRORS:
         return None
 
 

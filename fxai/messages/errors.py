@@ -57,6 +57,7 @@ from fxai.messages.reason import (
     UnknownError,
 )
 from fxai.schema.codec import Schema
+from fxai.schema.data import JSON_ERRORS
 from fxai.schema.fault import DecodeFailure
 
 
@@ -246,7 +247,7 @@ def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
     if text:
         try:
             data = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
+        except JSON_ERRORS:
             data = None
     content = _mapping(data).get("error", data)
     error = _mapping(content)

@@ -37,6 +37,7 @@ from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
+from fxai.schema.data import JSON_ERRORS
 from fxai.storage.private_file import file_path, read_file, update_file
 
 _A = TypeVar("_A")
@@ -321,7 +322,7 @@ class FileIndex:
 def _read_index(path: os.PathLike[str], content: bytes) -> dict[str, UploadedFile]:
     try:
         return msgspec.json.decode(content, type=dict[str, UploadedFile])
-    except msgspec.MsgspecError as error:
+    except JSON_ERRORS as error:
         problem = f"{os.fspath(path)} is no index of uploaded files ({error}); move it away to begin anew"
         raise OSError(problem) from None
 

@@ -18,7 +18,7 @@ from fxai.messages.message import Content, FilePart
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
-from fxai.schema.data import is_object
+from fxai.schema.data import JSON_ERRORS, is_object
 from fxai.tools.tool import Tool
 
 CountMethod: TypeAlias = Literal["provider", "tokenizer", "estimate"]
@@ -70,10 +70,10 @@ def read_count(body: bytes) -> int | None:
     """
     try:
         count: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except JSON_ERRORS:
         return None
     tokens = count.get("input_tokens") if is_object(count) else None
-    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
+    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0 else None
 
 
 def estimated_tokens(messages: Prompt) -> int:
@@ -122,7 +122,10 @@ def _of_text(text: str) -> int:
 
 
 def _of_data(data: object) -> int:
-    return _of_bytes(len(msgspec.json.encode(data, enc_hook=repr)))
+    try:
+        return _of_bytes(len(msgspec.json.encode(data, enc_hook=repr)))
+    except UnicodeEncodeError:  # half of a surrogate pair, which a model may write
+        return _of_text(repr(data))
 
 
 def _of_bytes(count: int) -> int:

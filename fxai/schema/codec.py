@@ -42,6 +42,7 @@ from fxai.schema.codecs import (
     Codec,
 )
 from fxai.schema.compiled import ROOTS, Compiled, raise_faults
+from fxai.schema.data import JSON_ERRORS
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
@@ -269,7 +270,7 @@ class Schema(Generic[_A]):
             try:
                 read: _A = ready.read(text)
                 return read
-            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            except JSON_ERRORS as error:
                 mended: _A | _B = ready.mend_text(text, limits, refused, error)
                 return mended
         decoded: _A | _B = ready.decode_text(text, limits, refused)

@@ -24,6 +24,7 @@ import msgspec
 
 from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, Exhausted, Findings
 from fxai.schema.conversion import Conversion, Unfit
+from fxai.schema.data import JSON_ERRORS
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
 from fxai.schema.pattern import shared_matcher
@@ -146,7 +147,7 @@ class Compiled:
         """The value of text that the decoder refused: blank text, or with `3.0` for `3`; else its faults."""
         try:
             data = _DECODE(text)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except JSON_ERRORS:
             return self._mend_blank(text, limits, refuse, why)
         return self._mend(data, refuse, why)
 

@@ -22,6 +22,11 @@ from typing_extensions import override
 _HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
 
 
+JSON_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What `msgspec` raises for a text that is no JSON, or none of the type that is read: it is malformed, is not UTF-8, or
+is nested too deep."""
+
+
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
     """Whether a value is what JSON calls an object; a checker then knows its members."""
     return isinstance(value, dict)

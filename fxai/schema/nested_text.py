@@ -19,7 +19,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.schema.budget import MAX_STEPS, Exhausted, Steps, with_stack
-from fxai.schema.data import is_array, is_object, size_of
+from fxai.schema.data import JSON_ERRORS, is_array, is_object, size_of
 from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
@@ -336,6 +336,6 @@ def _is_json(text: str) -> bool:
     """Whether text is JSON, decided without a word about why not."""
     try:
         msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except JSON_ERRORS:
         return False
     return True

@@ -213,7 +213,7 @@ def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
         return False
     try:
         msgspec.json.decode(text, type=kind)
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, UnicodeError, RecursionError):
         return False
     except msgspec.DecodeError as error:
         return "truncated" in str(error)

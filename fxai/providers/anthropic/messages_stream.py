@@ -42,7 +42,7 @@ from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import Blocks, Malformed, Unread, error_of, metadata_of, text_at
 from fxai.providers.anthropic.request import PreparedRequest
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
 _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -98,7 +98,7 @@ class Reader:
         """
         try:
             event = msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except JSON_ERRORS as error:
             return Failure(Malformed("", f"an event is no JSON: {error}").to_error(self._method))
         if is_object(event) and event.get("type") == "error":
             return Failure(error_of(event, self._method))
@@ -288,5 +288,5 @@ def _index(event: Mapping[str, Any]) -> int:
 def _json(written: str) -> Any:
     try:
         return msgspec.json.decode(written)
-    except (msgspec.DecodeError, RecursionError):
+    except JSON_ERRORS:
         return Unread(written)

@@ -39,7 +39,7 @@ from fxai.messages.reason import InvalidOutputError
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     None: "unknown",
@@ -95,7 +95,7 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
     """
     try:
         message = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         return Failure(Malformed("", f"the reply is no JSON: {error}").to_error(method))
     if is_object(message) and message.get("type") == "error":
         return Failure(error_of(message, method))

@@ -406,7 +406,8 @@ class Line:
         if not is_whole:
             raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
         headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
-        return Answer(response.status_code, headers, b"".join(body))
+        read = b"".join(body)
+        return Answer(response.status_code, headers, read if response.is_success else self._redact(read, call))
 
     async def begin(self, call: Call) -> httpx2.Response:
         """The answer, whose status and type are right and whose body is still to be read; the caller closes it."""
@@ -439,6 +440,10 @@ class Line:
         secrets = self._secrets(call)
         return msgspec.structs.replace(reason, **{name: redact(text, secrets) for name, text in texts.items()})
 
+    def _redact(self, body: bytes, call: Call) -> bytes:
+        """The body of an error, with no secret in it."""
+        return redact(body.decode("utf-8", "replace"), self._secrets(call)).encode()
+
     def _secrets(self, call: Call) -> list[str]:
         whole = [
             value.reveal() if isinstance(value, Secret) else value
@@ -467,7 +472,7 @@ class Line:
         read: list[bytes] = []
         with suppress(Exception), move_on_after(_ERROR_TIME):  # a status says enough, whatever becomes of its words
             await _read(response, _LARGEST_ERROR, read)
-        body = redact(b"".join(read).decode("utf-8", "replace"), self._secrets(call)).encode()
+        body = self._redact(b"".join(read), call)
         if status >= 400 and call.reads_error is not None and call.reads_error(body):
             raise _ErrorAnswerError(Answer(status, (), body))
         if status >= 400:

@@ -24,7 +24,7 @@ from fxai.messages.reason import InvalidOutputError
 from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, missing_file
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.http.http_error import BrokenAnswerError
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _A = TypeVar("_A")
 
@@ -146,7 +146,7 @@ class HttpFileStore(FileStore):
             if not is_object(data):
                 raise missing_answer(f"the answer is JSON, but no object: {type(data).__name__}")
             return fx.succeed(read(data))
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        except JSON_ERRORS as error:
             return fx.fail(AiError(self._api.module, method, InvalidOutputError(f"the answer is not JSON: {error}")))
         except BrokenAnswerError as error:
             return fx.fail(AiError(self._api.module, method, error.reason))

@@ -37,6 +37,7 @@ from fxai.messages.part import Usage
 from fxai.messages.reason import ContextOverflowError, InternalProviderError, InvalidRequestError, ModelUnavailableError
 from fxai.providers.local.failure import LocalFailure, embedding_reason, reason_of
 from fxai.providers.local.weights import Description, OnProgress, Progress, read_description
+from fxai.schema.data import JSON_ERRORS
 
 _BATCH: Final = 128
 _PROMPT_CACHE_MIB: Final = 256
@@ -213,7 +214,7 @@ class Engine:
             line.request("POST", path, msgspec.json.encode(body), headers)
             answer = line.getresponse()
             told: Any = msgspec.json.decode(answer.read())
-        except (OSError, HTTPException, msgspec.DecodeError) as wrong:
+        except (OSError, HTTPException, *JSON_ERRORS) as wrong:
             raise LocalFailure(InternalProviderError(description=f"llama.cpp counts no tokens: {wrong}")) from wrong
         finally:
             line.close()

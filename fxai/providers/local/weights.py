@@ -35,6 +35,7 @@ import msgspec
 
 from fxai.messages.reason import ModelProblem, ModelUnavailableError
 from fxai.providers.local.failure import LocalFailure
+from fxai.schema.data import JSON_ERRORS
 
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT: Final = 8
@@ -258,7 +259,7 @@ def _has_valid_stamp(target: Path, weights: Weights) -> bool:
     try:
         stamp = msgspec.json.decode(_stamp_path(target).read_bytes(), type=_Stamp)
         found = target.stat()
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *JSON_ERRORS):
         return False
     return stamp == _Stamp(found.st_size, found.st_mtime_ns, weights.sha256) and found.st_size == weights.size
 

@@ -24,6 +24,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.reason import NetworkError
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.http.event import Event
+from fxai.schema.data import JSON_ERRORS
 
 _A = TypeVar("_A")
 
@@ -134,7 +135,7 @@ class BackgroundResponse:
         """Whether a response is not over; it has an id then."""
         try:
             state = _STATE.decode(body)
-        except msgspec.MsgspecError:
+        except JSON_ERRORS:
             state = _Named()
         self._id = state.id or self._id
         self._is_over = state.status not in _RUNNING or self._id is None
@@ -184,7 +185,7 @@ class BackgroundResponse:
         """Whether an event did not come before; notes where the stream is."""
         try:
             mark = _MARK.decode(event.data)
-        except msgspec.MsgspecError:
+        except JSON_ERRORS:
             return True  # it is for the reader of the events to say what is wrong with it
         if mark.response is not None and mark.response.id is not None:
             self._id = mark.response.id

@@ -26,6 +26,7 @@ from fxai.models.model_info import ModelInfo
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.model import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
+from fxai.schema.data import JSON_ERRORS
 
 MOST_TEXTS: Final = 2048
 """The most texts that OpenAI takes in one request."""
@@ -69,7 +70,7 @@ def read_embeddings(reply: bytes) -> Embeddings:
     """
     try:
         answer = msgspec.json.decode(reply, type=_Reply)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         raise form_error(f"the answer is no list of embeddings: {error}") from None
     if answer.error:
         raise ReplyError(reason_of_error(answer.error))

@@ -42,7 +42,7 @@ from fxai.models.prepared_tools import without_nulls
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import OURS, calls_of, goes_on, hosted_parts, is_hosted, is_undecided
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
 """An object of an answer, as plain JSON data."""
@@ -106,7 +106,7 @@ def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
         return reply
     try:
         data = msgspec.json.decode(reply)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         raise form_error(f"the answer is not JSON: {error}") from None
     if not is_object(data):
         raise form_error(f"the answer is JSON, but no object: {type(data).__name__}")

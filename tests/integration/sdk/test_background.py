@@ -310,3 +310,24 @@ def test_a_wait_that_is_none_is_refused(wrong: Any) -> None:
     """With what to give."""
     with pytest.raises(ValueError, match="give more than 0, and 0 or more"):
         openai.Background(**wrong)
+
+
+_DEEP = b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize("body", [b'{"id": "\xff"}', _DEEP], ids=["no text", "deep"])
+def test_an_answer_that_is_none_is_told(body: bytes) -> None:
+    """Whatever the server writes, it is no crash."""
+    with peer([answer(200, body)]) as served:
+        failure: Any = fx.run_result(LanguageModel.generate_text("?").provide(_layer(served))).failure()
+
+    assert type(failure.reason).__name__ == "InvalidOutputError"
+
+
+def test_an_event_that_is_none_is_told() -> None:
+    """As a whole answer."""
+    with peer([answer(200, b"data: " + _DEEP + b"\n\n", kind="text/event-stream")]) as served:
+        asked = LanguageModel.stream_text("?").collect().provide(_layer(served))
+        failure: Any = fx.run_result(asked).failure()
+
+    assert type(failure.reason).__name__ == "InvalidOutputError"

@@ -45,6 +45,37 @@ def _sent(served: Peer) -> list[Any]:
     return [json.loads(seen.body) for seen in served.seen]
 
 
+@pytest.mark.parametrize("wire", ["responses", "chat", "messages"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"input_tokens": 1, "more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"input_tokens": "\xff"}',
+        b'{"input_tokens": -5}',
+        b'{"input_tokens": true}',
+    ],
+    ids=["deep", "no text", "negative", "no number"],
+)
+def test_an_answer_that_counts_nothing_is_an_estimate(wire: str, body: bytes) -> None:
+    """Whatever the server writes, it is no crash."""
+    with peer([answer(200, body)]) as served:
+        count = fx.run(ASKED.provide(_served(wire, served)))
+
+    assert count.is_estimate
+    assert "counts no tokens" in count.warnings[-1].message
+
+
+def test_a_key_that_an_answer_repeats_is_not_shown() -> None:
+    """Also where a status means that there is nothing of the kind."""
+    words = {"error": {"message": "The model m of sk-secret-1 does not exist", "code": "model_not_found"}}
+    with peer([answer(404, json.dumps(words).encode())]) as served:
+        layer = openai.layer("m", base_url=served.url, api_key="sk-secret-1", retry=None)
+        failure: Any = fx.run_result(ASKED.provide(layer)).failure()
+
+    assert isinstance(failure.reason, ModelUnavailableError)
+    assert "sk-secret-1" not in failure.message
+
+
 def test_openai_counts_on_responses() -> None:
     """The prompt, the tools and the schema are sent, by the SDK's parameter type, and its number comes back."""
     with peer([answer(200, OPENAI)]) as served:
