@@ -137,12 +137,12 @@ class Execution(msgspec.Struct, frozen=True):
         return StreamOf.steps(self._intercept(Prompt.make(prompt)))
 
     def _intercept(self, prompt: Prompt) -> _Running:
-        running = self._with_model(prompt)
+        running, about = self._with_model(prompt), RunInfo(self.name, prompt, self.plan.budget.seconds)
 
         def run(emit: Emit | None) -> AnyEffect:
             def choose(context: ContextOf[Any]) -> AnyEffect:
                 around = interceptor_of(context)
-                return running(emit) if around is None else around.run(RunInfo(self.name, prompt), running(emit))
+                return running(emit) if around is None else around.run(about, running(emit))
 
             return Within(choose)
 

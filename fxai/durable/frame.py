@@ -12,8 +12,8 @@ scheduled. There records are written, questions are asked and waited for, and a 
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias, final
 
@@ -51,6 +51,15 @@ class Frame(msgspec.Struct, eq=False):
     """How many seconds a call waits here for an answer, before the run is left."""
     agents: int = 0
     """How many agents it is inside of."""
+    around: Frame | None = None
+    """The frame that it is in."""
+    past: float | None = None
+    """How far what the journal holds was gone through here, in seconds of the run; None: new things are done."""
+    since: float = 0.0
+    """When that was, by the clock: time goes on there, except in an agent, whose parts stand in the journal."""
+    is_agent: bool = False
+    late: set[anyio.CancelScope] = set()
+    """What is cut when something new is to be done, as its time was up before."""
     counts: dict[str, int] = {}
     calls: dict[int, tuple[object, str]] = {}
     """The calls that have a path, by their identity; they are held, so that it stays theirs."""
@@ -58,7 +67,8 @@ class Frame(msgspec.Struct, eq=False):
     @staticmethod
     def root(journal: RunJournal, version: str = "", patience: float = 0.0) -> Frame:
         """The frame of the whole program."""
-        return Frame(journal, "", version, patience)
+        past = 0.0 if len(journal.known.opened) > 1 else None
+        return Frame(journal, "", version, patience, past=past)
 
     def next(self, name: str, *about: bytes) -> str:
         """The path of the next part of this name that is about this."""
@@ -67,15 +77,43 @@ class Frame(msgspec.Struct, eq=False):
         self.counts[key] = count + 1
         return f"{self.path}/{key}" if not count else f"{self.path}/{key}+{count}"
 
-    def inside(self, path: str, *, agent: bool = False) -> Frame:
-        """The frame of a part."""
-        return Frame(self.journal, path, self.version, self.patience, self.agents + agent)
+    def inside(self, path: str, begun: float | None = None, *, agent: bool = False) -> Frame:
+        """The frame of a part; `begun`: when it was begun, in seconds of the run, where an earlier program did that."""
+        past = self.past if begun is None else begun
+        return Frame(self.journal, path, self.version, self.patience, self.agents + agent, self, past, is_agent=agent)
+
+    # -- its time
+
+    def reach(self, time: float) -> None:
+        """What the journal holds until then was gone through."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.past is not None:
+                frame.past, frame.since = max(frame.past, time), frame.journal.monotonic
+            frame = frame.around
+
+    def go_on(self) -> AnyEffect:
+        """Something new is about to be done, here and now; what was late before is cut first."""
+        frame: Frame | None = self
+        late: list[anyio.CancelScope] = []
+        while frame is not None:
+            frame.past = None
+            late += frame.late
+            frame = frame.around
+        for scope in late:
+            scope.cancel()
+        return Await(lambda _: anyio.lowlevel.checkpoint()) if late else Succeed(None)
 
     def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
         """The context of the programs in this frame: also their time is the frame's."""
+        return context.merge(self.services(context))
+
+    def services(self, context: ContextOf[Any]) -> ContextOf[Any]:
+        """What is new in that context."""
         clock: Clock = context.fetch(Clock)
         base = clock.base if isinstance(clock, FrameClock) else clock
-        return ContextOf({**context.services, Frame: self, Clock: FrameClock(base, self)})
+        self.since = base.monotonic()
+        return ContextOf({Frame: self, Clock: FrameClock(base, self)})
 
     @staticmethod
     def of(context: ContextOf[Any]) -> Frame | None:
@@ -86,7 +124,11 @@ class Frame(msgspec.Struct, eq=False):
 
 @final
 class FrameClock(Clock):
-    """A clock whose long sleeps go on after a crash: what is journalled is when they end."""
+    """A clock that goes on after a crash as if the run had gone on all the time.
+
+    Of long sleeps it is journalled when they end. What the journal holds is gone through in the time in which it was
+    done, so that a limit of time holds over all programs of a run together, and never cuts what had ended before.
+    """
 
     def __init__(self, base: Clock, frame: Frame) -> None:
         self.base = base
@@ -98,7 +140,11 @@ class FrameClock(Clock):
 
     @override
     def monotonic(self) -> float:
-        return self.base.monotonic()
+        frame, now = self._frame, self.base.monotonic()
+        if frame.past is None:
+            return now
+        then = frame.journal.on_clock(frame.past)
+        return then if frame.is_agent else min(then + now - frame.since, now)
 
     @override
     async def sleep(self, seconds: float) -> None:
@@ -108,8 +154,11 @@ class FrameClock(Clock):
         path = self._frame.next(f"sleep {seconds:g}")
         until = self._frame.journal.known.part(path).until
         if until is None:
+            _ = self._frame.go_on()
             until = self.base.now() + seconds
             await self._write(Timer(path, until))
+        elif until > self.base.now():
+            _ = self._frame.go_on()
         await self.base.sleep(until - self.base.now())
 
     async def _write(self, timer: Timer) -> None:
@@ -126,7 +175,19 @@ class FrameClock(Clock):
 
     @override
     def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
-        return self.base.deadline(scope, seconds)
+        left = seconds + self.monotonic() - self.base.monotonic()
+        return self.base.deadline(scope, left) if left > 0 or seconds <= 0 else self._late(scope, seconds)
+
+    @asynccontextmanager
+    async def _late(self, scope: anyio.CancelScope, seconds: float) -> AsyncGenerator[None]:
+        """What the journal holds is gone through to its end; what is done besides has as long again."""
+        late = self._frame.late
+        late.add(scope)
+        try:
+            async with self.base.deadline(scope, seconds):
+                yield
+        finally:
+            late.discard(scope)
 
 
 # -- what a program in a frame may have to do
@@ -185,6 +246,7 @@ def wait(frame: Frame, part: Part) -> AnyEffect:
 def _wait(frame: Frame, part: Part) -> Steps:
     refresh = frame.journal.refresh().catch_all(lambda failure: leave(failure, frame))
     yield refresh
+    yield frame.go_on()
     clock: Clock = yield _CLOCK
     base = clock.base if isinstance(clock, FrameClock) else clock  # looking for answers is nothing that the run does
     until = base.monotonic() + frame.patience

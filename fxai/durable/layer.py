@@ -111,6 +111,7 @@ def _add(
     def add(services: ContextOf[Any]) -> ContextOf[Any]:
         ledger: ApprovalLedger = around.merge(services).fetch(ApprovalLedger)
         clock: Clock = around.merge(services).fetch(Clock)
+        frame.journal.start(clock)
         ledgers = services.put(ApprovalLedger, _RunLedger(ledger, frame))
         return frame.into(ledgers.put(Clock, clock).put(Enclosure, Enclosure(cancellable)))
 

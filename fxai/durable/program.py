@@ -77,6 +77,7 @@ def step(
 def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[Any], idempotent: bool) -> Steps:
     part = frame.journal.known.part(path)
     if part.ended is not None and part.ended.kind == "value":
+        frame.reach(part.ended.time)
         return (yield _read(frame, name, part.ended, form))
     yield stop_cancelled(frame)
     if part.in_doubt and not idempotent:
@@ -86,6 +87,7 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
             value = yield _read(frame, name, Ended(path, "value", reply.value), form)
             yield append(frame, Ended(path, "value", reply.value))
             return value
+    yield frame.go_on()
     yield append(frame, Begun(path, name))
 
     def fail(cause: Cause[Any]) -> AnyEffect | None:

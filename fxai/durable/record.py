@@ -35,7 +35,10 @@ asked, so that asking again comes to the same. `broken`: a defect, or a result t
 
 
 class Record(msgspec.Struct, frozen=True, tag_field="record", omit_defaults=True, forbid_unknown_fields=True):
-    """One record; the name of its kind is in the field `record`."""
+    """One record; the name of its kind is in the field `record`.
+
+    The `time` of a record is when it was written, in seconds of the run: those in which a program went on with it.
+    """
 
 
 @final
@@ -56,6 +59,14 @@ class Input(Record, frozen=True, tag="input"):
 
 
 @final
+class Entered(Record, frozen=True, tag="entered"):
+    """A run of an agent has begun whose time is limited."""
+
+    path: str
+    time: float = 0.0
+
+
+@final
 class Turn(Record, frozen=True, tag="turn"):
     """A model's turn: its parts, and what the request was like."""
 
@@ -65,6 +76,7 @@ class Turn(Record, frozen=True, tag="turn"):
     """Digests by what they are of: `instructions`, `tools`, and the last message."""
     trace: str = ""
     """The `traceparent` of the span that it was asked for in; empty: it was not traced."""
+    time: float = 0.0
 
 
 @final
@@ -74,6 +86,7 @@ class Begun(Record, frozen=True, tag="begun"):
     path: str
     name: str
     params: Any = None
+    time: float = 0.0
 
 
 @final
@@ -86,6 +99,7 @@ class Ended(Record, frozen=True, tag="ended"):
     state: dict[str, Any] = {}
     """What it changed in the state of a stateful prompt."""
     json_text: tuple[str, ...] = ()
+    time: float = 0.0
 
 
 @final
@@ -94,6 +108,7 @@ class Timer(Record, frozen=True, tag="timer"):
 
     path: str
     until: float
+    time: float = 0.0
 
 
 @final
@@ -127,9 +142,13 @@ class Closed(Record, frozen=True, tag="closed"):
     status: RunStatus
     text: str = ""
     """The text of the last answer, or what failed."""
+    time: float = 0.0
 
 
-AnyRecord: TypeAlias = Opened | Input | Turn | Begun | Ended | Timer | Asked | Answered | CancelWish | Closed
+TimedRecord: TypeAlias = Entered | Turn | Begun | Ended | Timer | Closed
+"""Every record that has a time."""
+
+AnyRecord: TypeAlias = Opened | Input | TimedRecord | Asked | Answered | CancelWish
 """Every record that there is."""
 
 _RECORD: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord)
@@ -173,6 +192,7 @@ class Part(msgspec.Struct, eq=False):
     ended: Ended | None = None
     number: int = 0
     """Of the record that it ended with, by which the order of ends is known."""
+    entered: Entered | None = None
     turn: Turn | None = None
     until: float | None = None
     question: Question | None = None
@@ -189,7 +209,7 @@ class Part(msgspec.Struct, eq=False):
 class Known:
     """What the records of a run come to."""
 
-    __slots__ = ("before", "cancelled", "closed", "input", "last", "opened", "parts", "run", "steps")
+    __slots__ = ("before", "cancelled", "closed", "input", "last", "opened", "parts", "run", "steps", "time")
 
     def __init__(self, run: str) -> None:
         self.run: str = run
@@ -204,6 +224,8 @@ class Known:
         """The number of the last record before this program had the run."""
         self.last: int = 0
         """The number of the last record."""
+        self.time: float = 0.0
+        """How many seconds programs have gone on with it, as far as records say."""
 
     def part(self, path: str) -> Part:
         """What is known of a part, which need not be there yet."""
@@ -212,6 +234,7 @@ class Known:
     def add(self, record: AnyRecord, number: int) -> None:
         """Takes a record in."""
         self.last = max(self.last, number)
+        self.time = max(self.time, getattr(record, "time", 0.0))
         match record:
             case Opened():
                 self.opened.append(record)
@@ -225,9 +248,11 @@ class Known:
             case _:
                 self._add_to_part(record, number)
 
-    def _add_to_part(self, record: Turn | Begun | Ended | Timer | Asked | Answered, number: int) -> None:
+    def _add_to_part(self, record: Entered | Turn | Begun | Ended | Timer | Asked | Answered, number: int) -> None:
         part = self.part(record.question.path if isinstance(record, Asked) else record.path)
         match record:
+            case Entered():
+                part.entered = record
             case Turn():
                 part.turn = record
             case Begun():

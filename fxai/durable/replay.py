@@ -17,7 +17,7 @@ from fxai.agents.answer import Answer
 from fxai.agents.state import StateStore
 from fxai.durable.failure import ProgramChanged, RunWaiting
 from fxai.durable.frame import Frame, Steps, append, digest, leave, leave_openly, stop_cancelled, wait
-from fxai.durable.record import Answered, Begun, Ended, Part, Turn
+from fxai.durable.record import Answered, Begun, Ended, Entered, Part, Turn
 from fxai.durable.settlement import (
     ask_about,
     bad_end_of,
@@ -30,7 +30,7 @@ from fxai.durable.settlement import (
 )
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
 from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.effects.tracing import Tracer
@@ -67,17 +67,16 @@ class Replay(Interceptor):
 
     @override
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
-        def begin(context: ContextOf[Any]) -> AnyEffect:
+        def enter(context: ContextOf[Any]) -> AnyEffect:
             frame = _frame(context)
             path = frame.next(about.agent, _image(about.prompt))
-            inner = frame.inside(path, agent=True)
-            note = Generate(_note_answers, (frame, about.prompt), {})
-            ran = note.and_then(Local(running, inner.into))
+            begin = Generate(_enter, (frame, path, about), {})
+            ran = begin.flat_map(lambda inner: Local(running, inner.into))
             if not frame.agents:
                 return Fold(ran, leave_openly, None)
             return ran.flat_map(lambda answer: _leave_pending(frame, answer))
 
-        return Within(begin)
+        return Within(enter)
 
     # -- turns
 
@@ -91,7 +90,8 @@ class Replay(Interceptor):
         turn = frame.journal.known.part(path).turn
         if turn is not None:
             return (yield self._replay(frame, turn, request, tracer))
-        parts = yield asking
+        yield frame.go_on()
+        parts = yield Local(asking, frame.inside(path).into)
         yield append(frame, Turn(path, _parts_data(parts), request, _trace_of(tracer)))
         return parts
 
@@ -102,7 +102,9 @@ class Replay(Interceptor):
             path, request = self._place_turn(frame, about)
             turn = frame.journal.known.part(path).turn
             if turn is None:
-                return stop_cancelled(frame).as_(_journal_stream(frame, path, request, parts, _trace_of(tracer)))
+                begun = stop_cancelled(frame).and_then(frame.go_on())
+                inner = parts.provide_built(Ask(frame.inside(path).services))
+                return begun.as_(_journal_stream(frame, path, request, inner, _trace_of(tracer)))
             again = self._replay(frame, turn, request, tracer)
             return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))
 
@@ -121,6 +123,7 @@ class Replay(Interceptor):
         if tracer is not None:
             tracer.annotate({"fxai.run.replayed": True})
             tracer.link({"traceparent": turn.trace})
+        frame.reach(turn.time)
         read = Response.from_data(turn.parts)
         return Succeed(read.unwrap().content)
 
@@ -154,6 +157,7 @@ class Replay(Interceptor):
         part = frame.journal.known.part(path)
         if part.ended is not None or part.begun is not None:  # it was admitted before
             return None if about.tool.requires_handler else (yield _give(frame, about, part))
+        yield frame.go_on()
         external = not about.tool.requires_handler
         yield about.reread()
         question = part.question
@@ -184,6 +188,9 @@ class Replay(Interceptor):
         if part.ended is not None and not part.in_doubt:
             return (yield running if part.ended.kind == "refused" else _give(frame, about, part))
         yield stop_cancelled(frame)
+        begun = part.begun.time if part.begun is not None and about.tool.get(Resumable) else None
+        if begun is None:
+            yield frame.go_on()
         if part.in_doubt and not _may_run_again(about.tool):
             settled = yield from self._settle_doubt(frame, path, about, part)
             if settled is not None:
@@ -191,7 +198,7 @@ class Replay(Interceptor):
         if part.begun is None or not about.tool.get(Resumable):
             yield append(frame, Begun(path, about.call.name, about.call.params))
         before = None if store is None else store.begin_changes()
-        ran = Local(running, frame.inside(path).into)
+        ran = Local(running, frame.inside(path, begun).into)
         return (
             yield Fold(ran, lambda cause: _end_badly(frame, path, about, cause), _end_well(frame, path, store, before))
         )
@@ -262,6 +269,15 @@ def _leave_pending(frame: Frame, answer: Answer[Any]) -> AnyEffect:
     return leave(RunWaiting(frame.journal.known.run, questions), frame)
 
 
+def _enter(frame: Frame, path: str, about: RunInfo) -> Steps:
+    """The frame of a run of an agent; when it began is journalled where its time is limited."""
+    yield from _note_answers(frame, about.prompt)
+    part = frame.journal.known.part(path)
+    if about.seconds is not None and part.entered is None:
+        yield append(frame, Entered(path))
+    return frame.inside(path, None if part.entered is None else part.entered.time, agent=True)
+
+
 def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
     """Notes which questions the program has answered itself, by a history that goes on."""
     open_ = frame.journal.known.questions
@@ -329,6 +345,7 @@ def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
     ended = part.ended
     if ended is None:
         return Succeed(None)
+    frame.reach(ended.time)
     try:
         given = read_outcome(about.tool, about.call.name, ended)
     except DecodeError as error:
@@ -363,7 +380,9 @@ def _work(frame: Frame, about: WorkInfo, working: AnyEffect) -> Steps:
     path = f"{frame.path}/{about.name}"
     part = frame.journal.known.part(path)
     if part.ended is not None:
+        frame.reach(part.ended.time)
         return about.decode(part.ended.value)
+    yield frame.go_on()
     if part.begun is None:
         yield append(frame, Begun(path, about.name))
     elif (yield about.ended):

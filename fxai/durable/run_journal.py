@@ -23,7 +23,19 @@ import anyio
 import msgspec
 
 from fxai.durable.failure import JournalFailure, RunOwned
-from fxai.durable.record import Answered, AnyRecord, Asked, CancelWish, Closed, Known, Opened, RunState, decode, encode
+from fxai.durable.record import (
+    Answered,
+    AnyRecord,
+    Asked,
+    CancelWish,
+    Closed,
+    Known,
+    Opened,
+    RunState,
+    TimedRecord,
+    decode,
+    encode,
+)
 from fxai.effects.cancellation import event_loop
 from fxai.effects.constructor import attempt_work
 from fxai.effects.effect import Effect, EffectOf, Fetch, Sync
@@ -64,6 +76,8 @@ class RunJournal:
         self._call: Callable[[Callable[[], object]], None] | None = None  # the event loop of the program that has it
         self._scopes: set[anyio.CancelScope] = set()
         self._news: anyio.Event | None = None
+        self._clock: Clock | None = None
+        self._offset = 0.0
 
     @staticmethod
     def open(run: str, store: JournalStore) -> RunJournal:
@@ -96,6 +110,7 @@ class RunJournal:
         """Appends a record, and takes in what others have appended before it; it blocks, and raises, as `open`."""
         with self._lock:
             before = self.known.last
+            record = self._with_time(record)
             new: list[Entry[AnyRecord]] = []
 
             def look(entries: Iterator[Entry[AnyRecord]]) -> None:
@@ -106,6 +121,27 @@ class RunJournal:
             self.journal.append(record, look, state)
             self._take_in(new)
             self.known.last = before + len(new) + 1
+
+    # -- its time
+
+    def start(self, clock: Clock) -> None:
+        """The time of the run goes on by this clock, from what the journal knows."""
+        if self._clock is None:
+            self._clock, self._offset = clock, clock.monotonic() - self.known.time
+
+    @property
+    def monotonic(self) -> float:
+        """The time of the clock."""
+        return 0.0 if self._clock is None else self._clock.monotonic()
+
+    def on_clock(self, time: float) -> float:
+        """A time of the run on the `monotonic` scale of the clock: as if nothing had lain between two programs."""
+        return time + self._offset
+
+    def _with_time(self, record: AnyRecord) -> AnyRecord:
+        if self._clock is None or not isinstance(record, TimedRecord):
+            return record
+        return msgspec.structs.replace(record, time=round(self._clock.monotonic() - self._offset, 3))
 
     # -- what others append while a program has it
 

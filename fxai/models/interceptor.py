@@ -51,6 +51,8 @@ class RunInfo(msgspec.Struct, frozen=True, eq=False):
     """The name of the agent, or of the stateful prompt."""
     prompt: Prompt
     """What it was given: not its instructions, and nothing of its memory."""
+    seconds: float | None = None
+    """The time that its budget allows it; None: any."""
 
 
 @final
