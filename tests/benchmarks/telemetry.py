@@ -1,4 +1,4 @@
-"""Tracing: what it costs where there is no tracer, and where there is one."""
+"""Tracing: what it costs where there is no tracer, beside a program that looks for none, and where there is one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from fxai.effects import Effect, Layer, fx, runtime
+from fxai.models import model_request
 from fxai.telemetry import layer
+from fxai.tools.call import Call
 from tests.benchmarks.measure import FXAI, Budget, Work
 from tests.benchmarks.scripted import Turns, agent_of, layer_of
 
 __all__ = ["works"]
 
-OFF, PLAIN, DROPPED = "not traced", "no span", "not sampled"
+OFF, PLAIN, DROPPED, KEPT, BLIND = "not traced", "no span", "not sampled", "kept in memory", "without the look"
 ROUNDS, TIMES, EFFECTS = 10, 30, 1000
 
 
@@ -30,10 +34,14 @@ def works() -> Iterator[Work]:
     yield Work("an effect in a span, not traced", off, EFFECTS, (Budget(2.5, PLAIN),))
     with_tracer = _many(spanned).provide(_layer(TracerProvider()))
     yield Work("an effect in a span, traced", {FXAI: lambda: fx.run_sync(with_tracer), **off_of(spanned)}, EFFECTS)
+    unseen = _runs(loop, None)
+    looks = {FXAI: unseen, BLIND: _blindly(unseen)}
+    yield Work("a round of 10, of an agent, not traced", looks, ROUNDS * TIMES, (Budget(1.05, BLIND),))
     contenders = {
         FXAI: _runs(loop, _layer(TracerProvider())),
+        KEPT: _runs(loop, _layer(_keeping())),
         DROPPED: _runs(loop, _layer(TracerProvider(sampler=ALWAYS_OFF))),
-        OFF: _runs(loop, None),
+        OFF: unseen,
     }
     yield Work("a round of 10, of an agent, traced", contenders, ROUNDS * TIMES)
     loop.close()
@@ -42,6 +50,33 @@ def works() -> Iterator[Work]:
 def off_of(spanned: Effect[int]) -> dict[str, Callable[[], object]]:
     """The same effects without a tracer."""
     return {OFF: lambda: fx.run_sync(_many(spanned))}
+
+
+def _blindly(run: Callable[[], object]) -> Callable[[], object]:
+    """The same with requests and calls that look for no tracer, as if there were no telemetry."""
+    asking: Any = vars(model_request)["_Asking"]
+    call: Any = Call
+
+    def ask(self: Any, services: object) -> Any:
+        del services
+        return self.model.ask(self.request)
+
+    def blind() -> None:
+        known = asking.f, call._start
+        asking.f, call._start = ask, call._run
+        try:
+            run()
+        finally:
+            asking.f, call._start = known
+
+    return blind
+
+
+def _keeping() -> TracerProvider:
+    """A provider that keeps the spans, as a test does."""
+    provider, kept = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    return provider
 
 
 def _many(one: Effect[int]) -> Effect[list[int]]:
