@@ -409,7 +409,7 @@ class _Traced:
             _show(span, content.after(operation, exit_.value))
         if not isinstance(operation, ModelCall):
             return
-        if content.where == "event":
+        if content.where == "event" and not _is_dropped(span):
             said = content.before(operation)
             if isinstance(exit_, Succeeded):
                 said |= content.after(operation, exit_.value)
@@ -445,6 +445,12 @@ _TELLING: Final = frozenset({"finish", "response-metadata"})  # the parts of a s
 
 def _end_of(exit_: Exit[Any, Any]) -> Any:
     return exit_.cause if isinstance(exit_, Failed) else exit_.value
+
+
+def _is_dropped(span: Span) -> bool:
+    """Whether a sampler has chosen not to keep it; where there is no tracer provider, nobody has chosen."""
+    context = span.get_span_context()
+    return context.is_valid and not context.trace_flags.sampled
 
 
 def _show(span: Span, found: Mapping[str, Any]) -> None:

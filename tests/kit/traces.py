@@ -9,7 +9,7 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
@@ -24,12 +24,12 @@ __all__ = ["Traces"]
 class Traces:
     """Providers that keep what they are told, for one test."""
 
-    def __init__(self, sampler: Sampler = ALWAYS_ON) -> None:
+    def __init__(self, sampler: Sampler = ALWAYS_ON, limits: SpanLimits | None = None) -> None:
         self._spans = InMemorySpanExporter()
         make_logs: Any = InMemoryLogRecordExporter  # which has no types
         self._logs = make_logs()
         self._reader = InMemoryMetricReader()
-        self.tracers = TracerProvider(sampler=sampler)
+        self.tracers = TracerProvider(sampler=sampler, span_limits=limits)
         self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
         self._loggers = LoggerProvider()
         self._loggers.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
