@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,9 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from fxai.effects import Effect, Layer, fx, runtime
-from fxai.models import model_request
 from fxai.telemetry import layer
-from fxai.tools.call import Call
 from tests.benchmarks.measure import FXAI, Budget, Work
 from tests.benchmarks.scripted import Turns, agent_of, layer_of
 
@@ -54,8 +53,8 @@ def off_of(spanned: Effect[int]) -> dict[str, Callable[[], object]]:
 
 def _blindly(run: Callable[[], object]) -> Callable[[], object]:
     """The same with requests and calls that look for no tracer, as if there were no telemetry."""
-    asking: Any = vars(model_request)["_Asking"]
-    call: Any = Call
+    asking: Any = vars(sys.modules["fxai.models.model_request"])["_Asking"]
+    call: Any = vars(sys.modules["fxai.tools.call"])["Call"]
 
     def ask(self: Any, services: object) -> Any:
         del services

@@ -111,9 +111,11 @@ def _send(url: str, folder: Path) -> Traces:
     traces = Traces()
     traces.tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces")))
     trace.set_tracer_provider(traces.tracers)
-    for program in programs(folder, url).values():
-        fx.run(program.provide(traces.layer(content="span")))
-    traces.tracers.shutdown()
+    try:
+        for program in programs(folder, url).values():
+            fx.run(program.provide(traces.layer(content="span")))
+    finally:
+        traces.tracers.shutdown()
     return traces
 
 
