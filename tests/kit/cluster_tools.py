@@ -58,6 +58,7 @@ told = Tool.make("told", parameters=int, success=int, failure=Refused, failure_m
 crash = Tool.make("crash", parameters=int, success=int)
 misfit = Tool.make("misfit", success=int)
 count = Tool.make("count", parameters=int, success=int)
+count_on = Tool.make("count_on", parameters=str, success=int)
 forever = Tool.make("forever", parameters=str, success=str)
 who = Tool.make("who", success=tuple[int, int])
 about = Tool.make("about", success=dict[str, Any])
@@ -68,7 +69,7 @@ interrupted = Tool.make("interrupted", success=str)
 hungry = Tool.make("hungry", success=str)
 
 _FIRST: list[Any] = [add, halve, told, crash, misfit, count, forever, who, about, plain]
-_MORE: list[Any] = [kill, kill_again, interrupted, hungry]
+_MORE: list[Any] = [count_on, kill, kill_again, interrupted, hungry]
 kit: Toolkit[Any] = Toolkit.of([*_FIRST, *_MORE])
 
 
@@ -86,6 +87,20 @@ def _count(n: int, call: CallContext) -> Gen[int]:
         yield from call.preliminary(at)
         record(f"counted {at}")
     return n
+
+
+def _count_on(name: str, call: CallContext) -> EffectOf[int]:
+    """Never ends by itself."""
+
+    @fx.gen
+    def counting() -> Gen[int]:
+        at = 0
+        while True:
+            yield from call.preliminary(at)
+            record(f"{name} {at}")
+            at += 1
+
+    return counting().ensuring(fx.sleep(0.2).and_then(fx.sync(lambda: record(f"{name} stopped"))))
 
 
 def _forever(name: str) -> EffectOf[str]:
@@ -153,6 +168,7 @@ handlers: Any = Layer.merge_all(
     crash.handler(_crash),
     misfit.handler(cast(Any, _misfit)),
     count.handler(_count),
+    count_on.handler(_count_on),
     forever.handler(_forever),
     who.handler(_who),
     about.handler(_about),
