@@ -92,9 +92,10 @@ def load(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def kills(session: nox.Session) -> None:
-    """Does each of two hundred durable runs end, killed at any moment?"""
+    """Does each of three hundred durable runs end, killed at any moment, a hundred of them on a cluster?"""
     session.install("-e", ".[dev]")
-    session.run("pytest", "tests/integration/durable", *session.posargs, env={"FXAI_KILLED_RUNS": "100"})
+    killed = ("tests/integration/durable", "tests/integration/distributed/test_durable_kill.py")
+    session.run("pytest", *killed, *session.posargs, env={"FXAI_KILLED_RUNS": "100"})
 
 
 @nox.session(python="3.11")

@@ -91,8 +91,8 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
     yield append(frame, Begun(path, name))
 
     def fail(cause: Cause[Any]) -> AnyEffect | None:
-        clean = bool(cause.failures) and not cause.defects and not cause.interrupted
-        return append(frame, Ended(path, "refused")).and_then(FailCause(cause)) if clean else None
+        in_doubt = cause.defects or cause.interrupted or any(isinstance(one, OutcomeUnknown) for one in cause.failures)
+        return None if in_doubt else append(frame, Ended(path, "refused")).and_then(FailCause(cause))
 
     value = yield Fold(Local(effect, frame.inside(path).into), fail, None)
     yield append(frame, Ended(path, "value", form.encode_unsafe(value)))

@@ -8,6 +8,7 @@ else a person is asked what became of it. What a call changed in the state of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, final
 
 import msgspec
@@ -199,9 +200,16 @@ class Replay(Interceptor):
             yield append(frame, Begun(path, about.call.name, about.call.params))
         before = None if store is None else store.begin_changes()
         ran = Local(running, frame.inside(path, begun).into)
-        return (
-            yield Fold(ran, lambda cause: _end_badly(frame, path, about, cause), _end_well(frame, path, store, before))
-        )
+        outcome = yield Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
+        if outcome is None:
+            outcome = yield from self._settle_unknown(frame, path, about, part)
+        return outcome if outcome is not None else (yield from self._call(frame, about, running, context))
+
+    def _settle_unknown(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+        """What a person knows of a call whose handler does not know what became of it; None: it is to be run again."""
+        if _may_run_again(about.tool):
+            yield leave(OutcomeUnknown(about.call.name, why_in_doubt(part)), frame)
+        return (yield from self._settle_doubt(frame, path, about, part))
 
     def _settle_doubt(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
         """What a person knows of a call in doubt; None: it is to be run again."""
@@ -358,6 +366,8 @@ def _end_well(
     frame: Frame, path: str, store: StateStore | None, before: Mapping[str, Any] | None
 ) -> Callable[[Outcome], AnyEffect]:
     def end(outcome: Outcome) -> AnyEffect:
+        if isinstance(outcome.result, OutcomeUnknown):
+            return _doubt(frame, path, outcome.result)
         ended = end_of(path, outcome)
         if store is not None and before is not None:
             ended = msgspec.structs.replace(ended, state=store.changes_since(before))
@@ -370,7 +380,15 @@ def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> A
     """Journals why a call gave no outcome; one that was interrupted, or that leaves the run, stays in doubt."""
     if cause.interrupted or leave_openly(cause) is not None:
         return None
+    unknown = [failure for failure in cause.failures if isinstance(failure, OutcomeUnknown)]
+    if unknown and not cause.defects:
+        return _doubt(frame, path, unknown[0])
     return append(frame, bad_end_of(path, about.tool, cause)).and_then(FailCause(cause))
+
+
+def _doubt(frame: Frame, path: str, unknown: OutcomeUnknown) -> AnyEffect:
+    """Journals that nobody knows how a call ended, such as one whose worker was lost; gives None in place of it."""
+    return append(frame, Ended(path, "broken", unknown.reason)).as_(None)
 
 
 # -- work beside turns and calls

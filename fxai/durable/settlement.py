@@ -71,7 +71,7 @@ def end_of(path: str, outcome: Outcome) -> Ended:
 def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
     """The record of a call that gave none: its failure in the error channel, or that it broke."""
     error: Any = cause.failures[0] if cause.failures else None
-    if cause.defects or error is None or isinstance(error, OutcomeUnknown):
+    if cause.defects or error is None:
         return Ended(path, "broken", repr(cause.squash()))
     if isinstance(error, HandlerFailed):
         return Ended(path, "error", tool.failure.encode_unsafe(cast(Any, error).error))

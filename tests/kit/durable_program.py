@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from random import Random
@@ -24,7 +24,7 @@ from fxai.effects import Clock, Effect, Exit, Layer, Succeeded
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
 
-__all__ = ["WAITING", "World", "program", "serve"]
+__all__ = ["KIT", "WAITING", "World", "program", "serve"]
 
 WAITING = 3
 """The exit code of a program that waits for answers."""
@@ -142,8 +142,8 @@ def _turn(seed: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
     return (*calls, Finish("tool-calls"))
 
 
-def program(world: World, runs: Runs, run: str, seed: str) -> Effect[Any, Any]:
-    """One run: it sleeps an hour, takes a step, and asks an agent with a sub-agent."""
+def program(world: World, runs: Runs, run: str, seed: str, handlers: Any = None) -> Effect[Any, Any, Any]:
+    """One run: it sleeps an hour, takes a step, and asks an agent with a sub-agent; its handlers may be elsewhere."""
     helper = Agent.make("helper", toolkit=KIT)
     agent = Agent.make("main", toolkit=KIT).with_tools(helper.as_tool(description="Helps."))
 
@@ -152,9 +152,9 @@ def program(world: World, runs: Runs, run: str, seed: str) -> Effect[Any, Any]:
         begun = yield from step("begin", fx.sync(lambda: world.note("step", "begin")).as_(seed), str, idempotent=True)
         return (yield from agent.execute(begun))
 
-    live: Any = _handlers(world) | Layer.succeed(LanguageModel, _Planned(world))
+    live: Any = (handlers or _handlers(world)) | Layer.succeed(LanguageModel, _Planned(world))
     asked: Any = fx.gen(go)()
-    program: Effect[Any, Any] = asked.provide(durable(live, run=run, store=runs)).provide(_FastClock.layer())
+    program: Effect[Any, Any, Any] = asked.provide(durable(live, run=run, store=runs)).provide(_FastClock.layer())
     return program
 
 
@@ -173,18 +173,22 @@ def _run(order: dict[str, str]) -> int:
     return {"RunWaiting": WAITING, "OutcomeUnknown": WAITING, "RunOwned": 4}.get(kind, 1)
 
 
-def serve() -> None:
-    """Forks a process for each order on stdin, whose pid it prints; of a pid it prints how that ended."""
+def serve(run: Callable[[dict[str, str]], int] = _run) -> None:
+    """Forks a process for each order on stdin, whose pid it prints; of a pid it prints how that ended.
+
+    Of a negative pid it prints that only if it has ended, else 1000.
+    """
     for line in sys.stdin:
         order = json.loads(line)
         if isinstance(order, int):
-            _say(os.waitstatus_to_exitcode(os.waitpid(order, 0)[1]))
+            pid, status = os.waitpid(abs(order), os.WNOHANG if order < 0 else 0)
+            _say(os.waitstatus_to_exitcode(status) if pid else 1000)
             continue
         pid = os.fork()
         if pid == 0:
             code = 70
             try:
-                code = _run(order)
+                code = run(order)
             finally:
                 os._exit(code)
         _say(pid)

@@ -22,7 +22,7 @@ from fxai.durable import Question, Reply, Runs
 from tests.kit.durable_program import WAITING, World, program
 from tests.kit.source import ROOT
 
-__all__ = ["KilledRun", "Killing"]
+__all__ = ["Forks", "KilledRun", "Killing", "expect", "find_faults", "open_questions", "reply_to"]
 
 _MOST = 60  # processes for one run
 _KILLED = 0.6  # of the processes
@@ -43,12 +43,11 @@ class KilledRun(msgspec.Struct, frozen=True):
 
 
 @final
-class Killing:
-    """Starts the program in processes of its own, and kills them."""
+class Forks:
+    """Starts processes of a program that are forked, so that none of them has to import anything."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        command = [sys.executable, "-m", "tests.kit.durable_program"]
+    def __init__(self, module: str) -> None:
+        command = [sys.executable, "-m", module]
         self._server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
@@ -59,19 +58,47 @@ class Killing:
         self._server.wait(30)
         cast("IO[str]", self._server.stdout).close()
 
-    def start(self, store: str, run: str, seed: str, world: Path) -> int:
-        """Starts a process that goes on with a run; gives its pid."""
-        return self._order({"store": store, "run": run, "seed": seed, "world": str(world)})
+    def start(self, **order: str) -> int:
+        """Starts a process; gives its pid."""
+        return self._order(order)
 
     def wait(self, pid: int) -> int:
         """Waits for a process; gives its exit code, negative for a signal."""
         return self._order(pid)
+
+    def poll(self, pid: int) -> int | None:
+        """The exit code of a process that has ended; it must not be asked for again."""
+        code = self._order(-pid)
+        return None if code == 1000 else code
 
     def _order(self, order: object) -> int:
         stdin, stdout = cast("IO[str]", self._server.stdin), cast("IO[str]", self._server.stdout)
         stdin.write(f"{json.dumps(order)}\n")
         stdin.flush()
         return int(stdout.readline())
+
+
+@final
+class Killing:
+    """Starts the program in processes of its own, and kills them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._forks = Forks("tests.kit.durable_program")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._forks.__exit__(*error)
+
+    def start(self, store: str, run: str, seed: str, world: Path) -> int:
+        """Starts a process that goes on with a run; gives its pid."""
+        return self._forks.start(store=store, run=run, seed=seed, world=str(world))
+
+    def wait(self, pid: int) -> int:
+        """Waits for a process; gives its exit code, negative for a signal."""
+        return self._forks.wait(pid)
 
     def run(self, store: str, seed: int) -> KilledRun:
         """One run, killed again and again until it has ended; what is asked is answered in between."""
@@ -88,24 +115,24 @@ class Killing:
                 os.kill(pid, signal.SIGKILL)
                 kills += 1
             code = self.wait(pid)
-            for question in _questions(runs, run) if code in (WAITING, -signal.SIGKILL) else ():
+            for question in open_questions(runs, run) if code in (WAITING, -signal.SIGKILL) else ():
                 if random.random() < _ANSWERED:
-                    reply = _reply(question, world)
+                    reply = reply_to(question, world)
                     doubts += question.kind == "doubt"
                     again[str(question.params)] += reply.kind == "again"
                     fx.run(runs.answer(run, question.id, reply))
-        expected = _expected(self.folder / f"{run}.expected", str(seed))
+        expected = expect(self.folder / f"{run}.expected", str(seed))
         answers = list(world.count("answer"))
-        faults = tuple(_faults(world, again, kills))
+        faults = tuple(find_faults(world, again, kills))
         return KilledRun(answers[0] if answers else "", expected, kills, processes, doubts, faults)
 
 
-def _questions(runs: Runs, run: str) -> tuple[Question, ...]:
+def open_questions(runs: Runs, run: str) -> tuple[Question, ...]:
     """What is asked; nothing where the process was killed before the run was there."""
     return fx.run(runs.show(run).match(lambda _: (), lambda report: report.questions))
 
 
-def _reply(question: Question, world: World) -> Reply:
+def reply_to(question: Question, world: World) -> Reply:
     """What a person knows: of a call in doubt, what the world says."""
     key = str(question.params)
     if question.kind == "approval":
@@ -116,7 +143,7 @@ def _reply(question: Question, world: World) -> Reply:
     return Reply.result(f"{question.tool} {key}") if ended else Reply.again()
 
 
-def _expected(path: Path, seed: str) -> str:
+def expect(path: Path, seed: str) -> str:
     """The answer of the same program, never killed."""
     world, runs = World(path), Runs.in_process()
     while True:
@@ -125,10 +152,10 @@ def _expected(path: Path, seed: str) -> str:
         if not questions:
             return cast(str, end.value.text)
         for question in questions:
-            fx.run(runs.answer("run", question.id, _reply(question, world)))
+            fx.run(runs.answer("run", question.id, reply_to(question, world)))
 
 
-def _faults(world: World, again: Mapping[str, int], kills: int) -> list[str]:
+def find_faults(world: World, again: Mapping[str, int], kills: int) -> list[str]:
     """What is not as it should be."""
     faults: list[str] = []
     for tool in ("pay", "wipe"):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 
 import pytest
 
@@ -52,11 +54,22 @@ def test_of_two_processes_that_resume_a_run_one_wins(killing: Killing) -> None:
     first = killing.start(store, "two", "7", world.path)
     while not fx.run(Runs.sqlite(store).list()):
         time.sleep(0.005)
-    os.kill(first, signal.SIGSTOP)  # it lives, and owns the run
+    _stop(first, store)
     second = killing.start(store, "two", "7", world.path)
     assert killing.wait(second) == 4
     os.kill(first, signal.SIGCONT)
     assert killing.wait(first) in (0, 3)
+
+
+def _stop(pid: int, store: str) -> None:
+    """Stops a process, which lives and owns its run, at a moment when it does not hold the database."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        with closing(sqlite3.connect(store, timeout=0)) as database, suppress(sqlite3.OperationalError):
+            database.execute("BEGIN IMMEDIATE")
+            return
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.001)
 
 
 def test_a_journal_is_its_owners_alone(killing: Killing) -> None:

@@ -30,7 +30,7 @@ from fxai.durable import (
 from fxai.effects import Failed, Gen, Layer
 from fxai.messages import Prompt, ToolCall, ToolMessage
 from fxai.testing import ScriptedModel, TestClock, call, text
-from fxai.tools import OutcomeUnknown
+from fxai.tools import CallFailureError, OutcomeUnknown
 
 
 class Crash(BaseException):
@@ -47,7 +47,8 @@ class Shop:
         self.look = Tool.make("look", parameters=int, success=int).annotate(Idempotent, True)
         self.wipe = Tool.make("wipe", parameters=int, success=int, needs_approval=True)
         self.outside = Tool.make("outside", parameters=int, success=int).external()
-        self.kit = Toolkit.make(self.charge, self.look, self.wipe, self.outside)
+        self.pay = Tool.make("pay", parameters=int, success=int)
+        self.kit = Toolkit.make(self.charge, self.look, self.wipe, self.outside, self.pay)
 
     def _do(self, name: str) -> Callable[[int], Any]:
         def handle(n: int) -> Any:
@@ -61,7 +62,7 @@ class Shop:
     def layer(self) -> Any:
         """The handlers."""
         handlers: Any = self.charge.handler(self._do("charge")) | self.look.handler(self._do("look"))
-        return handlers | self.wipe.handler(self._do("wipe"))
+        return handlers | self.wipe.handler(self._do("wipe")) | self.pay.handler(self._do("pay"))
 
     @property
     def agent(self) -> Any:
@@ -226,6 +227,54 @@ def test_a_call_that_broke_is_in_doubt(runs: Runs) -> None:
     assert "a bug" in str(end.cause.defects[0])
     assert isinstance(_run(shop, runs, ScriptedModel.make([])).cause.failures[0], OutcomeUnknown)
     assert "a bug" in _question(runs).reason
+
+
+def _lose_at(number: int) -> Callable[[Any], None]:
+    """As a handler does whose worker was lost."""
+
+    def lose(n: int) -> None:
+        if n == number:
+            raise CallFailureError(OutcomeUnknown("charge", "its worker was lost"))
+
+    return lose
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("name", ["charge", "pay"])
+def test_a_handler_that_does_not_know_what_became_of_it_is_asked_about(runs: Runs, inside: bool, name: str) -> None:
+    """At once, in either failure mode, also in a sub-agent: neither model is told, and nothing is run twice."""
+    shop = Shop()
+    shop.crash = _lose_at(2)
+    agent = Agent.make("boss").with_tools(shop.agent.as_tool()) if inside else shop.agent
+    script: list[Any] = [(call(name, 1), call(name, 2)), text("Charged."), text("Done.")]
+    if inside:
+        script = [call("clerk", {"prompt": "Charge."}), *script]
+    end = _run(shop, runs, ScriptedModel.make(script), agent)
+    assert isinstance(_failure(end), OutcomeUnknown)
+    question = _question(runs)
+    assert (question.kind, question.tool, question.params) == ("doubt", name, 2)
+    assert "its worker was lost" in question.reason
+    _answer(runs, Reply.result(7))
+    end = _run(shop, runs, ScriptedModel.make([text("Charged."), text("Done.")][not inside :]), agent)
+    assert _results(end) == (["Charged."] if inside else [10, 7])
+    assert shop.log == [(name, 1), (name, 2)]
+
+
+def test_a_handler_that_does_not_know_is_run_again_where_that_is_said(runs: Runs) -> None:
+    """By an answer, as often as it is needed; where it is idempotent, by running the run again, and nobody is asked."""
+    shop = Shop()
+    shop.crash = _lose_at(2)
+    for _ in range(2):
+        assert isinstance(_failure(_run(shop, runs, ScriptedModel.make([call("charge", 2)]))), OutcomeUnknown)
+        _answer(runs, Reply.again())
+    shop.crash = _crash_at(0)
+    look = ScriptedModel.make([call("look", 3), text("Done.")])
+    shop.crash = _lose_at(3)
+    assert isinstance(_failure(_run(shop, runs, look)), OutcomeUnknown)
+    assert fx.run(runs.show("r")).questions == ()
+    shop.crash = _crash_at(0)
+    assert _results(_run(shop, runs, ScriptedModel.make([text("Done.")]))) == [20, 30]
+    assert shop.log == [("charge", 2)] * 3 + [("look", 3)] * 2
 
 
 def test_an_approval_is_waited_for_without_a_process(runs: Runs) -> None:
@@ -479,6 +528,22 @@ def test_a_step_of_the_program_is_run_once(runs: Runs) -> None:
     _answer(runs, Reply.again())
     assert ask().value == ask().value == (1, 3)
     assert log == ["a", "b", "b"]
+
+
+def test_a_step_that_does_not_know_what_became_of_it_is_asked_about(runs: Runs) -> None:
+    """A failure that says so is no failure that a second run mends."""
+    shop = Shop()
+    shop.crash = _lose_at(2)
+    asked: Any = step("charge", shop.kit.call("pay", 2).map(lambda outcome: outcome.encoded_result), int)
+
+    def ask() -> Any:
+        return fx.run_exit(asked.provide(durable(shop.layer, run="r", store=runs)))
+
+    assert isinstance(_failure(ask()), OutcomeUnknown)
+    assert isinstance(_failure(ask()), OutcomeUnknown)
+    _answer(runs, Reply.result(20))
+    assert ask().value == 20
+    assert shop.log == [("pay", 2)]
 
 
 def test_what_a_person_cannot_answer_is_refused(runs: Runs) -> None:
