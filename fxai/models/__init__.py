@@ -23,10 +23,11 @@ from fxai.models.token_count import CountMethod, TokenCount, estimated_tokens
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
+    from fxai.models.limited_model import limit
     from fxai.models.prepared_tools import PreparationError
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, per_step, retryable, unavailable
-    from fxai.models.usage_limit import Limit, limit
+    from fxai.models.usage_limit import Limit
     from fxai.storage.allowance import Allowances
 
 __all__ = [
@@ -76,7 +77,7 @@ __all__ = [
 _ROOMS = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
-    "usage_limit": "Allowances Limit limit",
+    "limited_model": "Allowances Limit limit",
     "prepared_tools": "PreparationError",
     "price": "Price PriceTable",
     "selection": "fallback per_step retryable unavailable",

@@ -129,6 +129,28 @@ class EmbeddingModel(Service):
         return FlatMap(Fetch(EmbeddingModel), ask)
 
 
+class ForwardingEmbeddingModel(EmbeddingModel):
+    """A model that hands its requests on to another one."""
+
+    def __init__(self, model: EmbeddingModel) -> None:
+        self._model = model
+
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
+    @property
+    @override
+    def most(self) -> int | None:
+        return self._model.most
+
+    @override
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
+        """As the other model."""
+        return ask_embeddings(self._model, texts)
+
+
 def similarity(one: Vector, other: Vector) -> float:
     """How nearly two vectors point the same way: 1 the same, 0 across, -1 the opposite (the cosine of the angle).
 
@@ -264,27 +286,13 @@ class _Batch:
 
 
 @final
-class _Batching(EmbeddingModel):
+class _Batching(ForwardingEmbeddingModel):
     def __init__(self, model: EmbeddingModel, scope: Scope, window: float, most: int | None) -> None:
-        self._model = model
+        super().__init__(model)
         self._held: ContextOf[Any] = ContextOf.make(Scope, scope)
         self._window = window
         self._most = most
         self._open: _Batch | None = None
-
-    @property
-    @override
-    def info(self) -> None:
-        return None
-
-    @property
-    @override
-    def most(self) -> int | None:
-        return self._model.most
-
-    @override
-    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        return ask_embeddings(self._model, texts)
 
     @override
     def ask_one(self, text: str) -> Effect[Vector, AiError]:

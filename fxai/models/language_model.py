@@ -31,7 +31,15 @@ from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
 from fxai.models.model_info import ModelInfo, info_of
-from fxai.models.model_request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
+from fxai.models.model_request import (
+    ModelRequest,
+    Repair,
+    RoundOptions,
+    ToolChoice,
+    ask_model,
+    prepare,
+    stream_model,
+)
 from fxai.models.round import Emit, Round, Steps, take_turn
 from fxai.models.token_count import TokenCount, estimate_request
 from fxai.schema.codec import Schema
@@ -220,6 +228,34 @@ def stream_round(
         return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled})
 
     return StreamOf.steps(program)
+
+
+class ForwardingModel(LanguageModel):
+    """A model that hands each request on to another one. Implementations give `forward`, and change what they add."""
+
+    @property
+    @override
+    def info(self) -> None:
+        return None
+
+    @abstractmethod
+    def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        """The model that answers the request."""
+
+    @override
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        """The turn of the model that answers, whole. Fails as that, and as `forward`."""
+        return self.forward(request).flat_map(lambda model: ask_model(model, request))
+
+    @override
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        """The same turn, part by part. Fails as `ask`."""
+        return StreamOf.unwrap(self.forward(request).map(lambda model: stream_model(model, request)))
+
+    @override
+    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
+        """The tokens that the request takes, as the model that answers counts them. Fails as `ask`."""
+        return self.forward(request).flat_map(lambda model: model.count(request))
 
 
 def _round(

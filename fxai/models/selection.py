@@ -21,7 +21,6 @@ Good day. | another model answers: ScriptedModel.ask: Provider overloaded
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Never, cast, final
@@ -40,7 +39,7 @@ from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, WarningPart
 from fxai.messages.reason import AuthenticationError, ModelUnavailableError, QuotaExhaustedError
-from fxai.models.language_model import LanguageModel
+from fxai.models.language_model import ForwardingModel, LanguageModel
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.token_count import TokenCount
 
@@ -211,36 +210,8 @@ class _Opening:
         return following
 
 
-class _Relay(LanguageModel):
-    """A model that hands each request on to another one, which it finds when it is asked."""
-
-    @property
-    @override
-    def info(self) -> None:
-        return None
-
-    @abstractmethod
-    def find(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        """The model that answers the request."""
-
-    @override
-    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The turn of the model that it finds, whole. Fails with `AiError`, as that model, and as finding it."""
-        return self.find(request).flat_map(lambda model: ask_model(model, request))
-
-    @override
-    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part; failures as `ask`."""
-        return StreamOf.unwrap(self.find(request).map(lambda model: stream_model(model, request)))
-
-    @override
-    def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that the request takes; failures as `ask`."""
-        return self.find(request).flat_map(lambda model: model.count(request))
-
-
 @final
-class HeldModel(_Relay):
+class HeldModel(ForwardingModel):
     """The model of a layer, which is built at the first request and released with the scope.
 
     A layer that fails to build fails that request; it is built anew at the next one.
@@ -261,8 +232,8 @@ class HeldModel(_Relay):
         return fx.suspend(lambda: self._build() if self._model is None else fx.succeed(self._model))
 
     @override
-    def find(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        """The model of the layer, whatever is asked. Fails with `AiError`, as the layer."""
+    def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        """The model itself."""
         return self.open()
 
     def _build(self) -> Effect[LanguageModel, AiError]:
@@ -342,13 +313,14 @@ def per_step(
 
 
 @final
-class _Selection(_Relay):
+class _Selection(ForwardingModel):
     def __init__(self, models: Mapping[str, HeldModel], choose: Callable[[ModelRequest], str]) -> None:
         self._models = models
         self._choose = choose
 
     @override
-    def find(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+    def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        """The model that is chosen for the request."""
         return fx.suspend(lambda: self._choose_model(request))
 
     def _choose_model(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:

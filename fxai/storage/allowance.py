@@ -5,6 +5,8 @@ What is committed and reserved under one key is never more than the most that it
 more than was reserved, or tells of it when the reservation has ended: it ends by itself when its owner does not renew
 it, as one that died.
 
+Those who wait for a window stand in line: who came first is served first, and nobody passes a large claim by.
+
 >>> allowances = Allowances.in_process()
 >>> claim = Claim("tokens", amount=80, most=100)
 >>> allowances.reserve("one", (claim,), now=0.0)
@@ -37,6 +39,9 @@ AfterCrash: TypeAlias = Literal["release", "commit"]
 LEASE: Final = 60.0
 """How long a reservation stands without being renewed, in seconds."""
 
+MOST: Final = (1 << 62) - 1
+"""More than any amount: what is counted beyond it is counted as this."""
+
 _SLOTS: Final = 60  # a window is counted in so many parts, so that many uses are few rows
 
 _TABLES: Final = (
@@ -46,6 +51,9 @@ _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS allowance_held
         (key TEXT NOT NULL, id TEXT NOT NULL, amount BIGINT NOT NULL, expires DOUBLE PRECISION NOT NULL,
          after_crash TEXT NOT NULL, seconds DOUBLE PRECISION, PRIMARY KEY (key, id))""",
+    """CREATE TABLE IF NOT EXISTS allowance_line
+        (key TEXT NOT NULL, id TEXT NOT NULL, place BIGINT NOT NULL, expires DOUBLE PRECISION NOT NULL,
+         PRIMARY KEY (key, id))""",
 )
 
 
@@ -60,6 +68,12 @@ class Claim(msgspec.Struct, frozen=True):
     """The most that may be used under the key, in all or within the window."""
     seconds: float | None = None
     """The window: what was used longer ago counts no more; None: all counts for ever. One key has one window."""
+
+    def __post_init__(self) -> None:
+        if self.amount < 0:
+            raise ValueError(
+                f"the claim to {self.amount} under {self.key!r} is negative: nobody gives back by claiming"
+            )
 
     def of(self, amount: int) -> Claim:
         """The same claim to another amount."""
@@ -91,6 +105,8 @@ class Refusal(msgspec.Struct, frozen=True):
     retry_at: float | None
     """When enough of what was committed counts no more, in seconds since 1970; None: that is not known, as it depends
     on what is reserved, or it never happens."""
+    ahead: int = 0
+    """How many wait in line before it."""
 
     @property
     def left(self) -> int:
@@ -103,6 +119,11 @@ class Refusal(msgspec.Struct, frozen=True):
         claim = self.claim
         return claim.amount > claim.most or (claim.seconds is None and claim.amount > claim.most - self.level.committed)
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether it is worth to wait: for a window, not for what is left for ever."""
+        return self.claim.seconds is not None and not self.is_final
+
 
 @final
 class Hold(msgspec.Struct, frozen=True):
@@ -111,6 +132,14 @@ class Hold(msgspec.Struct, frozen=True):
     amount: int
     expires: float
     after_crash: AfterCrash
+
+
+@final
+class Ticket(msgspec.Struct, frozen=True):
+    """A place in the line for one key."""
+
+    place: int
+    expires: float
 
 
 class Rows(ABC):
@@ -139,6 +168,18 @@ class Rows(ABC):
     @abstractmethod
     def let_go(self, key: str, id_: str) -> None:
         """Takes a reservation out, if it is there."""
+
+    @abstractmethod
+    def line(self, key: str) -> Mapping[str, Ticket]:
+        """Who waits, by id."""
+
+    @abstractmethod
+    def queue(self, key: str, id_: str, ticket: Ticket) -> None:
+        """Puts a ticket in, or in the place of that of the same id."""
+
+    @abstractmethod
+    def leave(self, key: str, id_: str) -> None:
+        """Takes a ticket out, if it is there."""
 
 
 class Allowances(ABC):
@@ -188,8 +229,9 @@ class Allowances(ABC):
         now: float,
         lease: float = LEASE,
         after_crash: AfterCrash = "release",
+        wait: float | None = None,
     ) -> Refusal | None:
-        """Reserves what all the claims say, or, where one is too much, nothing.
+        """Reserves what all the claims say, or, where one is too much, or others wait in line for it, nothing.
 
         Args:
             id_: the reservation's name, which nothing else has.
@@ -197,16 +239,27 @@ class Allowances(ABC):
             now: the time.
             lease: how many seconds the reservation stands without being renewed.
             after_crash: what becomes of it then.
+            wait: how many seconds it stands in line for the windows of its claims, until it tries again or ends its
+                waiting by `leave`; None: it does not.
         """
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
+            refusals = [found for claim in every if (found := _refusal(rows, claim, id_, now)) is not None]
+            refusal = min(refusals, key=lambda found: found.may_wait, default=None)  # what waiting does not mend first
+            if refusal is None:
+                for claim in every:
+                    rows.hold(claim, id_, Hold(claim.amount, now + lease, after_crash))
+            stays = wait is not None and refusal is not None and refusal.may_wait
             for claim in every:
-                refusal = _refusal(rows, claim, now)
-                if refusal is not None:
-                    return refusal
+                _stand(rows, claim, id_, now + wait if stays and wait is not None else None)
+        return refusal
+
+    def leave(self, id_: str, claims: Iterable[Claim]) -> None:
+        """Ends the waiting in line for these claims."""
+        every = tuple(claims)
+        with self._transact([claim.key for claim in every]) as rows:
             for claim in every:
-                rows.hold(claim, id_, Hold(claim.amount, now + lease, after_crash))
-        return None
+                _stand(rows, claim, id_, None)
 
     def renew(self, id_: str, claims: Iterable[Claim], *, now: float, lease: float = LEASE) -> None:
         """Has a reservation stand for another `lease`; one that has ended stays so."""
@@ -249,9 +302,12 @@ def _level(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, in
     return Level(sum(used.values()), sum(held.amount for held in rows.holds(claim.key).values())), used
 
 
-def _refusal(rows: Rows, claim: Claim, now: float) -> Refusal | None:
+def _refusal(rows: Rows, claim: Claim, id_: str, now: float) -> Refusal | None:
     level, used = _level(rows, claim, now)
+    ahead = 0 if claim.seconds is None else _ahead(rows, claim.key, id_, now)
     missing = level.committed + level.reserved + claim.amount - claim.most
+    if ahead:
+        return Refusal(claim, level, None, ahead)
     if missing <= 0:
         return None
     for slot in sorted(used):
@@ -259,6 +315,32 @@ def _refusal(rows: Rows, claim: Claim, now: float) -> Refusal | None:
         if missing <= 0 and claim.seconds is not None:
             return Refusal(claim, level, claim.end_of(slot))
     return Refusal(claim, level, None)
+
+
+def _ahead(rows: Rows, key: str, id_: str, now: float) -> int:
+    """How many wait before this one; those who came no more are taken out."""
+    line = rows.line(key)
+    for gone in [other for other, ticket in line.items() if ticket.expires <= now and other != id_]:
+        rows.leave(key, gone)
+    own = line.get(id_)
+    return sum(
+        ticket.expires > now and (own is None or ticket.place < own.place)
+        for other, ticket in line.items()
+        if other != id_
+    )
+
+
+def _stand(rows: Rows, claim: Claim, id_: str, expires: float | None) -> None:
+    """Has one stand in line, where it stood or at its end, or leave it."""
+    if claim.seconds is None:
+        return
+    line = rows.line(claim.key)
+    own = line.get(id_)
+    if expires is not None:
+        last = max((ticket.place for ticket in line.values()), default=0)
+        rows.queue(claim.key, id_, Ticket(last + 1 if own is None else own.place, expires))
+    elif own is not None:
+        rows.leave(claim.key, id_)
 
 
 # -- in this process
@@ -286,6 +368,7 @@ class _ProcessRows(Rows):
     def __init__(self) -> None:
         self._used: dict[str, dict[int, int]] = {}
         self._held: dict[str, dict[str, Hold]] = {}
+        self._lines: dict[str, dict[str, Ticket]] = {}
 
     @override
     def uses(self, key: str) -> Mapping[int, int]:
@@ -311,6 +394,18 @@ class _ProcessRows(Rows):
     @override
     def let_go(self, key: str, id_: str) -> None:
         self._held.get(key, {}).pop(id_, None)
+
+    @override
+    def line(self, key: str) -> Mapping[str, Ticket]:
+        return self._lines.get(key, {})
+
+    @override
+    def queue(self, key: str, id_: str, ticket: Ticket) -> None:
+        self._lines.setdefault(key, {})[id_] = ticket
+
+    @override
+    def leave(self, key: str, id_: str) -> None:
+        self._lines.get(key, {}).pop(id_, None)
 
 
 # -- in databases
@@ -340,11 +435,14 @@ class _DatabaseRows(Rows):
     def add(self, claim: Claim, slot: int, amount: int) -> None:
         self._run(
             "INSERT INTO allowance_used (key, slot, amount, seconds) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (key, slot) DO UPDATE SET amount = allowance_used.amount + excluded.amount",
+            " ON CONFLICT (key, slot) DO UPDATE SET amount = CASE"
+            " WHEN allowance_used.amount > ? - excluded.amount THEN ? ELSE allowance_used.amount + excluded.amount END",
             claim.key,
             slot,
-            amount,
+            min(amount, MOST),
             claim.seconds,
+            MOST,
+            MOST,
         )
 
     @override
@@ -367,6 +465,26 @@ class _DatabaseRows(Rows):
     @override
     def let_go(self, key: str, id_: str) -> None:
         self._run("DELETE FROM allowance_held WHERE key = ? AND id = ?", key, id_)
+
+    @override
+    def line(self, key: str) -> Mapping[str, Ticket]:
+        found = self._run("SELECT id, place, expires FROM allowance_line WHERE key = ?", key)
+        return {id_: Ticket(place, expires) for id_, place, expires in found.fetchall()}
+
+    @override
+    def queue(self, key: str, id_: str, ticket: Ticket) -> None:
+        self._run(
+            "INSERT INTO allowance_line (key, id, place, expires) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires",
+            key,
+            id_,
+            ticket.place,
+            ticket.expires,
+        )
+
+    @override
+    def leave(self, key: str, id_: str) -> None:
+        self._run("DELETE FROM allowance_line WHERE key = ? AND id = ?", key, id_)
 
 
 @final

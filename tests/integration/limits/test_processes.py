@@ -26,13 +26,13 @@ from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.testing import ScriptedModel, delay, finish, text
 
-where = sys.argv[1]
+where, after_crash = sys.argv[1:]
 shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
 turns = [[delay(0.005), text("Yes."), finish("stop", Usage(30, 10))]] * 200
 model = limit(
     ScriptedModel.make(turns).layer,
     Limit.budget("team", tokens=2000),
-    allowances=shared, max_tokens=50, estimate=lambda request: 50,
+    allowances=shared, max_tokens=50, estimate=lambda request: 50, after_crash=after_crash,
 )
 
 @fx.gen
@@ -54,11 +54,12 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield fresh_database(request.getfixturevalue("postgres_url"))
 
 
-def test_processes_share_a_budget(where: str) -> None:
-    """Three ask at once and one of them is killed: what it had reserved ends by itself, a minute later."""
+@pytest.mark.parametrize("after_crash", ["release", "commit"])
+def test_processes_share_a_budget(where: str, after_crash: str) -> None:
+    """Three ask at once and one of them is killed: what it had reserved ends by itself, a minute later, as chosen."""
     shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
     askers = [
-        subprocess.Popen([sys.executable, "-c", ASKER, where], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", ASKER, where, after_crash], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     victim, *others = askers
@@ -87,4 +88,4 @@ def test_processes_share_a_budget(where: str) -> None:
     assert end.reserved in (0, 100)  # of the one that was killed
     assert MOST - 100 < end.committed + end.reserved <= MOST
     assert later.reserved == 0
-    assert later.committed == end.committed
+    assert later.committed == end.committed + (end.reserved if after_crash == "commit" else 0)

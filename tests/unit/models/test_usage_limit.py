@@ -91,7 +91,9 @@ def test_the_most_is_reserved_while_a_request_runs() -> None:
         (fails(NetworkError("TransportError")), "release", 0),
         (text("Yes."), "commit", 130),
         (text("Yes."), "release", 0),
-        ([text("Yes."), finish("stop", Usage(10, None))], "commit", 130),
+        ([text("Yes."), finish("stop", Usage(10, None))], "commit", 110),
+        ([text("Yes."), finish("stop", Usage(10, None))], "release", 10),
+        ([text("Yes."), finish("stop", Usage(None, 7))], "commit", 37),
     ],
 )
 def test_what_nobody_counted_is_not_zero(turn: Any, unknown: Any, used: int) -> None:

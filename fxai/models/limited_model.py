@@ -1,0 +1,298 @@
+"""Limits as a layer around a model: what its requests may use is reserved before them, and settled after them.
+
+Before a request its most is reserved; after it what was used is committed, and the rest is given back. Programs that
+are given the same `Allowances` share the limits: those of this process, of a file, or of a PostgreSQL database.
+
+>>> from fxai.messages.part import Usage
+>>> from fxai.testing import ScriptedModel, finish, text
+>>> model = ScriptedModel.make([[text("Yes."), finish("stop", Usage(20, 5))]]).layer
+>>> allowances, team = Allowances.in_process(), Limit.budget("team", tokens=1000)
+>>> spared = limit(model, team, allowances=allowances, max_tokens=100)
+>>> fx.run(LanguageModel.generate_text("Is it so?").provide(spared)).text
+'Yes.'
+>>> allowances.look_up(team.key("tokens"), now=0.0)
+Level(committed=25, reserved=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.effects import fx
+from fxai.effects.cause import Exit, Failed
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, Gen
+from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.pull import END
+from fxai.effects.scope import Scope
+from fxai.effects.stream import Stream, StreamOf
+from fxai.messages.errors import AiError
+from fxai.messages.part import Part, StreamPart
+from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
+from fxai.messages.wire import MessageError
+from fxai.models.admission import Admission, Terms
+from fxai.models.embedding_model import EmbeddingModel, Embeddings, ForwardingEmbeddingModel, ask_embeddings
+from fxai.models.language_model import ForwardingModel, LanguageModel
+from fxai.models.model_info import ModelInfo
+from fxai.models.model_request import ModelRequest, ask_model, stream_model
+from fxai.models.price import Price, PriceTable
+from fxai.models.token_bound import BytesBound, InputBound, bytes_of_texts
+from fxai.models.token_count import TokenCount
+from fxai.models.usage_limit import Extent, Limit, Reservation, Unknown, check_limits
+from fxai.storage.allowance import AfterCrash, Allowances
+from fxai.tools.tool import Tool
+
+_L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
+
+Estimate: TypeAlias = Callable[[ModelRequest], int] | Literal["bytes", "count"]
+"""The most tokens that the input of a request may be.
+
+`"bytes"`: one for each byte of its text. `"count"`: as the provider counts them, or the model's own tokenizer, which is
+a request of its own, and 2 % more; by bytes where nothing counts. A function says it itself.
+"""
+
+Unbounded: TypeAlias = Literal["admit", "refuse"]
+"""What becomes of a request whose most is not known: it is let through by an estimate, or fails."""
+
+_MARGIN: Final = 50  # a count may be off by one in so many
+_ROOM: Final = 64  # and by so many tokens
+
+
+def limit(
+    layer: _L,
+    *limits: Limit,
+    allowances: Allowances | None = None,
+    max_tokens: int | None = 4096,
+    least_tokens: int | None = None,
+    prices: PriceTable | None = None,
+    unpriced: Price | None = None,
+    unknown: Unknown = "commit",
+    after_crash: AfterCrash = "release",
+    patience: float = 60.0,
+    estimate: Estimate = "bytes",
+    unbounded: Unbounded = "admit",
+) -> _L:
+    """The layer of a model whose requests are held to limits; it has the type of the layer that it is given.
+
+    A request that does not fit into the rate waits in line until it does. One that does not fit into a budget, or
+    waited in vain, fails before the model is asked. Nothing is asked twice here: the client of a provider tries again
+    by itself, and a request with all its tries is one; with `retry=None` there and a `retry` of the program's own each
+    try counts.
+
+    What is committed and reserved is never more than a limit, as long as a model keeps to what it is told: with
+    `unbounded="refuse"` no request goes out whose most is not known. Where it uses more all the same, that is
+    committed, and nothing more is reserved until there is room.
+
+    Args:
+        layer: the layer of one model, a language model or one that embeds; a fallback has limits inside, around each
+            of its models.
+        limits: every one holds.
+        allowances: where is counted what is used: by default in this layer alone.
+        max_tokens: where tokens or money are limited: what is reserved for the answer, and what the model is held to,
+            where a request says nothing of it; None: such a request is refused.
+        least_tokens: where a budget has not enough left for the whole answer, one of what is left is asked for, if that
+            is at least so many tokens; None: the request fails then.
+        prices: what models cost; needed where money is limited.
+        unpriced: the price of a model that `prices` lack; None: requests to it are refused.
+        unknown: what becomes of a reservation where a request failed, was cut or has no usage, so that nobody knows
+            what it used. A request that was refused before the model read it used nothing.
+        after_crash: what becomes of the reservation of a process that is gone, a minute later.
+        patience: the most seconds to wait for a rate; 0: none.
+        estimate: the most tokens that the input of a request may be. By default one for each byte of its text, as a
+            token of any known tokenizer is at least a byte: several times too many, which are given back after it.
+        unbounded: what becomes of a request of which that cannot be said: pictures, sounds, documents, what the
+            provider fetches or looks up by itself, and `provider_options`. By default they count by their bytes and
+            5,000 tokens each, and may be more. What an `estimate` of your own says is taken at its word.
+
+    What is asked fails with:
+        AiError: as the model; with `RateLimitError` where it waited in vain, which is for a fallback, and with
+            `QuotaExhaustedError` where a budget is spent, a request alone is more than a limit, or the model has no
+            price; with `InvalidRequestError` where its most is not known, and is to be; with `UnknownError` where the
+            allowances cannot be reached.
+
+    Raises:
+        ValueError: money is limited, and there are no prices; two limits are of one thing under one name; `max_tokens`
+            or `least_tokens` is less than 1 or `patience` negative.
+    """
+    check_limits(limits)
+    if any(one.money is not None for one in limits) and prices is None and unpriced is None:
+        raise ValueError("money is limited, and no prices are given: give prices=PriceTable(…), or unpriced=Price(…)")
+    tokens = [one for one in (max_tokens, least_tokens) if one is not None]
+    if not all(one >= 1 for one in tokens) or not patience >= 0:
+        told = f"max_tokens is {max_tokens}, least_tokens {least_tokens}, patience {patience}"
+        raise ValueError(f"{told}: at least 1 token, at least 0 seconds")
+    shared = Allowances.in_process() if allowances is None else allowances
+    terms = Terms(limits, shared, prices, unpriced, unknown, after_crash, patience, least_tokens)
+    bounds = _Bounds(estimate, unbounded, max_tokens, is_needed=terms.bounds_answers)
+    given: LayerOf[Any, Any, Any] = layer
+
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+        return given.build_in(memo, scope).map(lambda services: services.merge(_around(services, terms, bounds)))
+
+    return cast(_L, LayerOf(build))
+
+
+def _around(services: ContextOf[Any], terms: Terms, bounds: _Bounds) -> ContextOf[Any]:
+    """The models of a layer, held to limits."""
+    limited: dict[object, Any] = {}
+    language: LanguageModel | None = services.find(LanguageModel)
+    embedding: EmbeddingModel | None = services.find(EmbeddingModel)
+    if language is not None:
+        limited[LanguageModel] = _Limited(language, Admission(_info(language.info), terms), bounds)
+    if embedding is not None:
+        limited[EmbeddingModel] = _LimitedEmbeddings(embedding, Admission(_info(embedding.info), terms))
+    if not limited:
+        raise ValueError("limit stands around the layer of a model, and this one gives none")
+    return ContextOf(limited)
+
+
+def _info(info: ModelInfo | None) -> ModelInfo:
+    if info is None:
+        raise ValueError("limit stands around one model: put it inside, around each of those that are chosen from")
+    return info
+
+
+# -- how much a request may be
+
+
+@final
+class _Bounds:
+    """How much requests may be at most, as the options of `limit` say."""
+
+    def __init__(self, estimate: Estimate, unbounded: Unbounded, max_tokens: int | None, *, is_needed: bool) -> None:
+        self._estimate = estimate
+        self._bytes = BytesBound()
+        self._refuses = unbounded == "refuse"
+        self._max_tokens = max_tokens
+        self._is_needed = is_needed
+
+    def of(self, request: ModelRequest, model: LanguageModel) -> Effect[Extent, AiError]:
+        """The most tokens of a request, and of its answer.
+
+        Fails with:
+            AiError: it is not known, and is to be; the provider that counts cannot be asked.
+        """
+        if not self._is_needed:
+            return fx.succeed(Extent(0, 0))
+        answer = self._max_tokens if request.max_tokens is None else request.max_tokens
+        if answer is None:
+            said = "is not given, and tokens or money are limited: give it, or limit(…, max_tokens=…)"
+            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", said)))
+        if answer < 0:
+            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", f"is {answer}: at least 1")))
+        return self._input(request, model).flat_map(lambda bound: self._check(bound, answer))
+
+    def _input(self, request: ModelRequest, model: LanguageModel) -> Effect[InputBound, AiError]:
+        if not isinstance(self._estimate, str):
+            return fx.succeed(InputBound(max(self._estimate(request), 0)))
+        by_bytes = fx.attempt(lambda: self._bytes(request), _to_error)
+        if self._estimate == "bytes":
+            return by_bytes
+
+        def read(count: TokenCount) -> Effect[InputBound, AiError]:
+            if count.is_estimate:
+                return by_bytes
+            most = InputBound(count.tokens + count.tokens // _MARGIN + _ROOM)
+            return by_bytes.map(lambda known: _counted(most, known, request))
+
+        return model.count(request).flat_map(read)
+
+    def _check(self, bound: InputBound, answer: int) -> Effect[Extent, AiError]:
+        if bound.gap is None or not self._refuses:
+            return fx.succeed(Extent(bound.tokens, answer))
+        remedy = "give limit(…, estimate=…) a function that says it, or unbounded='admit' to count it afterwards"
+        said = f"holds {bound.gap}: nobody knows the most tokens that it may be; {remedy}"
+        return fx.fail(AiError("limit", "ask", InvalidRequestError("prompt", said)))
+
+
+def _counted(most: InputBound, by_bytes: InputBound, request: ModelRequest) -> InputBound:
+    """What was counted; what a provider looks up while it answers is in no count of a request."""
+    own = any(map(Tool.is_provider_defined, request.tools))
+    gap = by_bytes.gap if own or request.provider_options else None
+    return msgspec.structs.replace(most, gap=gap)
+
+
+def _to_error(raised: Exception) -> AiError | None:
+    if not isinstance(raised, MessageError):
+        return None
+    return AiError("limit", "ask", InvalidUserInputError(str(raised)))
+
+
+# -- the models
+
+
+@final
+class _Limited(ForwardingModel):
+    def __init__(self, model: LanguageModel, admission: Admission, bounds: _Bounds) -> None:
+        self._model = model
+        self._admission = admission
+        self._bounds = bounds
+
+    @override
+    def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
+        return fx.succeed(self._model)
+
+    @override
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        def go() -> Gen[tuple[Part, ...], AiError, Scope]:
+            asked, reservation = yield from self._begin(request)
+            parts = yield from ask_model(self._model, asked).on_exit(lambda end: _note(reservation, end))
+            reservation.see(parts)
+            return parts
+
+        return fx.scoped(fx.gen(go)())
+
+    @override
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        def go() -> Gen[Stream[StreamPart, AiError], AiError, Scope]:
+            asked, reservation = yield from self._begin(request)
+            return StreamOf(stream_model(self._model, asked).pull().map(lambda pull: _watch(pull, reservation)))
+
+        return StreamOf.unwrap(fx.gen(go)())
+
+    @fx.gen
+    def _begin(self, request: ModelRequest) -> Gen[tuple[ModelRequest, Reservation], AiError, Scope]:
+        """The request as it is asked, with its reservation."""
+        extent = yield from self._bounds.of(request, self._model)
+        reservation = yield from self._admission.admit(extent)
+        most = reservation.extent.answer if self._admission.terms.bounds_answers else request.max_tokens
+        return msgspec.structs.replace(request, max_tokens=most), reservation
+
+
+@final
+class _LimitedEmbeddings(ForwardingEmbeddingModel):
+    def __init__(self, model: EmbeddingModel, admission: Admission) -> None:
+        super().__init__(model)
+        self._admission = admission
+
+    @override
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
+        def go() -> Gen[Embeddings, AiError, Scope]:
+            reservation = yield from self._admission.admit(Extent(bytes_of_texts(texts), 0))
+            asked = ask_embeddings(self._model, texts)
+            found = yield from asked.on_exit(lambda end: _note(reservation, end))
+            reservation.usage = msgspec.structs.replace(found.usage, output_tokens=0)
+            return found
+
+        return fx.scoped(fx.gen(go)())
+
+
+def _note(reservation: Reservation, end: Exit[Any, Any]) -> EffectOf[None]:
+    if isinstance(end, Failed):
+        reservation.fail(end.cause)
+    return fx.succeed(None)
+
+
+def _watch(pull: AnyEffect, reservation: Reservation) -> AnyEffect:
+    """The pull, of which the reservation hears."""
+
+    def came(part: Any) -> Any:
+        if part is not END:
+            reservation.see((part,))
+        return part
+
+    return pull.map(came).on_exit(lambda end: _note(reservation, end))

@@ -1,0 +1,118 @@
+"""The most tokens that the input of a request may be, as far as its bytes say; nobody is asked.
+
+>>> from fxai.messages.message import FilePart
+>>> from fxai.messages.prompt import Prompt
+>>> bound = BytesBound()(ModelRequest(Prompt.make("How are you today?")))
+>>> bound.tokens > len("How are you today?"), bound.gap
+(True, None)
+>>> picture = FilePart.of_url("image/png", "https://example.org/cat.png")
+>>> BytesBound()(ModelRequest(Prompt.make([{"role": "user", "content": [picture]}]))).gap
+'a file (image/png), which counts by what is in it'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+
+from fxai.messages.message import FilePart, Message
+from fxai.messages.prompt import Prompt
+from fxai.models.model_request import ModelRequest
+from fxai.models.prepared_tools import contents_of
+from fxai.models.request_cache import RequestCache
+from fxai.tools.tool import Tool
+
+_PER_MESSAGE: Final = 64  # tokens that a provider may write around a message or a tool
+_PER_REQUEST: Final = 256
+_FOR_TOOLS: Final = 1024  # what providers tell a model of how it calls tools, or keeps to a schema: up to 800
+_PER_FILE: Final = 5000  # more than the large providers count for a picture
+
+_TEXTS: Final = ("text/", "application/json", "application/xml")
+
+
+@final
+class InputBound(msgspec.Struct, frozen=True):
+    """The most tokens of an input."""
+
+    tokens: int
+    gap: str | None = None
+    """What of the request may be more than its share of `tokens`, for a sentence; None: nothing."""
+
+
+_Sum: TypeAlias = tuple[int, str | None]
+
+
+@final
+class BytesBound:
+    """The most tokens that a request may be: one for each byte of its text, and some around each message and tool.
+
+    A token of any known tokenizer is at least a byte. Pictures, sounds, documents and what is fetched or looked up by
+    the provider are no text: they count by their bytes and 5,000 each, and are named as a gap.
+
+    What a history has in common with an earlier one is not counted anew.
+    """
+
+    def __init__(self) -> None:
+        self._cache: RequestCache[_Sum, _Sum] = RequestCache()
+
+    def __call__(self, request: ModelRequest) -> InputBound:
+        """The bound of a request.
+
+        Raises:
+            MessageError: a payload of a message is no JSON data.
+        """
+        messages = request.prompt.messages
+        sum_, known, weight = self._cache.take(messages, self) or ((0, None), 0, 0.0)
+        for one in messages[known:]:
+            sum_ = _add(sum_, _of_message(one))
+        self._cache.keep(messages, self, sum_, weight + 8 * (len(messages) - known))
+        if request.tools:
+            sum_ = _add(sum_, self._cache.tools(request.tools, (), lambda: _of_tools(request.tools)))
+        schema = request.response_schema
+        if schema is not None:
+            sum_ = _add(sum_, (_FOR_TOOLS + len(msgspec.json.encode(schema.to_dict())), None))
+        if request.provider_options:
+            size = len(msgspec.json.encode(dict(request.provider_options), enc_hook=repr))
+            sum_ = _add(sum_, (size, "provider_options, which may say anything"))
+        return InputBound(sum_[0] + _PER_REQUEST, sum_[1])
+
+
+def bytes_of_texts(texts: tuple[str, ...]) -> int:
+    """The most tokens of texts that are embedded."""
+    return sum(len(text.encode("utf-8", "surrogatepass")) + _PER_MESSAGE for text in texts)
+
+
+def _add(one: _Sum, other: _Sum) -> _Sum:
+    return one[0] + other[0], one[1] or other[1]
+
+
+def _of_message(message: Message) -> _Sum:
+    size = len(Prompt((message,)).to_json().encode("utf-8", "surrogatepass")) + _PER_MESSAGE
+    gap: str | None = None
+    for file in _files(message):
+        if not isinstance(file.data, bytes) or not file.media_type.startswith(_TEXTS):
+            size += _PER_FILE
+            gap = gap or f"a file ({file.media_type}), which counts by what is in it"
+    return size, gap
+
+
+def _files(message: Message) -> Iterator[FilePart]:
+    """The files of a message, and of the results in it."""
+    for part in () if message.role == "system" else message.content:
+        if part.type == "file":
+            yield part
+        elif part.type == "tool-result":
+            yield from (one for one in contents_of(part, "file") or () if one.type == "file")
+
+
+def _of_tools(tools: tuple[Any, ...]) -> _Sum:
+    size, gap = _FOR_TOOLS, None
+    for tool in tools:
+        own = Tool.is_provider_defined(tool)
+        gap = gap or (f"the provider's own tool {tool.name!r}, whose results are input" if own else None)
+        schema = None if own else tool.json_schema()
+        size += len(msgspec.json.encode([tool.name, tool.description, schema], enc_hook=repr)) + _PER_MESSAGE
+        size += _PER_FILE if own else 0
+    return size, gap

@@ -1,0 +1,250 @@
+"""The line before a rate: who came first is served first, nobody starves, and few look whether there is room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from returns.result import Failure
+
+from fxai.effects import Backend, Effect, Gen, Layer, fx
+from fxai.messages import RateLimitError, Usage
+from fxai.models import Allowances, LanguageModel, Limit, limit
+from fxai.storage.allowance import Claim, Refusal
+from fxai.testing import ScriptedModel, TestClock, delay, finish, text
+
+RATE = Limit.of("key", tokens=100, seconds=60)
+
+
+def _model(
+    allowances: Allowances, *, seconds: float = 0.0, used: int = 100, patience: float = 10_000, rate: Limit = RATE
+) -> Layer[LanguageModel]:
+    turns = [[delay(seconds), text("Yes."), finish("stop", Usage(0, used))]] * 50
+    scripted = ScriptedModel.make(turns).layer
+    return limit(scripted, rate, allowances=allowances, patience=patience, estimate=lambda _: 0)
+
+
+def _ask(tokens: int, ended: list[Any], name: object) -> Effect[None, Any]:
+    asked: Any = LanguageModel.generate_text("?", max_tokens=tokens)
+    answered: Effect[None, Any] = asked.tap(lambda _: fx.sync(lambda: ended.append(name))).as_(None)
+    return answered
+
+
+class Counted:
+    """Counts how often allowances are asked for room."""
+
+    def __init__(self, allowances: Allowances) -> None:
+        self.count = 0
+        reserve: Any = allowances.reserve
+
+        def counted(*given: Any, **options: Any) -> Refusal | None:
+            self.count += 1
+            refusal: Refusal | None = reserve(*given, **options)
+            return refusal
+
+        setattr(allowances, "reserve", counted)  # noqa: B010  # a method
+
+
+def test_a_large_request_is_not_passed_by_small_ones(backend: Backend) -> None:
+    """They would fit before it, again and again; they come behind it."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        small = _model(allowances, used=10)
+        yield from _ask(10, ended, "first").provide(small)
+        large = yield from fx.fork(_ask(100, ended, "large").provide(_model(allowances)))
+        yield from clock.advance(1)
+        others = yield from fx.fork(
+            fx.for_each(range(5), lambda n: _ask(10, ended, n).provide(small), concurrency=None)
+        )
+        for _ in range(40):
+            yield from clock.advance(5)
+        yield from large.join()
+        yield from others.join()
+
+    clock.run(program(), backend=backend)
+
+    assert ended == ["first", "large", 0, 1, 2, 3, 4]
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes=st.lists(st.integers(1, 100), min_size=1, max_size=12))
+def test_all_are_served_in_the_order_in_which_they_came(sizes: list[int]) -> None:
+    """Whatever they want; each of them in the end."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        def ask(at: int) -> Effect[None, Any]:
+            return _ask(sizes[at], ended, at).provide(_model(allowances, used=sizes[at]))
+
+        handle = yield from fx.fork(fx.for_each(range(len(sizes)), ask, concurrency=None))
+        for _ in range(len(sizes)):
+            yield from clock.advance(62)
+        yield from handle.join()
+
+    clock.run(program())
+
+    assert ended == list(range(len(sizes)))
+
+
+@pytest.mark.parametrize("kind", ["process", "sqlite"])
+def test_only_the_first_in_line_looks(kind: str, tmp_path: Path, backend: Backend) -> None:
+    """Thirty that wait for each other ask about twice each, and not thirty times as often."""
+    allowances = Allowances.in_process() if kind == "process" else Allowances.sqlite(tmp_path / "limits.db")
+    counted, ended = Counted(allowances), list[Any]()
+    rate = Limit.of("key", requests=1000, tokens=100, seconds=1.0)
+    model = _model(allowances, seconds=0.005, used=0, rate=rate)
+
+    fx.run(fx.for_each(range(30), lambda n: _ask(100, ended, n), concurrency=None).provide(model), backend=backend)
+
+    assert ended == list(range(30))
+    assert 30 <= counted.count <= 100
+
+
+def test_who_is_cancelled_leaves_the_line(backend: Backend) -> None:
+    """The first one and one in the middle: the others go on as if they had never come."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+    model = _model(allowances)
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        yield from _ask(100, ended, "first").provide(model)
+        handles = []
+        for n in range(4):
+            handles.append((yield from fx.fork(_ask(100, ended, n).provide(model))))
+            yield from clock.advance(0.1)
+        yield from handles[2].interrupt()
+        yield from handles[0].interrupt()
+        yield from clock.advance(62)
+        assert ended == ["first", 1]
+        yield from clock.advance(62)
+        yield from handles[3].join()
+
+    clock.run(program(), backend=backend)
+
+    assert ended == ["first", 1, 3]
+
+
+def test_patience_ends_in_line_too() -> None:
+    """Of one that is not the first it says how many are in line; nothing of it stays there."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[list[Any], Any, Any]:
+        yield from _ask(100, ended, "first").provide(_model(allowances))
+        waiting = yield from fx.fork(_ask(100, ended, "second").provide(_model(allowances)))
+        yield from clock.advance(1)
+        hasty = yield from fx.fork(_ask(1, ended, "third").provide(_model(allowances, patience=5)).result())
+        at_once = yield from _ask(1, ended, "fourth").provide(_model(allowances, patience=0)).result()
+        yield from clock.advance(6)
+        third = yield from hasty.join()
+        yield from clock.advance(60)
+        yield from waiting.join()
+        return [third, at_once]
+
+    outcomes = clock.run(program())
+
+    for one in outcomes:
+        assert isinstance(one, Failure)
+        reason = one.failure().reason
+        assert isinstance(reason, RateLimitError)
+        assert "others of this program are in line" in reason.message
+    assert ended == ["first", "second"]
+
+
+def test_a_budget_that_is_spent_is_not_waited_for() -> None:
+    """Also where a rate would have to be waited for first: waiting does not mend it."""
+    allowances = Allowances.in_process()
+    model = limit(
+        ScriptedModel.make([[text("Yes."), finish("stop", Usage(0, 100))]]).layer,
+        RATE,
+        Limit.budget("team", tokens=150),
+        allowances=allowances,
+        estimate=lambda _: 0,
+        max_tokens=100,
+    )
+    asked = LanguageModel.generate_text("?")
+
+    outcome = fx.run(asked.and_then(asked).provide(model).result())
+
+    assert isinstance(outcome, Failure)
+    assert "team tokens: 100 are used" in str(outcome.failure())
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ask", "end", "wait", "leave"]), st.integers(0, 4), st.integers(1, 100)), max_size=40
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_in_the_line_of_the_allowances_nobody_is_passed(steps: list[tuple[str, int, int]]) -> None:
+    """Of several processes, whose first ones ask in any order: who has stood longer, and still does, goes before."""
+    allowances, now = Allowances.in_process(), 0.0
+    line: dict[int, tuple[float, int]] = {}  # who waits: until when it stands, how much it wants
+    held: set[int] = set()
+    for what, who, size in steps:
+        if what == "ask" and who not in held:
+            wanted = line.get(who, (0.0, size))[1]
+            standing = [one for one, (until, _) in line.items() if until > now or one == who]
+            before = standing[: standing.index(who)] if who in standing else standing
+            refusal = allowances.reserve(str(who), (Claim("k", wanted, 100, 60.0),), now=now, wait=10)
+            if refusal is None:
+                assert not before
+                held.add(who)
+                line.pop(who, None)
+            else:
+                assert refusal.ahead == len(before)
+                assert before or refusal.level.committed + refusal.level.reserved + wanted > 100
+                line = {one: kept for one, kept in line.items() if kept[0] > now or one == who}
+                line[who] = now + 10, wanted
+        elif what == "end" and who in held:
+            held.discard(who)
+            allowances.settle(str(who), (Claim("k", 0, 100, 60.0),), now=now)
+        elif what == "leave" and who in line:
+            del line[who]
+            allowances.leave(str(who), (Claim("k", 0, 100, 60.0),))
+        elif what == "wait":
+            now += size / 10
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_two_processes_stand_in_one_line(kind: str, tmp_path: Path, postgres_url: str) -> None:
+    """Two that know nothing of each other: the large one of the first is served before the small one of the other."""
+    where = tmp_path / "limits.db"
+    one, other = (Allowances.sqlite(where) if kind == "sqlite" else Allowances.postgres(postgres_url) for _ in range(2))
+    large, small = Claim(f"{kind} line", 100, 100, 60.0), Claim(f"{kind} line", 10, 100, 60.0)
+    assert one.reserve("first", (small,), now=0.0) is None
+
+    assert one.reserve("large", (large,), now=1.0, wait=10) is not None
+    refusal = other.reserve("small", (small,), now=2.0, wait=10)
+    assert refusal is not None
+    assert (refusal.ahead, refusal.may_wait, refusal.retry_at) == (1, True, None)
+    one.settle("first", (small.of(0),), now=3.0)
+    assert other.reserve("small", (small,), now=4.0, wait=10) is not None
+    assert one.reserve("large", (large,), now=5.0, wait=10) is None
+    one.settle("large", (large.of(0),), now=6.0)
+    assert other.reserve("small", (small,), now=7.0, wait=10) is None
+
+    one.settle("small", (small.of(0),), now=8.0)
+    assert one.reserve("gone", (large.of(101),), now=8.0, wait=10) is not None  # can never be: it does not stand
+    assert other.reserve("next", (small,), now=8.0) is None
+
+
+def test_one_that_does_not_come_back_holds_nobody_up() -> None:
+    """A process that is killed while it waits: its place ends by itself."""
+    allowances = Allowances.in_process()
+    all_, some = Claim("k", 100, 100, 60.0), Claim("k", 10, 100, 60.0)
+    assert allowances.reserve("first", (some,), now=0.0) is None
+    assert allowances.reserve("killed", (all_,), now=0.0, wait=10) is not None
+    assert allowances.reserve("next", (some,), now=9.0, wait=10) is not None
+    assert allowances.reserve("next", (some,), now=11.0, wait=10) is None
