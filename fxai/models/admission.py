@@ -247,7 +247,7 @@ class _Waiting:
         until = clock.monotonic() + terms.patience
         while True:
             left = until - clock.monotonic()
-            pause, error = _LONGEST_WAIT, self._crowded()
+            pause, error = _LONGEST_WAIT, self._in_line()
             if self._lines.is_first(self._place):
                 self._stands = left > 0
                 refusal = yield from self._admission.reserve(self._reservation, clock, waits=self._stands)
@@ -279,7 +279,7 @@ class _Waiting:
         least = self._admission.terms.least_tokens
         return least is not None and self._reservation.shorten(refusal, least)
 
-    def _crowded(self) -> AiError:
+    def _in_line(self) -> AiError:
         keys = ", ".join(self._place.keys)
         said = f"{keys}: {self._lines.length(self._place) - 1} others of this program are in line"
         return AiError("limit", "ask", RateLimitError(description=f"{said}; the limit is the program's own"))

@@ -16,8 +16,7 @@ Level(committed=25, reserved=0)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
+from typing import Any, TypeVar, cast, final
 
 import msgspec
 from typing_extensions import override
@@ -32,34 +31,17 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
-from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
-from fxai.messages.wire import MessageError
 from fxai.models.admission import Admission, Terms
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, ForwardingEmbeddingModel, ask_embeddings
 from fxai.models.language_model import ForwardingModel, LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.price import Price, PriceTable
-from fxai.models.token_bound import BytesBound, InputBound, bytes_of_texts
-from fxai.models.token_count import TokenCount
+from fxai.models.token_bound import Estimate, RequestBounds, Unbounded, bytes_of_texts
 from fxai.models.usage_limit import Extent, Limit, Reservation, Unknown, check_limits
 from fxai.storage.allowance import AfterCrash, Allowances
-from fxai.tools.tool import Tool
 
 _L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
-
-Estimate: TypeAlias = Callable[[ModelRequest], int] | Literal["bytes", "count"]
-"""The most tokens that the input of a request may be.
-
-`"bytes"`: one for each byte of its text. `"count"`: as the provider counts them, or the model's own tokenizer, which is
-a request of its own, and 2 % more; by bytes where nothing counts. A function says it itself.
-"""
-
-Unbounded: TypeAlias = Literal["admit", "refuse"]
-"""What becomes of a request whose most is not known: it is let through by an estimate, or fails."""
-
-_MARGIN: Final = 50  # a count may be off by one in so many
-_ROOM: Final = 64  # and by so many tokens
 
 
 def limit(
@@ -127,7 +109,7 @@ def limit(
         raise ValueError(f"{told}: at least 1 token, at least 0 seconds")
     shared = Allowances.in_process() if allowances is None else allowances
     terms = Terms(limits, shared, prices, unpriced, unknown, after_crash, patience, least_tokens)
-    bounds = _Bounds(estimate, unbounded, max_tokens, is_needed=terms.bounds_answers)
+    bounds = RequestBounds(estimate, unbounded, max_tokens, is_needed=terms.bounds_answers)
     given: LayerOf[Any, Any, Any] = layer
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
@@ -136,7 +118,7 @@ def limit(
     return cast(_L, LayerOf(build))
 
 
-def _around(services: ContextOf[Any], terms: Terms, bounds: _Bounds) -> ContextOf[Any]:
+def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> ContextOf[Any]:
     """The models of a layer, held to limits."""
     limited: dict[object, Any] = {}
     language: LanguageModel | None = services.find(LanguageModel)
@@ -156,78 +138,12 @@ def _info(info: ModelInfo | None) -> ModelInfo:
     return info
 
 
-# -- how much a request may be
-
-
-@final
-class _Bounds:
-    """How much requests may be at most, as the options of `limit` say."""
-
-    def __init__(self, estimate: Estimate, unbounded: Unbounded, max_tokens: int | None, *, is_needed: bool) -> None:
-        self._estimate = estimate
-        self._bytes = BytesBound()
-        self._refuses = unbounded == "refuse"
-        self._max_tokens = max_tokens
-        self._is_needed = is_needed
-
-    def of(self, request: ModelRequest, model: LanguageModel) -> Effect[Extent, AiError]:
-        """The most tokens of a request, and of its answer.
-
-        Fails with:
-            AiError: it is not known, and is to be; the provider that counts cannot be asked.
-        """
-        if not self._is_needed:
-            return fx.succeed(Extent(0, 0))
-        answer = self._max_tokens if request.max_tokens is None else request.max_tokens
-        if answer is None:
-            said = "is not given, and tokens or money are limited: give it, or limit(…, max_tokens=…)"
-            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", said)))
-        if answer < 0:
-            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", f"is {answer}: at least 1")))
-        return self._input(request, model).flat_map(lambda bound: self._check(bound, answer))
-
-    def _input(self, request: ModelRequest, model: LanguageModel) -> Effect[InputBound, AiError]:
-        if not isinstance(self._estimate, str):
-            return fx.succeed(InputBound(max(self._estimate(request), 0)))
-        by_bytes = fx.attempt(lambda: self._bytes(request), _to_error)
-        if self._estimate == "bytes":
-            return by_bytes
-
-        def read(count: TokenCount) -> Effect[InputBound, AiError]:
-            if count.is_estimate:
-                return by_bytes
-            most = InputBound(count.tokens + count.tokens // _MARGIN + _ROOM)
-            return by_bytes.map(lambda known: _counted(most, known, request))
-
-        return model.count(request).flat_map(read)
-
-    def _check(self, bound: InputBound, answer: int) -> Effect[Extent, AiError]:
-        if bound.gap is None or not self._refuses:
-            return fx.succeed(Extent(bound.tokens, answer))
-        remedy = "give limit(…, estimate=…) a function that says it, or unbounded='admit' to count it afterwards"
-        said = f"holds {bound.gap}: nobody knows the most tokens that it may be; {remedy}"
-        return fx.fail(AiError("limit", "ask", InvalidRequestError("prompt", said)))
-
-
-def _counted(most: InputBound, by_bytes: InputBound, request: ModelRequest) -> InputBound:
-    """What was counted; what a provider looks up while it answers is in no count of a request."""
-    own = any(map(Tool.is_provider_defined, request.tools))
-    gap = by_bytes.gap if own or request.provider_options else None
-    return msgspec.structs.replace(most, gap=gap)
-
-
-def _to_error(raised: Exception) -> AiError | None:
-    if not isinstance(raised, MessageError):
-        return None
-    return AiError("limit", "ask", InvalidUserInputError(str(raised)))
-
-
 # -- the models
 
 
 @final
 class _Limited(ForwardingModel):
-    def __init__(self, model: LanguageModel, admission: Admission, bounds: _Bounds) -> None:
+    def __init__(self, model: LanguageModel, admission: Admission, bounds: RequestBounds) -> None:
         self._model = model
         self._admission = admission
         self._bounds = bounds

@@ -1,4 +1,4 @@
-"""The most tokens that the input of a request may be, as far as its bytes say; nobody is asked.
+"""The most tokens that a request may be: of its input, as far as its bytes or a count say, and of its answer.
 
 >>> from fxai.messages.message import FilePart
 >>> from fxai.messages.prompt import Prompt
@@ -12,24 +12,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, TypeAlias, final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from fxai.effects import fx
+from fxai.effects.effect import Effect
+from fxai.messages.errors import AiError
 from fxai.messages.message import FilePart, Message
 from fxai.messages.prompt import Prompt
+from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
+from fxai.messages.wire import MessageError
+from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import contents_of
 from fxai.models.request_cache import RequestCache
+from fxai.models.token_count import TokenCount
+from fxai.models.usage_limit import Extent
 from fxai.tools.tool import Tool
 
 _PER_MESSAGE: Final = 64  # tokens that a provider may write around a message or a tool
 _PER_REQUEST: Final = 256
 _FOR_TOOLS: Final = 1024  # what providers tell a model of how it calls tools, or keeps to a schema: up to 800
 _PER_FILE: Final = 5000  # more than the large providers count for a picture
+_MARGIN: Final = 50  # a count may be off by one in so many
+_ROOM: Final = 64  # and by so many tokens
 
 _TEXTS: Final = ("text/", "application/json", "application/xml")
+
+
+Estimate: TypeAlias = Callable[[ModelRequest], int] | Literal["bytes", "count"]
+"""The most tokens that the input of a request may be.
+
+`"bytes"`: one for each byte of its text. `"count"`: as the provider counts them, or the model's own tokenizer, which is
+a request of its own, and 2 % more; by bytes where nothing counts. A function says it itself.
+"""
+
+Unbounded: TypeAlias = Literal["admit", "refuse"]
+"""What becomes of a request whose most is not known: it is let through by an estimate, or fails."""
 
 
 @final
@@ -116,3 +137,66 @@ def _of_tools(tools: tuple[Any, ...]) -> _Sum:
         size += len(msgspec.json.encode([tool.name, tool.description, schema], enc_hook=repr)) + _PER_MESSAGE
         size += _PER_FILE if own else 0
     return size, gap
+
+
+@final
+class RequestBounds:
+    """How much requests may be at most, as the options of `limit` say."""
+
+    def __init__(self, estimate: Estimate, unbounded: Unbounded, max_tokens: int | None, *, is_needed: bool) -> None:
+        self._estimate = estimate
+        self._bytes = BytesBound()
+        self._refuses = unbounded == "refuse"
+        self._max_tokens = max_tokens
+        self._is_needed = is_needed
+
+    def of(self, request: ModelRequest, model: LanguageModel) -> Effect[Extent, AiError]:
+        """The most tokens of a request, and of its answer.
+
+        Fails with:
+            AiError: it is not known, and is to be; the provider that counts cannot be asked.
+        """
+        if not self._is_needed:
+            return fx.succeed(Extent(0, 0))
+        answer = self._max_tokens if request.max_tokens is None else request.max_tokens
+        if answer is None:
+            said = "is not given, and tokens or money are limited: give it, or limit(…, max_tokens=…)"
+            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", said)))
+        if answer < 0:
+            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", f"is {answer}: at least 1")))
+        return self._input(request, model).flat_map(lambda bound: self._check(bound, answer))
+
+    def _input(self, request: ModelRequest, model: LanguageModel) -> Effect[InputBound, AiError]:
+        if not isinstance(self._estimate, str):
+            return fx.succeed(InputBound(max(self._estimate(request), 0)))
+        by_bytes = fx.attempt(lambda: self._bytes(request), _to_error)
+        if self._estimate == "bytes":
+            return by_bytes
+
+        def read(count: TokenCount) -> Effect[InputBound, AiError]:
+            if count.is_estimate:
+                return by_bytes
+            most = InputBound(count.tokens + count.tokens // _MARGIN + _ROOM)
+            return by_bytes.map(lambda known: _of_count(most, known, request))
+
+        return model.count(request).flat_map(read)
+
+    def _check(self, bound: InputBound, answer: int) -> Effect[Extent, AiError]:
+        if bound.gap is None or not self._refuses:
+            return fx.succeed(Extent(bound.tokens, answer))
+        remedy = "give limit(…, estimate=…) a function that says it, or unbounded='admit' to count it afterwards"
+        said = f"holds {bound.gap}: nobody knows the most tokens that it may be; {remedy}"
+        return fx.fail(AiError("limit", "ask", InvalidRequestError("prompt", said)))
+
+
+def _of_count(most: InputBound, by_bytes: InputBound, request: ModelRequest) -> InputBound:
+    """What was counted; what a provider looks up while it answers is in no count of a request."""
+    own = any(map(Tool.is_provider_defined, request.tools))
+    gap = by_bytes.gap if own or request.provider_options else None
+    return msgspec.structs.replace(most, gap=gap)
+
+
+def _to_error(raised: Exception) -> AiError | None:
+    if not isinstance(raised, MessageError):
+        return None
+    return AiError("limit", "ask", InvalidUserInputError(str(raised)))

@@ -268,9 +268,9 @@ class Reservation:
             return tuple(claim.of(0) for claim in self.claims)
         whole = Extent(0, 0) if unknown == "release" else self.extent
         used = _honest(self.usage or Usage())
-        return tuple(claim.of(self._used(kind, used, whole)) for kind, claim in self._claims)
+        return tuple(claim.of(self._settle(kind, used, whole)) for kind, claim in self._claims)
 
-    def _used(self, kind: Kind, used: Usage, whole: Extent) -> int:
+    def _settle(self, kind: Kind, used: Usage, whole: Extent) -> int:
         given, answer = used.input_tokens, used.output_tokens
         cost = None if self._price is None or kind != "money" else self._price.cost(used)
         if cost is not None:

@@ -207,7 +207,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 320,
     "modules with one importer and under 120 lines": 10,
-    "lines": 91_000,
+    "lines": 94_000,
     "functions that a run with one call passes": 78,
     "files that it passes": 20,
     "functions that the same run passes, streamed": 112,
@@ -226,6 +226,7 @@ User interfaces: 27 modules and 7,800 lines, with what the command line has for 
 Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and the warning of effects that never ran.
 Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,500 lines.
 Queues that survive: 8 modules and 3,000 lines.
+Limits that hold exactly, in line: 3 modules and 1,500 lines.
 """
 
 

@@ -17,7 +17,6 @@ import msgspec
 from fxai.effects import Effect, EffectOf, Layer, Stream, fx
 from fxai.messages import AiError, Finish, NetworkError, Part, RateLimitError, StreamPart, Usage
 from fxai.models import Allowances, LanguageModel, Limit, ModelRequest, Price, limit
-from fxai.models.token_bound import BytesBound
 from fxai.tools import ToolError
 
 __all__ = ["PRICE", "Fate", "Plan", "Report", "Request", "allowances_of", "workers"]
@@ -59,16 +58,20 @@ def allowances_of(where: str) -> Allowances:
     return Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
 
 
+def most_of(request: ModelRequest) -> int:
+    """The most tokens of an input."""
+    return len(request.prompt.to_json().encode())
+
+
 class Greedy(LanguageModel):
     """Reads as many tokens as its input may be, all of the dearest kind, and answers with as many as it may."""
 
     def __init__(self, fate: Fate, report: Report) -> None:
         self._fate = fate
         self._report = report
-        self._bound = BytesBound()
 
     def _use(self, request: ModelRequest) -> Finish:
-        given, answer = self._bound(request).tokens, request.max_tokens or 0
+        given, answer = most_of(request), request.max_tokens or 0
         if self._fate != "refused":
             cost = (given * PRICE.highest_input + answer * PRICE.output) * 1000  # in billionths, which are whole
             self._report.tokens += given + answer
@@ -106,7 +109,7 @@ def _run(plan: Plan, allowances: Allowances) -> Report:
 
     def ask(one: Request) -> Effect[object]:
         layer: Layer[LanguageModel] = Layer.succeed(LanguageModel, Greedy(one.fate, report))
-        model = limit(layer, *limits, allowances=allowances, unpriced=PRICE, patience=0, unbounded="refuse")
+        model = limit(layer, *limits, allowances=allowances, unpriced=PRICE, patience=0, estimate=most_of)
         return _asked(one).provide(model).timeout(0.05 if one.fate == "cancelled" else 60).result()
 
     fx.run(fx.for_each(plan.requests, ask, concurrency=None))
