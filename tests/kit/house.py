@@ -205,7 +205,7 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 320,
+    "modules": 330,
     "modules with one importer and under 120 lines": 10,
     "lines": 94_000,
     "functions that a run with one call passes": 78,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from returns.result import Failure
+from returns.result import Failure, Result
 
 from fxai.effects import Backend, Effect, Gen, Layer, fx
 from fxai.messages import RateLimitError, Usage
@@ -117,7 +117,7 @@ def test_who_is_cancelled_leaves_the_line(backend: Backend) -> None:
     @fx.gen
     def program() -> Gen[None, Any, Any]:
         yield from _ask(100, ended, "first").provide(model)
-        handles = []
+        handles = list[Any]()
         for n in range(4):
             handles.append((yield from fx.fork(_ask(100, ended, n).provide(model))))
             yield from clock.advance(0.1)
@@ -151,7 +151,7 @@ def test_patience_ends_in_line_too() -> None:
         yield from waiting.join()
         return [third, at_once]
 
-    outcomes = clock.run(program())
+    outcomes: list[Result[Any, Any]] = clock.run(program())
 
     for one in outcomes:
         assert isinstance(one, Failure)
