@@ -19,12 +19,16 @@ from fxai.testing import ScriptedModel, TestClock, delay, finish, text
 RATE = Limit.of("key", tokens=100, seconds=60)
 
 
+def _nothing(_: object) -> int:
+    return 0
+
+
 def _model(
     allowances: Allowances, *, seconds: float = 0.0, used: int = 100, patience: float = 10_000, rate: Limit = RATE
 ) -> Layer[LanguageModel]:
     turns = [[delay(seconds), text("Yes."), finish("stop", Usage(0, used))]] * 50
     scripted = ScriptedModel.make(turns).layer
-    return limit(scripted, rate, allowances=allowances, patience=patience, estimate=lambda _: 0)
+    return limit(scripted, rate, allowances=allowances, patience=patience, estimate=_nothing)
 
 
 def _ask(tokens: int, ended: list[Any], name: object) -> Effect[None, Any]:
@@ -169,7 +173,7 @@ def test_a_budget_that_is_spent_is_not_waited_for() -> None:
         RATE,
         Limit.budget("team", tokens=150),
         allowances=allowances,
-        estimate=lambda _: 0,
+        estimate=_nothing,
         max_tokens=100,
     )
     asked = LanguageModel.generate_text("?")
