@@ -19,7 +19,7 @@ from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
-from fxai.messages.errors import AiError, reason_of_status
+from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
@@ -28,12 +28,13 @@ from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
-from fxai.models.token_count import TokenCount, estimate_request, read_count
+from fxai.models.token_count import TokenCount
 from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
-from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.tools.identity import NameConflictError
 
@@ -48,7 +49,6 @@ KEY: Final = "ANTHROPIC_API_KEY"
 _PATH: Final = "/v1/messages"
 # A reply that takes more than ten minutes is cut on the way; the official SDKs ask for a stream beyond this as well.
 _MOST_AT_ONCE: Final = 21_333
-_NOT_COUNTED: Final = "the server counts no tokens"
 
 
 @final
@@ -76,7 +76,7 @@ class AnthropicModel(LanguageModel):
         self._client = client
         self._config = config
         self._cache: Cache = RequestCache()
-        self._counts = True  # False once the server is known to count no tokens
+        self._counter = TokenCounter(client, NAME, "the server counts no tokens")
         self.name: str = config.model
         """The model's name."""
 
@@ -118,22 +118,8 @@ class AnthropicModel(LanguageModel):
         sent = self._attempt(request, "count", stream=False)
         if isinstance(sent, AiError):
             return fx.fail(sent)
-        if not self._counts:
-            return fx.succeed(estimate_request(request, _NOT_COUNTED))
-        path, body = f"{_PATH}/count_tokens", sent.count_body()
-        options: Any = {"method": "count", "accept": "*/*", "may_be_missing": True}
-        answered = self._client.post(path, body, headers=sent.headers, **options)
-        return answered.flat_map(lambda answer: self._read_count(answer, request, sent))
-
-    def _read_count(self, answer: Answer, request: ModelRequest, sent: PreparedRequest) -> Effect[TokenCount, AiError]:
-        tokens = None if answer.is_missing else read_count(answer.body)
-        if tokens is not None:
-            return fx.succeed(TokenCount(tokens, "provider", sent.warnings))
-        reason = reason_of_status(answer.status, answer.body, {}) if answer.is_missing else None
-        if isinstance(reason, ModelUnavailableError):
-            return fx.fail(AiError(NAME, "count", reason))
-        self._counts = False
-        return fx.succeed(estimate_request(request, _NOT_COUNTED))
+        body = fx.sync(sent.count_body)
+        return self._counter.count(request, f"{_PATH}/count_tokens", body, sent.warnings, sent.headers)
 
     def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
         """The request as it is sent; arguments and errors as `prepare_request`."""
@@ -148,7 +134,8 @@ class AnthropicModel(LanguageModel):
             parts = self._stream(request, "ask").collect()
             return parts.map(lambda stream: Response.from_stream(stream).content)
         answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
-        return answered.flat_map(lambda answer: fx.lift(parse_reply(answer.body, sent)))
+        read = answered.flat_map(lambda answer: fx.lift(parse_reply(answer.body, sent)))
+        return read.map_error(self._client.redact)
 
     def _stream(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         sent = self._attempt(request, method, stream=True)
@@ -179,7 +166,7 @@ class AnthropicModel(LanguageModel):
                 failed = read.swap().value_or(None)
         for part in reader.rest():
             yield from emit(part)
-        yield from fx.fail(failed)
+        yield from fx.fail(self._client.redact(failed))
 
     def _attempt(self, request: ModelRequest, method: str, *, stream: bool) -> PreparedRequest | AiError:
         try:

@@ -170,6 +170,10 @@ class Client:
         """The host and the port that it asks."""
         return self._line.server
 
+    def redact(self, error: AiError) -> AiError:
+        """The failure with no secret of the client in it, for words of an answer that a provider reads itself."""
+        return msgspec.structs.replace(error, reason=self._line.redact_reason(error.reason, _NO_CALL))
+
     def post(
         self,
         path: str,
@@ -351,6 +355,9 @@ class Call(msgspec.Struct, frozen=True):
     reads_error: ReadsError | None = None
 
 
+_NO_CALL: Final = Call("GET", "", b"", {}, JSON, "")
+
+
 @final
 class _ErrorAnswerError(Exception):
     """Carries the body of an error that is an answer all the same."""
@@ -433,9 +440,10 @@ class Line:
     def _to_error(self, error: Exception, call: Call) -> AiError | None:
         """The typed failure of an exception, with no secret in it; None for a defect."""
         reason = reason_of_fault(error, self._base, self.timeout)
-        return None if reason is None else AiError(self.module, call.method, self._without_secrets(reason, call))
+        return None if reason is None else AiError(self.module, call.method, self.redact_reason(reason, call))
 
-    def _without_secrets(self, reason: Reason, call: Call) -> Reason:
+    def redact_reason(self, reason: Reason, call: Call) -> Reason:
+        """The reason with no secret of a call in it."""
         texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
         secrets = self._secrets(call)
         return msgspec.structs.replace(reason, **{name: redact(text, secrets) for name, text in texts.items()})

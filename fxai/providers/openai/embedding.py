@@ -148,7 +148,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
             try:
                 return fx.succeed(read_embeddings(answer.body))
             except ReplyError as error:
-                return fx.fail(AiError(MODULE, "embed", error.reason))
+                return fx.fail(self._client.redact(AiError(MODULE, "embed", error.reason)))
 
         return self._client.post("/embeddings", msgspec.json.encode(fields), method="embed").flat_map(read)
 

@@ -24,17 +24,18 @@ from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
-from fxai.messages.errors import AiError, reason_of_status
+from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
-from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
+from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
-from fxai.models.token_count import TokenCount, estimate_request, read_count
-from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.models.token_count import TokenCount
+from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
 from fxai.providers.http.event import Event
+from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_call import is_refused_call
@@ -197,8 +198,9 @@ class OpenAIModel(LanguageModel):
         self._profile = msgspec.structs.replace(profile, incremental=known is not None)
         self._continuation = known
         self._cache: Cache = RequestCache()
-        self._counts = True  # False once the server is known to count no tokens
         self._module = profile.server.name if profile.api == "chat" else MODULE
+        why = f"the server that runs {name!r} counts no tokens on this API"
+        self._counter = TokenCounter(client, self._module, why)
         self.name = name
         """The model's name."""
 
@@ -270,29 +272,9 @@ class OpenAIModel(LanguageModel):
             AiError: As `ask`.
         """
 
-        def estimate() -> TokenCount:
-            return estimate_request(request, f"the server that runs {self.name!r} counts no tokens on this API")
-
-        def post(sent: WireRequest) -> Effect[TokenCount, AiError]:
-            encoded = self._attempt("count", sent.count_body)
-            path = f"{_PATHS[sent.api]}/input_tokens"
-            answer = encoded.flat_map(
-                lambda body: self._client.post(path, body, method="count", accept="*/*", may_be_missing=True)
-            )
-            return answer.flat_map(lambda answer: self._attempt("count", lambda: read(answer, sent)))
-
-        def read(answer: Answer, sent: WireRequest) -> TokenCount:
-            tokens = None if answer.is_missing else read_count(answer.body)
-            if tokens is None:
-                reason = reason_of_status(answer.status, answer.body, {}) if answer.is_missing else None
-                if isinstance(reason, ModelUnavailableError):
-                    raise ReplyError(reason)
-                self._counts = False
-                return estimate()
-            return TokenCount(tokens, "provider", sent.warnings)
-
         def count(sent: WireRequest) -> Effect[TokenCount, AiError]:
-            return post(sent) if self._counts else fx.succeed(estimate())
+            path, body = f"{_PATHS[sent.api]}/input_tokens", self._attempt("count", sent.count_body)
+            return self._counter.count(request, path, body, sent.warnings)
 
         return self._prepare(request, "count").flat_map(count)
 
@@ -319,7 +301,7 @@ class OpenAIModel(LanguageModel):
             try:
                 parts = reader.end() if event is END else reader.read(event.name, event.data)
             except ReplyError as error:
-                yield from fx.fail(AiError(self._module, "ask_stream", error.reason))
+                yield from fx.fail(self._error("ask_stream", error.reason))
                 return
             is_over = reader.done
             if parts:
@@ -358,9 +340,12 @@ class OpenAIModel(LanguageModel):
             try:
                 return fx.succeed(f())
             except (PreparationError, ReplyError) as error:
-                return fx.fail(AiError(self._module, method, error.reason))
+                return fx.fail(self._error(method, error.reason))
 
         return fx.suspend(attempt)
+
+    def _error(self, method: str, reason: Reason) -> AiError:
+        return self._client.redact(AiError(self._module, method, reason))
 
     # -- going on from an answer that the provider keeps
 
