@@ -85,43 +85,47 @@ class Instruments:
 
 
 @final
-class _Agent:
-    """The run of an agent that a span stands in, and what it has asked for itself so far."""
+class _Place:
+    """Where a span stands: in the run of which agent, what that has asked for itself so far, in which conversation."""
 
-    __slots__ = ("calls", "name", "requests")
+    __slots__ = ("agent", "calls", "conversation", "requests")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, agent: str | None = None, conversation: str | None = None) -> None:
+        self.agent = agent
+        self.conversation = conversation
         self.requests = 0
         self.calls = 0
+
+
+_NOWHERE: Final = _Place()
 
 
 @final
 class OtelTracer(Tracer):
     """A tracer that stands in a span; `fxai.telemetry.layer` gives one that stands in none."""
 
-    __slots__ = ("_agent", "_context", "_instruments", "_span")
+    __slots__ = ("_context", "_instruments", "_place", "_span")
 
     def __init__(
         self,
         instruments: Instruments,
         context: Context | None = None,
         span: Span | None = None,
-        agent: _Agent | None = None,
+        place: _Place = _NOWHERE,
     ) -> None:
         self._instruments = instruments
         self._context = context
         self._span = span
-        self._agent = agent
+        self._place = place
 
     @override
     def trace(self, operation: Operation, effect: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._agent, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._place, is_root=self._context is None)
         return OnExit(Within(lambda env: traced.run(effect, env, self._parent())), traced.end)
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._agent, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._place, is_root=self._context is None)
         return Within(lambda env: traced.open(opening, env, self._parent()))
 
     @override
@@ -230,10 +234,10 @@ class SpanInterceptor(Interceptor):
 class _Traced:
     """An operation, from its begin to its end."""
 
-    def __init__(self, instruments: Instruments, operation: Operation, agent: _Agent | None, *, is_root: bool) -> None:
+    def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool) -> None:
         self._instruments = instruments
         self._operation = operation
-        self._agent = agent  # whose run it is a part of
+        self._place = place
         self._is_root = is_root
         self._data = SpanData("", "internal", "", {})
         self._span: Span | None = None
@@ -268,17 +272,18 @@ class _Traced:
     def _inner(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
         if self._span is None or self._context is None:
             return None
-        return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_agent()), env)
+        return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_place()), env)
 
-    def _inner_agent(self) -> _Agent | None:
-        """Whose run what is inside is a part of: nobody's in a call, whose handler asks for itself."""
-        return None if isinstance(self._operation, ToolExecution) else self._agent
+    def _inner_place(self) -> _Place:
+        """Where stands what is inside; a handler asks for itself, and for no agent."""
+        is_call = isinstance(self._operation, ToolExecution)
+        return _Place(None, self._place.conversation) if is_call else self._place
 
     # -- its begin
 
     def _begin(self, parent: Context) -> None:
         data = self._data = convention.begin(self._operation)
-        self._note_agent(data.attributes)
+        self._note_place(data.attributes)
         self._began = perf_counter()
         span = get_current_span(parent)
         self._is_own = not (self._is_root and _is_same(span, self._operation))
@@ -292,15 +297,20 @@ class _Traced:
         if content.where == "span" and span.is_recording():
             _show(span, content.before(self._operation))
 
-    def _note_agent(self, attributes: Attributes) -> None:
-        operation, agent = self._operation, self._agent
+    def _note_place(self, attributes: Attributes) -> None:
+        operation, place = self._operation, self._place
+        told = attributes.get(convention.CONVERSATION)
+        if isinstance(told, str):
+            self._place = _Place(place.agent, told)
+        elif place.conversation is not None and self._data.operation in convention.IN_CONVERSATIONS:
+            attributes[convention.CONVERSATION] = place.conversation
         if isinstance(operation, convention.AgentRun):
-            self._agent = _Agent(operation.name)
-        elif agent is not None and isinstance(operation, ModelCall):
-            agent.requests += 1
-        elif agent is not None and isinstance(operation, ToolExecution):
-            agent.calls += 1
-            attributes[convention.AGENT] = agent.name
+            self._place = _Place(operation.name, place.conversation)
+        elif place.agent is not None and isinstance(operation, ModelCall):
+            place.requests += 1
+        elif place.agent is not None and isinstance(operation, ToolExecution):
+            place.calls += 1
+            attributes[convention.AGENT] = place.agent
 
     # -- a stream
 
@@ -366,10 +376,10 @@ class _Traced:
         if self._first is not None:
             histograms[convention.FIRST_PART_METRIC].record(self._first, attributes, context)
         operation = self._operation
-        if isinstance(operation, convention.AgentRun) and self._agent is not None:
-            named = {convention.AGENT: self._agent.name}
-            histograms[convention.AGENT_REQUESTS].record(self._agent.requests, named, context)
-            histograms[convention.AGENT_CALLS].record(self._agent.calls, named, context)
+        if isinstance(operation, convention.AgentRun):
+            named = {convention.AGENT: operation.name}
+            histograms[convention.AGENT_REQUESTS].record(self._place.requests, named, context)
+            histograms[convention.AGENT_CALLS].record(self._place.calls, named, context)
         elif isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
             self._count(span, operation, exit_.value, attributes)
 

@@ -219,4 +219,5 @@ def programs(folder: Path, collector: str | None = None) -> dict[str, Effect[Any
         "mcp": lambda: _mcp(collector),
         **_twice(folder / "runs.db"),
     }
-    return {name: make().span(name, user="ann") for name, make in made.items()}
+    conversation = {"gen_ai.conversation.id": "c-17"}
+    return {name: make().span(name, user="ann", **conversation) for name, make in made.items()}

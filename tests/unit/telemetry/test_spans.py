@@ -135,6 +135,43 @@ def test_what_goes_wrong_is_named_and_not_told() -> None:
     assert traces.events[-1][0] == "gen_ai.client.operation.exception"
 
 
+def test_a_conversation_that_the_program_names_is_on_all_spans_inside() -> None:
+    """On runs, requests and calls, as the innermost span names it; steps, and what stands beside it, have none."""
+    traces, key = Traces(), "gen_ai.conversation.id"
+
+    def ask() -> Effect[Any, Any, Any]:
+        return _whole(_agent([call("add", ONE)], text("Done.")))
+
+    named = ask().span("turn", **{key: "c-17"})
+    inside = ask().span("inner", **{key: "c-18"}).span("outer", **{key: "c-17"})
+    fx.run(named.and_then(inside).and_then(ask()).provide(traces.layer()))
+
+    found = [(span.name, (span.attributes or {}).get(key)) for span in traces.spans if span.name != "step"]
+    run = ["invoke_agent clerk", "chat scripted", "execute_tool add", "chat scripted"]
+    first = [(name, "c-17") for name in ["turn", *run]]
+    second = [("outer", "c-17"), *((name, "c-18") for name in ["inner", *run])]
+    assert found == [*first, *second, *((name, None) for name in run)]
+    assert not any(key in (span.attributes or {}) for span in traces.spans if span.name == "step")
+
+
+def test_what_a_handler_asks_for_is_not_counted_as_the_agents() -> None:
+    """Of a run the requests and calls that it made itself are counted; a handler's and a sub-agent's are not."""
+    traces = Traces()
+    poet = Agent.make("poet", model=ScriptedModel.make([text("Roses.")]).layer)
+    think = Tool.make("think", success=str)
+    thought: Any = LanguageModel.generate_text("?").map(lambda answer: answer.text)
+    handled: Any = think.handler(lambda _: thought.provide(ScriptedModel.make([text("Hm.")]).layer))
+    turns = [[call("poet", {"prompt": "On roses."}), call("think", {})], text("Here.")]
+    editor = Agent.make("editor", toolkit=Toolkit.make(think), model=ScriptedModel.make(turns).layer)
+    run: Any = editor.with_tools(poet.as_tool(description="Writes.")).execute("Go.")
+
+    fx.run(run.provide(handled).provide(traces.layer()))
+
+    asked = {point["gen_ai.agent.name"]: n for point, n in traces.points("gen_ai.invoke_agent.inference_calls")}
+    called = {point["gen_ai.agent.name"]: n for point, n in traces.points("gen_ai.invoke_agent.tool_calls")}
+    assert (asked, called) == ({"editor": 2, "poet": 1}, {"editor": 2, "poet": 0})
+
+
 def test_a_sub_agent_is_inside_the_call_of_it(backend: Backend) -> None:
     """Its run, with its own steps, stands under the call of the tool that it is."""
     traces = Traces()
