@@ -10,10 +10,10 @@ it is there; each round ends with its `finish`, which is handed on when all else
 
 What listens to a run stands in one of these places, for whole and streamed runs alike:
 
-- `on_step`, in `_notify`: each finished step, before the run goes on. Progress stands here.
+- `on_step`, in `notify` of `agents/run.py`: each finished step, before the run goes on. Progress stands here.
 - `prompt`, in `_prepare`: a stateful prompt, from which each step is rendered; see `agents/rendering.py`.
 - `prepare_step`, in `_prepare`: the request of each step, before it is sent, which it may change.
-- `stop_when`, in `_stop`: whether the run ends after a step.
+- `stop_when`, in `stop`: whether the run ends after a step.
 - `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
 - `on_settled` and `on_answer`: the history when approved calls begin and end, and the answer before the last part is
   read. A memory stands here.
@@ -37,13 +37,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import msgspec
 
-from fxai.agents.answer import Answer, RunError, Step, Steps
+from fxai.agents.answer import Answer, RunError, Steps
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
-from fxai.agents.run import Run, RunPlan
-from fxai.agents.run_options import OnStep, StepSetup, is_effect
+from fxai.agents.run import Run, RunPlan, notify, prepare_by, stop
+from fxai.agents.run_options import StepSetup
 from fxai.agents.run_tools import Binding
-from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Then, Within
@@ -301,7 +300,7 @@ def _program(
     context: ContextOf[Any],
 ) -> AnyEffect:
     run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
-    around = interceptor_of(context)
+    around = run.around = interceptor_of(context)
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(Then(Generate(_begin, given, {}), Generate(loop, given, {})), run.fail, None)
@@ -335,10 +334,10 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
         if round_.is_whole:
             finished = run.take(round_.response)
             if plan.on_step:
-                yield from _notify(run, finished)
+                yield from notify(run, finished)
             run.judge(round_.response)
             if plan.stop_when and run.goes_on and not run.is_last:
-                yield from _stop(run)
+                yield from stop(run)
             run.limit()
         else:
             run.exceed("seconds")
@@ -479,13 +478,10 @@ def _prepare(run: Run) -> Program:
     if setup is LATE:
         return None
     shown = setup.messages
-    for prepare_step in run.plan.prepare_step:
-        given: Any = prepare_step(setup)
-        setup = (yield run.cut(given)) if is_effect(given) else given
+    for at, prepare_step in enumerate(run.plan.prepare_step):
+        setup = yield from prepare_by(run, at, prepare_step, setup)
         if setup is LATE:
             return None
-        if not isinstance(setup, StepSetup):
-            raise TypeError(f"prepare_step gave {setup!r}: it gives the setup, changed or as it is, or an effect of it")
     model = None
     if setup.model is not None:
         models: HeldModels = yield _hold_models(run)
@@ -534,61 +530,3 @@ def _check_pairs(run: Run, messages: Prompt) -> Program:
             f"{', '.join(sorted(split))}; keep both or leave out both"
         )
         yield fail(AiError("Agent", "prepare_step", InvalidUserInputError(description)))
-
-
-# -- what listens to a step that has ended
-
-
-def _notify(run: Run, step: Step) -> Program:
-    run.in_round = False
-    for listener in run.plan.on_step:
-        effect = _listen(listener, step)
-        if effect is not None and (yield run.cut(effect)) is LATE:
-            break  # the next thing to be done is late, too
-    run.in_round = True
-
-
-def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
-    try:
-        effect: Any = listener(step)
-    except Exception as bug:
-        return _log(step, bug)
-    if effect is None:
-        return None
-    if is_effect(effect):
-        return Fold(effect, lambda cause: _log_bug(step, cause), None)
-    kind = type(effect).__name__
-    return _log(step, TypeError(f"on_step gave a {kind}: it gives None, or an effect, which is then run"))
-
-
-def _log_bug(step: Step, cause: Cause[Any]) -> AnyEffect | None:
-    """A listener with a bug does not end the run; what it fails with as declared does."""
-    if not all(isinstance(reason, Die) for reason in cause.reasons):
-        return None
-    return _log(step, cause.squash())
-
-
-def _log(step: Step, bug: BaseException) -> EffectOf[None]:
-    import logging  # few listeners break
-
-    logging.getLogger("fxai.agents").error(
-        "on_step broke after step %d, and the run goes on: %s", step.number, bug, exc_info=bug
-    )
-    return Succeed(None)
-
-
-def _stop(run: Run) -> Program:
-    run.in_round = False
-    steps = Steps(run.steps)
-    for condition in run.plan.stop_when:
-        holds: Any = condition(steps)
-        if is_effect(holds):
-            holds = yield run.cut(holds)
-        if holds is LATE:
-            break
-        if not isinstance(holds, bool):
-            raise TypeError(f"a stop condition gave {holds!r}: it gives True or False, or an effect of that")
-        if holds:
-            run.ended = "stopped"
-            break
-    run.in_round = True

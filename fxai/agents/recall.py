@@ -35,7 +35,7 @@ from returns.result import Result, Success
 from fxai.agents.answer import Answer
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.agents.state import PromptState, call_key
-from fxai.effects.effect import EffectOf, Succeed, Suspend
+from fxai.effects.effect import EffectOf, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import pending_in, place_results
 from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
@@ -187,7 +187,7 @@ class Commits:
             self._count += 1
             name = f"commit {self._count}"
             ended = self._memory.turns().map(lambda turns: _ends_in(turns, messages))
-            committed = self._around.work(WorkInfo(name, lambda _: None, lambda _: None, ended), committed)
+            committed = self._around.work(WorkInfo(name, ended=ended), committed)
         return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history, state=state))
 
 
@@ -218,7 +218,7 @@ def _check_read(read: Result[_A, object]) -> _A:
     raise ValueError(str(read.failure()))
 
 
-_LOADING: Final = WorkInfo("memory", _encode_past, _decode_past, Succeed(False))
+_LOADING: Final = WorkInfo("memory", _encode_past, _decode_past)
 
 
 def _ends_in(turns: tuple[Prompt, ...], messages: Prompt) -> bool:

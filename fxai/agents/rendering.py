@@ -21,7 +21,7 @@ from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
 from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
-from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded
+from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded, decode_patch, encode_patch
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
@@ -31,6 +31,7 @@ from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending, pending_in
 from fxai.messages.message import Message, SystemMessage, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
+from fxai.models.interceptor import Interceptor, WorkInfo, interceptor_of
 from fxai.tools.aspects.aspect import Aspect, Wrapping
 from fxai.tools.handler import handler_of
 from fxai.tools.identity import Identity, ToolConflictError
@@ -153,6 +154,7 @@ class Rendering:
         tools = tuple(dict.fromkeys((*setup.toolkit.tools, *definitions.tools)))
         shown = Surrounded(setup.messages, front)
         view = StepView(setup.number, setup.steps, shown, tools, tuple(definitions.sections))
+        around: Interceptor | None = yield Ask(interceptor_of)
         patches: list[tuple[str, StepPatch[Any]]] = []
         ran = self._store.effects
         for key in ran.keys() - definitions.effects.keys():
@@ -160,7 +162,11 @@ class Rendering:
         for effect in definitions.effects.values():
             if effect.deps is not None and effect.key in ran and same_deps(ran[effect.key], effect.deps):
                 continue
-            patch = yield from _run_effect(effect, view)
+            running: AnyEffect = Generate(_run_effect, (effect, view), {})
+            if around is not None:
+                about = WorkInfo(f"effect {setup.number}/{effect.key}", encode_patch, decode_patch)
+                running = around.work(about, running)
+            patch: StepPatch[Any] | None = yield running
             if effect.deps is not None:
                 ran[effect.key] = effect.deps
             if patch is not None:

@@ -16,10 +16,21 @@ import msgspec
 from returns.result import Success
 
 from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
-from fxai.agents.run_options import AtLimit, Budget, OnStep, PrepareStep, StepSetup, StopCondition
-from fxai.effects.cause import Cause
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause
-from fxai.effects.scope import Scope
+from fxai.agents.answer import Steps as StepsSoFar
+from fxai.agents.run_options import (
+    AtLimit,
+    Budget,
+    HasToolCall,
+    OnStep,
+    PrepareStep,
+    StepCountIs,
+    StepSetup,
+    StopCondition,
+    is_effect,
+)
+from fxai.effects.cause import Cause, Die
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
+from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
 from fxai.messages.message import TextPart, UserMessage
@@ -27,9 +38,10 @@ from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnSettled, SettledHistory
+from fxai.models.interceptor import Interceptor, LeftRunError, WorkInfo
 from fxai.models.language_model import output_error, read_output
 from fxai.models.model_request import Resolution, RoundOptions, ToolChoice, ToolChoices
-from fxai.models.round import Deadline, in_order, is_ours
+from fxai.models.round import LATE, Deadline, Steps, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
@@ -98,6 +110,7 @@ class Run:
     """The state of one run: its history, what it took, and how it ended, if it has."""
 
     __slots__ = (
+        "around",
         "asked",
         "calls",
         "cut",
@@ -139,6 +152,7 @@ class Run:
         self.in_round: bool = True  # whether what fails now is the model or a call, and not a hook
         self.deadline: Deadline | None = None
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
+        self.around: Interceptor | None = None
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # of the step that was prepared last
@@ -335,3 +349,113 @@ def options_after(options: RoundOptions) -> RoundOptions:
     elif choice == "required":
         following = "auto"
     return options if following == choice else {**options, "tool_choice": following}
+
+
+# -- hooks
+
+
+def prepare_by(run: Run, at: int, prepare_step: PrepareStep[Any, Any], setup: StepSetup) -> Steps:
+    """The setup as a hook changes it; `LATE` where the time was up.
+
+    It may hold models and handlers, which cannot be journalled: a run that is gone on with asks the hook again.
+    """
+
+    def prepare() -> AnyEffect:
+        given: Any = prepare_step(setup)
+        return given if is_effect(given) else Succeed(given)
+
+    if run.around is None:
+        given: Any = prepare_step(setup)
+        given = (yield run.cut(given)) if is_effect(given) else given
+    else:
+        about = WorkInfo(f"prepare {setup.number}/{at}", None)
+        given = yield run.cut(run.around.work(about, Suspend(prepare)))
+    if given is LATE or isinstance(given, StepSetup):
+        return given
+    raise TypeError(f"prepare_step gave {given!r}: it gives the setup, changed or as it is, or an effect of it")
+
+
+def notify(run: Run, step: Step) -> Steps:
+    """Tells the listeners of a step that has ended."""
+    run.in_round = False
+    for at, listener in enumerate(run.plan.on_step):
+        effect = _hear(run, at, listener, step)
+        if effect is not None and (yield run.cut(effect)) is LATE:
+            break  # the next thing to be done is late, too
+    run.in_round = True
+
+
+def _hear(run: Run, at: int, listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
+    if run.around is None:
+        return _listen(listener, step)
+
+    def listen() -> AnyEffect:
+        effect = _listen(listener, step)
+        return NOTHING if effect is None else effect
+
+    return run.around.work(WorkInfo(f"on_step {step.number}/{at}"), Suspend(listen))
+
+
+def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
+    try:
+        effect: Any = listener(step)
+    except Exception as bug:
+        return _log(step, bug)
+    if effect is None:
+        return None
+    if is_effect(effect):
+        return Fold(effect, lambda cause: _log_bug(step, cause), None)
+    kind = type(effect).__name__
+    return _log(step, TypeError(f"on_step gave a {kind}: it gives None, or an effect, which is then run"))
+
+
+def _log_bug(step: Step, cause: Cause[Any]) -> AnyEffect | None:
+    """A listener with a bug does not end the run; what it fails with as declared does."""
+    if not all(isinstance(reason, Die) and not isinstance(reason.defect, LeftRunError) for reason in cause.reasons):
+        return None
+    return _log(step, cause.squash())
+
+
+def _log(step: Step, bug: BaseException) -> EffectOf[None]:
+    import logging  # few listeners break
+
+    logging.getLogger("fxai.agents").error(
+        "on_step broke after step %d, and the run goes on: %s", step.number, bug, exc_info=bug
+    )
+    return Succeed(None)
+
+
+def stop(run: Run) -> Steps:
+    """Ends the run where a stop condition holds."""
+    run.in_round = False
+    steps = StepsSoFar(run.steps)
+    for at, condition in enumerate(run.plan.stop_when):
+        holds = yield from _ask_whether(run, at, condition, steps)
+        if holds is LATE:
+            break
+        if holds:
+            run.ended = "stopped"
+            break
+    run.in_round = True
+
+
+def _ask_whether(run: Run, at: int, condition: StopCondition[Any, Any], steps: StepsSoFar) -> Steps:
+    if run.around is not None and not isinstance(condition, StepCountIs | HasToolCall):  # which say the same again
+        asking = Suspend(lambda: _holds(condition, steps))
+        about = WorkInfo(f"stop {len(run.steps)}/{at}", _check_holds, _check_holds)
+        return (yield run.cut(run.around.work(about, asking)))
+    holds: Any = condition(steps)
+    if is_effect(holds):
+        holds = yield run.cut(holds)
+    return holds if holds is LATE else _check_holds(holds)
+
+
+def _holds(condition: StopCondition[Any, Any], steps: StepsSoFar) -> AnyEffect:
+    holds: Any = condition(steps)
+    return holds if is_effect(holds) else Succeed(holds)
+
+
+def _check_holds(holds: Any) -> bool:
+    if not isinstance(holds, bool):
+        raise TypeError(f"a stop condition gave {holds!r}: it gives True or False, or an effect of that")
+    return holds

@@ -30,6 +30,7 @@ from fxai.messages.calls import unpaired_calls
 from fxai.messages.message import Message, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
+from fxai.schema.parsing import is_plain
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.handler import HandlerReturn
 from fxai.tools.tool import AnyTool, Tool
@@ -338,3 +339,32 @@ class StepRecord(msgspec.Struct, frozen=True):
     @override
     def __hash__(self) -> int:
         return hash(self.tools)
+
+
+# -- patches as data
+
+
+def encode_patch(patch: StepPatch[Any] | None) -> Any:
+    """The patch as plain JSON data; `UNSET` where it has tools, or data that is none."""
+    if patch is None:
+        return None
+    if patch.tool_definitions or not all(is_plain(one.value) for one in patch.sections):
+        return msgspec.UNSET
+    return {
+        "hidden": sorted(patch.hidden),
+        "reminders": [[one.kind, one.name] for one in patch.reminders],
+        "sections": [[one.kind, one.name, one.value] for one in patch.sections],
+        "messages": Prompt(patch.messages).to_data(),
+    }
+
+
+def decode_patch(data: Any) -> StepPatch[Any] | None:
+    """The patch of plain JSON data that `encode_patch` gave."""
+    if data is None:
+        return None
+    return StepPatch(
+        frozenset(data["hidden"]),
+        tuple([Definition(kind, name) for kind, name in data["reminders"]]),
+        sections=tuple([Section(kind, name, value) for kind, name, value in data["sections"]]),
+        messages=tuple(Prompt.from_data(data["messages"]).unwrap()),
+    )

@@ -25,12 +25,13 @@ RunStatus: TypeAlias = Literal["running", "waiting", "done", "failed", "cancelle
 may be run again. `cancelled`: by somebody. `stopped`: its program ended in the middle, and it can be resumed.
 """
 
-OutcomeKind: TypeAlias = Literal["success", "failure", "error", "told", "refused", "broken", "value"]
+OutcomeKind: TypeAlias = Literal["success", "failure", "error", "told", "refused", "broken", "value", "again"]
 """How a part ended.
 
 `success`, `failure`: an outcome with a value of the tool's success or failure type. `error`: a failure of that type in
 the error channel. `told`: a failure that is none of the tool's, and that the model read. `refused`: the handler was not
-asked, so that asking again comes to the same. `broken`: a defect, or a result that did not fit. `value`: of a step.
+asked, so that asking again comes to the same. `broken`: a defect, or a result that did not fit. `value`: of a step, or
+of other work. `again`: of work whose value is no data, so that it is done again.
 """
 
 

@@ -227,7 +227,12 @@ class Replay(Interceptor):
 
     @override
     def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
-        return Within(lambda context: Generate(_work, (_frame(context), about, working), {}))
+        def choose(context: ContextOf[Any]) -> AnyEffect:
+            frame = _frame(context)
+            path = f"{frame.path}/{about.name}" if about.unique else frame.next(about.name)
+            return Generate(_work, (frame, about, path, working, context.find(StateStore)), {})
+
+        return Within(choose)
 
 
 # -- in a frame
@@ -394,18 +399,29 @@ def _doubt(frame: Frame, path: str, unknown: OutcomeUnknown) -> AnyEffect:
 # -- work beside turns and calls
 
 
-def _work(frame: Frame, about: WorkInfo, working: AnyEffect) -> Steps:
-    path = f"{frame.path}/{about.name}"
+def _work(frame: Frame, about: WorkInfo, path: str, working: AnyEffect, store: StateStore | None) -> Steps:
+    working = Local(working, frame.inside(path).into)
     part = frame.journal.known.part(path)
     if part.ended is not None:
         frame.reach(part.ended.time)
+        if part.ended.kind == "again":
+            return (yield working)
+        if store is not None:
+            store.restore(part.ended.state, part.number)
         return about.decode(part.ended.value)
+    if about.encode is None:
+        return (yield working)
     yield frame.go_on()
-    if part.begun is None:
-        yield append(frame, Begun(path, about.name))
-    elif (yield about.ended):
-        yield append(frame, Ended(path, "value"))
-        return about.decode(None)
+    if about.ended is not None:
+        if part.begun is None:
+            yield append(frame, Begun(path, about.name))
+        elif (yield about.ended):
+            yield append(frame, Ended(path, "value"))
+            return about.decode(None)
+    before = None if store is None else store.begin_changes()
     value = yield working
-    yield append(frame, Ended(path, "value", about.encode(value)))
+    encoded = about.encode(value)
+    state = {} if store is None or before is None else store.changes_since(before)
+    is_data = encoded is not msgspec.UNSET
+    yield append(frame, Ended(path, "value", encoded, state) if is_data else Ended(path, "again"))
     return value

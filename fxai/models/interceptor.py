@@ -95,16 +95,18 @@ class CallInfo(msgspec.Struct, eq=False):
 
 @final
 class WorkInfo(msgspec.Struct, frozen=True, eq=False):
-    """Work of a run that nobody but the run does, such as the commit to its memory."""
+    """Work of a run beside turns and calls: of its memory, and of its hooks."""
 
     name: str
     """Unique in the run of the agent."""
-    encode: Callable[[Any], Any]
-    """The value as plain JSON data."""
-    decode: Callable[[Any], Any]
+    encode: Callable[[Any], Any] | None = lambda _: None
+    """The value as plain JSON data, `UNSET` where it is none; None: it never is. Such work is done again."""
+    decode: Callable[[Any], Any] = lambda _: None
     """The value of plain JSON data; it raises a `ValueError` where that is none."""
-    ended: AnyEffect
-    """Whether the work was done before, where that is asked because it was begun and not seen to end."""
+    ended: AnyEffect | None = None
+    """Whether the work was done before, asked because it was begun and not seen to end; None: it is done again."""
+    unique: bool = True
+    """Whether the name is; else of several works of one name the first is the first."""
 
 
 class LeftRunError(Exception):

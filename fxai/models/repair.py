@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, final
+from typing import Any, cast, final
 
 import msgspec
 from returns.result import Success
@@ -28,7 +28,8 @@ from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
-from fxai.models.interceptor import LeftRunError
+from fxai.messages.response import Response
+from fxai.models.interceptor import LeftRunError, WorkInfo
 from fxai.models.model_request import Repair, ToolChoices, allows
 from fxai.tools.call import Call, Outcome
 from fxai.tools.tool_error import Interrupted, InvalidParameters, OutcomeUnknown, UnknownTool, encode_failure
@@ -41,8 +42,8 @@ class RepairBroke(RuntimeError):
 
     @staticmethod
     def of(call: ToolCall, bug: BaseException) -> BaseException:
-        """The defect that says whose it is, the bug its cause; a bug that is no `Exception` stays itself."""
-        if not isinstance(bug, Exception):
+        """The defect that says whose it is, the bug its cause; what leaves the run, or is no `Exception`, stays."""
+        if not isinstance(bug, Exception) or isinstance(bug, LeftRunError):
             return bug
         broke = RepairBroke(f"the repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}")
         broke.__cause__ = bug
@@ -57,6 +58,7 @@ def mend(
     make: Callable[[ToolCall], Call],
     run: Callable[[Call], AnyEffect],
     replace: Callable[[ToolCall | WarningPart], EffectOf[None]],
+    around: Callable[[AnyEffect], AnyEffect] | None = None,
 ) -> Generator[AnyEffect, Any, Any]:
     """The steps that run what a repair gives in place of an invalid call; they give its outcome.
 
@@ -71,17 +73,17 @@ def mend(
         make: makes a call ready to be run.
         run: gives its effect.
         replace: puts the call that is run in the place of the invalid one, or the warning that none is.
+        around: what stands around the question to the repair, if anything does.
     """
-    end: Exit[ToolCall | None, Any] = yield Suspend(lambda: _ask(repair, call, failure)).exit()
+    asking = _ask_in_words(repair, call, failure)
+    given: ToolCall | str | None = yield asking if around is None else around(asking)
     made = make(call)
-    if isinstance(end, Failed):
-        why = _why_it_failed(end.cause, call)
-        if isinstance(why, Cause):
-            yield FailCause(why)
-    elif end.value is None:
+    if given is None:
         return (yield _mistake(failure, made))
-    elif (other := _replacement(call, end.value, choice, made.tools)) is None:
-        why = f"it gave a call of {end.value.name!r}, which may not be run here"
+    if isinstance(given, str):
+        why = given
+    elif (other := _replacement(call, given, choice, made.tools)) is None:
+        why = f"it gave a call of {given.name!r}, which may not be run here"
     else:
         made = make(other)
         if not (yield made.needs_approval()):
@@ -91,6 +93,35 @@ def mend(
     warning = f"the repair of the call {call.id!r} of {call.name!r} failed: {why}"
     yield replace(WarningPart(message=warning, subject=call.name))
     return (yield _mistake(msgspec.structs.replace(failure, repair=why), made))
+
+
+def _ask_in_words(repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameters) -> AnyEffect:
+    """What a repair gives; where it fails, why it does, in words."""
+
+    def read(end: Exit[ToolCall | None, Any]) -> AnyEffect:
+        if not isinstance(end, Failed):
+            return Succeed(end.value)
+        why = _why_it_failed(end.cause, call)
+        return FailCause(why) if isinstance(why, Cause) else Succeed(why)
+
+    return Suspend(lambda: _ask(repair, call, failure)).exit().flat_map(read)
+
+
+def repair_work(place: str | None, at: int, call: ToolCall) -> WorkInfo:
+    """The question to a repair, as work of the run: what it gave is data."""
+    name = f"repair {call.id}" if place is None else f"repair {place}/{at}"
+    return WorkInfo(name, _encode, _decode, unique=place is not None)
+
+
+def _encode(given: ToolCall | str | None) -> Any:
+    return Response((given,)).to_data() if isinstance(given, ToolCall) else given
+
+
+def _decode(data: Any) -> ToolCall | str | None:
+    if data is None or isinstance(data, str):
+        return data
+    (call,) = Response.from_data(data).unwrap().content
+    return cast(ToolCall, call)
 
 
 def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:

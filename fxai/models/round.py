@@ -64,7 +64,7 @@ from fxai.messages.response import Response
 from fxai.models.approval import authority
 from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
-from fxai.models.repair import call_as_read, explain_break, mend
+from fxai.models.repair import call_as_read, explain_break, mend, repair_work
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (
@@ -487,7 +487,9 @@ class Turn:
             return FailCause(Cause((Fail(failure),)))
         choice, replace = self._resolution.choice, partial(self._replace, at)
         make, run = partial(self._make, at), partial(self._run_mended, at)
-        return Generate(mend, (repair, self.calls[at], failure, choice, make, run, replace), {})
+        call, around = self.calls[at], self._around
+        ask = None if around is None else partial(around.work, repair_work(self._place, at, call))
+        return Generate(mend, (repair, call, failure, choice, make, run, replace, ask), {})
 
     def _run_mended(self, at: int, made: Call) -> AnyEffect:
         info = self._tell(at, made, self._resolution.tools[made.name], repaired=True)

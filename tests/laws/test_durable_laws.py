@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
+from fxai.agents.stateful import Render, StatefulPrompt, StepPatch
 from fxai.annotations import Idempotent
-from fxai.durable import Runs, durable
+from fxai.durable import Runs, durable, step
 from fxai.effects import Layer
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
@@ -96,7 +97,41 @@ def _after(delays: Iterator[int], f: Callable[[], Any]) -> Any:
     return fx.wait(wait)
 
 
-def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int]) -> Any:
+class _Hooks:
+    """Hooks of every kind, and how often each did something."""
+
+    def __init__(self, turns: Iterator[int], done: Counter[str]) -> None:
+        self.done = done
+        self._turns = turns
+
+    def _note(self, what: str) -> Any:
+        return _after(self._turns, lambda: self.done.update([what]))
+
+    def hear(self, _: Any) -> Any:
+        """Hears of a step."""
+        return self._note("on_step")
+
+    def stop(self, _: Any) -> Any:
+        """Says that it is not to stop."""
+        return self._note("stop").as_(False)
+
+    def prepare(self, setup: Any) -> Any:
+        """Asks for something that it must not ask for twice."""
+        return step("prepare", self._note("prepare").as_(1), int).as_(setup)
+
+    def render(self, at: Render[None]) -> None:
+        """Shows how many steps were counted; the effect that counts them hides nothing."""
+        total = at.state("total", 0)
+
+        def count_step(_: Any) -> Any:
+            counted = self._note("effect").and_then(total.update(lambda value: value + 1))
+            return counted.as_(StepPatch.hide("nothing"))
+
+        at.effect("count", count_step, None)
+        at.system("total", f"There were {total.value} steps.")
+
+
+def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int], heard: Counter[str] | None = None) -> Any:
     """One program that goes on with the run, in a schedule of its own."""
     turns = iter((delays * 400)[:4000])
     work = Tool.make("work", parameters=int, success=int).annotate(Idempotent, True)
@@ -108,11 +143,17 @@ def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int]) -> Any:
 
         return _after(turns, note)
 
-    kit = Toolkit.make(work)
-    sub = Agent.make("sub", toolkit=kit)
+    hooks = _Hooks(turns, Counter() if heard is None else heard)
+
+    def make() -> Any:
+        prompt: Any = StatefulPrompt.make("counting", hooks.render)
+        options: Any = {"on_step": hooks.hear, "stop_when": hooks.stop, "prepare_step": hooks.prepare}
+        return Agent.make("sub", toolkit=Toolkit.make(work), prompt=prompt, **options)
+
+    sub = make()
     agent = sub.with_tools(sub.as_tool(), on_conflict="first")
     for _ in range(3):  # sub-agents have sub-agents
-        agent = Agent.make("sub", toolkit=kit).with_tools(agent.as_tool())
+        agent = make().with_tools(agent.as_tool())
     layer: Any = work.handler(handle) | Layer.succeed(LanguageModel, _Told(turns))
     asked: Any = agent.execute(repr(tree))
     return fx.run_exit(asked.provide(durable(layer, run="r", store=Runs(store, "this process"))))
@@ -136,6 +177,17 @@ def _records(store: Any) -> list[Any]:
     return records
 
 
+def _hooked(known: list[Any]) -> Counter[str]:
+    """How many hooks of each kind had ended: `step` within one is named by itself, not by the hook."""
+    paths = [one.path for one in known if type(one).__name__ == "Ended" and one.kind == "value"]
+    kinds = {"/on_step ": "on_step", "/stop ": "stop", "/step prepare": "prepare", "/effect ": "effect"}
+    return Counter(kind for path in paths for part, kind in kinds.items() if _last(path, part))
+
+
+def _last(path: str, part: str) -> bool:
+    return path.rpartition(part)[2].count("/") <= 1 and part in path
+
+
 def _numbers(tree: Any) -> Iterator[int]:
     if isinstance(tree, int):
         yield tree
@@ -151,11 +203,11 @@ def test_a_run_comes_to_the_same_under_every_crash_and_schedule(
 ) -> None:
     """Stopped after any number of records, and gone on with in another order, it gives the same answer.
 
-    What had ended before is not run again: only what was in doubt may have run twice.
+    What had ended before is not run again, calls and hooks alike: only what was in doubt may have run twice.
     """
     tree = _number(tree, count())
-    whole, done = Runs.in_process().store, Counter[int]()
-    expected = _value(_run(tree, whole, first, done))
+    whole, done, heard = Runs.in_process().store, Counter[int](), Counter[str]()
+    expected = _value(_run(tree, whole, first, done, heard))
     assert done == Counter(_numbers(tree))
     records = len(_records(whole))
 
@@ -167,10 +219,14 @@ def test_a_run_comes_to_the_same_under_every_crash_and_schedule(
     finished = {
         one.params for one in known if type(one).__name__ == "Begun" and one.path in ended and one.name == "work"
     }
-    resumed = _value(_run(tree, store, second, after))
+    hooked, again = _hooked(known), Counter[str]()
+    resumed = _value(_run(tree, store, second, after, again))
     assert resumed.text == expected.text
     assert resumed.history == expected.history
     assert not finished & after.keys()
     assert finished | after.keys() == set(_numbers(tree))
     assert max(after.values(), default=1) == 1
-    assert _value(_run(tree, store, first, after)).history == expected.history
+    assert hooked + again == heard
+    assert heard["on_step"] == heard["prepare"] == heard["effect"]  # each once a step
+    assert _value(_run(tree, store, first, after, again)).history == expected.history
+    assert hooked + again == heard
