@@ -91,6 +91,7 @@ class Connection:
         self._settings = settings
         self._link = link
         self._origin = origin
+        self._reached = settings.endpoint.attributes
         self._pins = settings.pins or Pins.in_process()
         self._tools: dict[str, McpTool] = {}
         self._held: dict[str, tuple[ToolDefinition, tuple[str, ...]]] = {}
@@ -283,7 +284,8 @@ class Connection:
             said = f"it is held back: {_parts(self._held[name][1])}"
             return fail(McpError(self.name, "held-back", said, "approve it again", name))
         known = tool or self._tools.get(name)
-        told = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": self._link.about[2]})
+        version = self._link.about[2]
+        told = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": version, **self._reached})
         answer = told.and_then(over_link(lambda: self._link.call(name, arguments, progress)))
         return answer.flat_map(lambda got: _value(self.name, name, known, got))
 

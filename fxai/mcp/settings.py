@@ -107,6 +107,11 @@ class ServerProgram(msgspec.Struct, frozen=True):
         return shlex.join((self.command, *self.args))
 
     @property
+    def attributes(self) -> dict[str, str | int]:
+        """How it is reached, for the span of a call."""
+        return {"network.transport": "pipe"}
+
+    @property
     def name(self) -> str:
         """The server's name: the first word of the command that is no runner, option or path of a folder."""
         words = [PurePath(word).name for word in (self.command, *self.args) if not word.startswith("-")]
@@ -140,6 +145,14 @@ class Address(msgspec.Struct, frozen=True):
         """The URL, without user, password and query."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """How it is reached, for the span of a call: the host and the port alone of its URL."""
+        parts = urlsplit(self.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        reached: dict[str, str | int] = {"network.transport": "tcp", "network.protocol.name": "http"}
+        return reached if parts.hostname is None else {**reached, "server.address": parts.hostname, "server.port": port}
 
     @property
     def name(self) -> str:

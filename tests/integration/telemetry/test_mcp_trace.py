@@ -91,7 +91,8 @@ def test_a_server_is_told_of_the_span_in_meta(monkeypatch: pytest.MonkeyPatch, i
     inside = traces.named("MCP send tools/call told") if is_sdk_traced else called
     context: Any = inside.context
     assert meta["traceparent"].split("-")[1:3] == [f"{context.trace_id:032x}", f"{context.span_id:016x}"]
-    assert traces.attributes("execute_tool told")["mcp.method.name"] == "tools/call"
+    reached = traces.attributes("execute_tool told")
+    assert (reached["mcp.method.name"], reached["network.transport"]) == ("tools/call", "pipe")
     told = [span for span in traces.spans if (span.attributes or {}).get("gen_ai.tool.name") == "told"]
     assert [span.name for span in told] == ["execute_tool told"]  # the SDK's is of the request, and of no tool
     if is_sdk_traced:

@@ -36,6 +36,9 @@ def test_a_place_shows_no_secrets() -> None:
     """The place of an address has no user, password or query; that of a program is what one would type."""
     assert Address("https://u:p@example.org:8443/mcp?key=1").place == "https://example.org:8443/mcp"
     assert Address("https://u:p@example.org:8443/mcp?key=1").name == "example.org"
+    reached = Address("https://u:p@example.org/mcp?key=1").attributes
+    assert (reached["server.address"], reached["server.port"]) == ("example.org", 443)
+    assert not {"u", "p", "key", "1"} & {str(value) for value in reached.values()}
     assert ServerProgram("run me", ("a b",)).place == "'run me' 'a b'"
 
 

@@ -111,11 +111,19 @@ SHAPES: Final = {
         {
             **_named("gen_ai.tool.", "name type description call.id call.arguments call.result", "text"),
             **_named("", "gen_ai.operation.name gen_ai.agent.name gen_ai.conversation.id error.type", "text"),
-            **_named("mcp.", "method.name protocol.version", "text"),
+            **SERVER,
+            **_named("", "mcp.method.name mcp.protocol.version mcp.session.id", "text"),
+            **_named("network.", "transport protocol.name protocol.version", "text"),
+            **_named("jsonrpc.", "request.id protocol.version", "text"),
         },
     ),
 }
-NOT_HERE: Final = {"chat": {*SERVER}, "embeddings": {"error.type"}}  # models are scripts here, and no embedding fails
+# What these programs cannot have: models are scripts here, no embedding fails, and the MCP server is a program.
+NOT_HERE: Final = {
+    "chat": {*SERVER},
+    "embeddings": {"error.type"},
+    "execute_tool": {*SERVER, "network.protocol.name"},
+}
 
 
 def _listed(operation: str) -> Iterator[str]:
