@@ -149,9 +149,12 @@ class Address(msgspec.Struct, frozen=True):
     @property
     def attributes(self) -> dict[str, str | int]:
         """How it is reached, for the span of a call: the host and the port alone of its URL."""
-        parts = urlsplit(self.url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
         reached: dict[str, str | int] = {"network.transport": "tcp", "network.protocol.name": "http"}
+        parts = urlsplit(self.url)
+        try:
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:  # opening it will say so
+            return reached
         return reached if parts.hostname is None else {**reached, "server.address": parts.hostname, "server.port": port}
 
     @property

@@ -38,6 +38,7 @@ def test_a_place_shows_no_secrets() -> None:
     assert Address("https://u:p@example.org:8443/mcp?key=1").name == "example.org"
     reached = Address("https://u:p@example.org/mcp?key=1").attributes
     assert (reached["server.address"], reached["server.port"]) == ("example.org", 443)
+    assert "server.address" not in Address("https://example.org:99999/mcp").attributes
     assert not {"u", "p", "key", "1"} & {str(value) for value in reached.values()}
     assert ServerProgram("run me", ("a b",)).place == "'run me' 'a b'"
 
