@@ -178,6 +178,9 @@ class RemoteHandler:
 
     __slots__ = ("_cluster", "_digest", "_limit", "_name", "_options", "_placement")
 
+    is_elsewhere = True
+    """What it does is not seen here."""
+
     def __init__(self, cluster: Cluster, name: str, digest: str, placement: Placement, options: _Options) -> None:
         self._cluster = cluster
         self._name = name  # in the target

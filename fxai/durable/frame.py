@@ -49,8 +49,8 @@ class Frame(msgspec.Struct, eq=False):
     version: str
     patience: float = 0.0
     """How many seconds a call waits here for an answer, before the run is left."""
-    agents: int = 0
-    """How many agents it is inside of."""
+    leaves: bool = False
+    """Whether the run is left from here by a defect, which an agent, or a call, around it makes a failure again."""
     around: Frame | None = None
     """The frame that it is in."""
     past: float | None = None
@@ -77,10 +77,18 @@ class Frame(msgspec.Struct, eq=False):
         self.counts[key] = count + 1
         return f"{self.path}/{key}" if not count else f"{self.path}/{key}+{count}"
 
-    def inside(self, path: str, begun: float | None = None, *, agent: bool = False) -> Frame:
-        """The frame of a part; `begun`: when it was begun, in seconds of the run, where an earlier program did that."""
+    def inside(self, path: str, begun: float | None = None, *, agent: bool = False, leaves: bool = False) -> Frame:
+        """The frame of a part.
+
+        Args:
+            path: of the part.
+            begun: when it was begun, in seconds of the run, where an earlier program did that.
+            agent: whether it is the run of an agent.
+            leaves: whether the run is left from there by a defect, which what stands around the part looks for.
+        """
         past = self.past if begun is None else begun
-        return Frame(self.journal, path, self.version, self.patience, self.agents + agent, self, past, is_agent=agent)
+        leaves = self.leaves or leaves or agent
+        return Frame(self.journal, path, self.version, self.patience, leaves, self, past, is_agent=agent)
 
     # -- its time
 
@@ -204,8 +212,8 @@ def append(frame: Frame, record: AnyRecord) -> AnyEffect:
 
 
 def leave(failure: Any, frame: Frame) -> AnyEffect:
-    """Leaves the run: by a failure where no agent is around, else by a defect, which the outermost agent makes one."""
-    if not frame.agents:
+    """Leaves the run: by a failure, or by a defect where an agent or a call is around, whose outermost makes it one."""
+    if not frame.leaves:
         return FailCause(Cause((Fail(failure),)))
     return FailCause(Cause((Die(DurableError(failure)),)))
 

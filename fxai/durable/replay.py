@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 from typing_extensions import override
@@ -32,12 +32,13 @@ from fxai.durable.settlement import (
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
+from fxai.effects.scope import NOTHING
 from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.effects.tracing import Tracer
 from fxai.messages.accumulate import gather
 from fxai.messages.message import Message, ToolApprovalResponsePart
-from fxai.messages.part import ApprovalRequest
+from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response, stream_of
 from fxai.models.approval import digest_of
@@ -45,11 +46,13 @@ from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, Wo
 from fxai.models.model_request import ModelRequest
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
+from fxai.tools.handler import InnerCall
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import OutcomeUnknown
 from fxai.tools.tool_options import Idempotent, Readonly, Resumable
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_INSIDE: Final = "inside"
 
 
 @final
@@ -73,7 +76,7 @@ class Replay(Interceptor):
             path = frame.next(about.agent, _image(about.prompt))
             begin = Generate(_enter, (frame, path, about), {})
             ran = begin.flat_map(lambda inner: Local(running, inner.into))
-            if not frame.agents:
+            if not frame.leaves:
                 return Fold(ran, leave_openly, None)
             return ran.flat_map(lambda answer: _leave_pending(frame, answer))
 
@@ -189,17 +192,18 @@ class Replay(Interceptor):
         if part.ended is not None and not part.in_doubt:
             return (yield running if part.ended.kind == "refused" else _give(frame, about, part))
         yield stop_cancelled(frame)
-        begun = part.begun.time if part.begun is not None and about.tool.get(Resumable) else None
+        resumes = _is_resumed(about, context)
+        begun = part.begun.time if part.begun is not None and resumes else None
         if begun is None:
             yield frame.go_on()
-        if part.in_doubt and not _may_run_again(about.tool):
+        if part.in_doubt and not (resumes or _may_run_again(about.tool)):
             settled = yield from self._settle_doubt(frame, path, about, part)
             if settled is not None:
                 return settled
-        if part.begun is None or not about.tool.get(Resumable):
+        if part.begun is None or not resumes:
             yield append(frame, Begun(path, about.call.name, about.call.params))
         before = None if store is None else store.begin_changes()
-        ran = Local(running, frame.inside(path, begun).into)
+        ran = Local(running, frame.inside(path, begun, leaves=True).into)
         outcome = yield Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
         if outcome is None:
             outcome = yield from self._settle_unknown(frame, path, about, part)
@@ -207,7 +211,7 @@ class Replay(Interceptor):
 
     def _settle_unknown(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
         """What a person knows of a call whose handler does not know what became of it; None: it is to be run again."""
-        if _may_run_again(about.tool):
+        if _may_run_again(about.tool) or about.tool.get(Resumable):
             yield leave(OutcomeUnknown(about.call.name, why_in_doubt(part)), frame)
         return (yield from self._settle_doubt(frame, path, about, part))
 
@@ -222,6 +226,12 @@ class Replay(Interceptor):
         if reply is None or reply.kind == "again":
             return None
         return (yield from take_reply(frame, path, about, part))
+
+    @override
+    def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
+        tool: Any = about.tool
+        call = ToolCall(about.call_id or str(about.index), about.name, about.params)
+        return self.call(CallInfo(_INSIDE, about.index, call, tool, lambda: NOTHING), running)
 
     # -- other work
 
@@ -330,7 +340,9 @@ def _place_call(frame: Frame, about: CallInfo) -> str:
     placed = frame.calls.get(id(about))
     if placed is not None:
         return placed[1]
-    if about.place is not None and about.place != "approved":
+    if about.place == _INSIDE:  # more than once where something around the composite has it run again
+        path = frame.next(f"{_INSIDE} {about.index}")
+    elif about.place is not None and about.place != "approved":
         path = f"{frame.path}/{about.place}/{about.index}{'r' * about.repaired}"
     else:
         call = about.call
@@ -341,7 +353,15 @@ def _place_call(frame: Frame, about: CallInfo) -> str:
 
 
 def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:
-    return tool.get(Idempotent) or tool.get(Readonly) or tool.get(Resumable)
+    return tool.get(Idempotent) or tool.get(Readonly)
+
+
+def _is_resumed(about: CallInfo, context: ContextOf[Any]) -> bool:
+    """Whether a call that was begun is gone on with, from what the journal has of its inside: where it is run here."""
+    handler: object = context.services.get(about.tool.identity)
+    if getattr(handler, "is_elsewhere", False):
+        return False
+    return about.tool.get(Resumable) or getattr(handler, "is_composition", False)
 
 
 def _restore_state(frame: Frame, path: str, store: StateStore | None) -> None:
@@ -383,8 +403,9 @@ def _end_well(
 
 def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> AnyEffect | None:
     """Journals why a call gave no outcome; one that was interrupted, or that leaves the run, stays in doubt."""
-    if cause.interrupted or leave_openly(cause) is not None:
-        return None
+    opened = leave_openly(cause)
+    if cause.interrupted or opened is not None:
+        return None if frame.leaves else opened
     unknown = [failure for failure in cause.failures if isinstance(failure, OutcomeUnknown)]
     if unknown and not cause.defects:
         return _doubt(frame, path, unknown[0])

@@ -34,6 +34,7 @@ from fxai.effects.stream import AnyStream
 from fxai.messages.part import ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
+from fxai.tools.handler import InnerCall, InnerCalls
 from fxai.tools.tool import Tool
 
 _T = TypeVar("_T")
@@ -121,7 +122,7 @@ class LeftRunError(Exception):
         """Why the run is left, a value that says so in words."""
 
 
-class Interceptor:
+class Interceptor(InnerCalls):
     """Stands around the parts of a run. Each method gives the effect in the place of the one that it is given."""
 
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
@@ -155,6 +156,12 @@ class Interceptor:
 
     def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
         """A call that is run, which gives its `Outcome`."""
+        del about
+        return running
+
+    @override
+    def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
+        """A call inside the call of a composite, which gives its `Outcome`."""
         del about
         return running
 
@@ -208,6 +215,12 @@ class _Chain(Interceptor):
         return running
 
     @override
+    def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
+        for link in reversed(self.links):
+            running = link.inner_call(about, running)
+        return running
+
+    @override
     def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
         for link in reversed(self.links):
             working = link.work(about, working)
@@ -234,13 +247,17 @@ def intercept(
         def within(around: ContextOf[Any]) -> AnyEffect:
             def add(services: ContextOf[Any]) -> AnyEffect:
                 made: EffectOf[Interceptor, Any, Any] = scope.around(make(around.merge(services)))
-                return made.map(lambda own: services.put(Interceptor, _stack(own, services, around)))
+                return made.map(lambda own: _put(services, _stack(own, services, around)))
 
             return layer.build_in(memo, scope).flat_map(add)
 
         return Within(within)
 
     return LayerOf(build)
+
+
+def _put(services: ContextOf[Any], stack: Interceptor) -> ContextOf[Any]:
+    return services.put(Interceptor, stack).put(InnerCalls, stack)
 
 
 def _stack(own: Interceptor, services: ContextOf[Any], around: ContextOf[Any]) -> Interceptor:

@@ -38,7 +38,17 @@ from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import Call, Outcome, model_output
-from fxai.tools.handler import Answering, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
+from fxai.tools.handler import (
+    Answering,
+    CallInfo,
+    Given,
+    Gives,
+    HandlerError,
+    HandlerOf,
+    InnerCall,
+    InnerCalls,
+    context_of,
+)
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, encode_failure
 from fxai.tools.tool_options import (
@@ -308,13 +318,16 @@ class _Serving:
 
     __slots__ = ("_composite", "_handlers")
 
+    is_composition = True
+    """It does nothing but run the calls inside, each of which may be gone on with by itself."""
+
     def __init__(self, composite: Composite[Any], handlers: ContextOf[Any]) -> None:
         self._composite = composite
         self._handlers = handlers
 
     def answer(self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         """The effect of the results."""
-        run = _Run(self._composite.tools, params.calls, tool, call)
+        run = _Run(self._composite.tools, params.calls, tool, call, services.services.get(InnerCalls))
         ran = for_each(range(len(params.calls)), run.one, concurrency=self._composite.concurrency)
         # The sub-tools' own handlers, also where the same tools have others beside the composite.
         context = services.merge(self._handlers)
@@ -332,12 +345,18 @@ class _Serving:
 class _Run:
     """One call of a composite."""
 
-    __slots__ = ("_call", "_calls", "_context", "_ended", "_tools")
+    __slots__ = ("_around", "_call", "_calls", "_context", "_ended", "_tools")
 
     def __init__(
-        self, tools: Mapping[str, AnyTool], calls: tuple[SubCall, ...], tool: ToolInfo, call: CallInfo | None
+        self,
+        tools: Mapping[str, AnyTool],
+        calls: tuple[SubCall, ...],
+        tool: ToolInfo,
+        call: CallInfo | None,
+        around: InnerCalls | None,
     ) -> None:
         self._tools = tools
+        self._around = around
         self._calls = calls
         self._call = call
         self._context = context_of(tool, call)
@@ -355,8 +374,12 @@ class _Run:
             deadline=self._context.deadline,
             emit=None if around is None or around.emit is None else lambda outcome: self._emit(at, outcome),
         )
+        running, tool = made.effect, self._tools.get(asked.name)
+        if self._around is not None and tool is not None:
+            about = InnerCall(at, asked.name, asked.args, made.call_id, tool)
+            running = self._around.inner_call(about, running)
         return Fold(
-            made.effect, lambda cause: self._on_cause(at, cause), lambda outcome: self._record(at, _result(outcome))
+            running, lambda cause: self._on_cause(at, cause), lambda outcome: self._record(at, _result(outcome))
         )
 
     def _record(self, at: int, result: Any) -> EffectOf[SubResult]:

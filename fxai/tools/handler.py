@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from types import CoroutineType, FunctionType, MethodType
@@ -138,6 +139,26 @@ class CallInfo(Protocol):
     def context(self, tool: ToolInfo, /) -> CallContext:
         """What the handler of `tool` may know of the call."""
         ...
+
+
+class InnerCall(msgspec.Struct, frozen=True, eq=False):
+    """A call inside the call of a composite, which is about to be run."""
+
+    index: int
+    """Which of the calls inside, from 0."""
+    name: str
+    params: Any
+    """As plain JSON data, as they were given."""
+    call_id: str
+    tool: ToolInfo
+
+
+class InnerCalls(ABC):
+    """What stands around each call inside of composites: a service that no type names, found under its class."""
+
+    @abstractmethod
+    def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
+        """A call that is run, which gives its `Outcome`."""
 
 
 class Answering(Protocol):

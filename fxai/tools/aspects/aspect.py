@@ -400,6 +400,11 @@ class Wrapped:
         self._wraps = wraps  # the innermost first
         self._around = around
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the handler inside runs in another process."""
+        return getattr(self._inner, "is_elsewhere", False)
+
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
         """As of the handler inside."""
         return self._inner.missing(services)
