@@ -52,7 +52,7 @@ def test_what_comes_from_a_journal_has_no_span(tmp_path: Path, is_inside: bool) 
 def test_a_step_from_a_journal_is_linked_to_the_step_as_it_was_taken(
     tmp_path: Path, is_inside: bool, is_streamed: bool
 ) -> None:
-    """It is gone through again, so it has a span, which says that it is replayed and names the one of the trace before."""
+    """It is gone through again, so it has a span, which says that it is replayed and names the one before."""
     first, again = Traces(), Traces()
     for traces in (first, again):
         fx.run(_program(tmp_path / "runs.db", traces, is_inside=is_inside, is_streamed=is_streamed))
