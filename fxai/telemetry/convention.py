@@ -58,6 +58,7 @@ INTERRUPTED: Final = "fxai.interrupted"
 OTHER: Final = "_OTHER"
 """What the conventions put in the place of a name that is not among those that are known."""
 _LONGEST: Final = 256  # characters of a name or an id that a model or a server made up
+_LONGEST_TEXT: Final = 1024  # of a description, which a server may have written
 
 _SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -189,7 +190,7 @@ def _begin_tool(operation: ToolExecution) -> SpanData:
     is_provided = tool.identity.kind == "provider-defined"
     attributes[TOOL_TYPE] = "extension" if is_provided else "function"
     if tool.description is not None:
-        attributes["gen_ai.tool.description"] = tool.description
+        attributes["gen_ai.tool.description"] = tool.description[:_LONGEST_TEXT]
     return SpanData(f"execute_tool {operation.name}", "internal", "execute_tool", attributes)
 
 

@@ -172,15 +172,18 @@ def test_long_content_is_cut_as_the_sdk_is_told_to() -> None:
 
 
 def test_what_servers_and_models_make_up_is_cut() -> None:
-    """Names and ids of any length, which no limit need be set for."""
+    """Names, ids and descriptions of any length, which no limit need be set for."""
     traces, long = Traces(), "n" * 10_000
-    turn = [ResponseMetadata(id=long, model=long), call(long, {}, id=long), finish("tool-calls")]
-    agent = Agent.make("clerk", model=ScriptedModel.make([turn, text("Well.")]).layer)
+    wordy = Tool.make("wordy", success=str, description=long)
+    calls = [call(long, {}, id=long), call("wordy", {}, id=f"{long}2")]
+    turn = [ResponseMetadata(id=long, model=long), *calls, finish("tool-calls")]
+    model = ScriptedModel.make([turn, text("Well.")])
+    run: Any = Agent.make("clerk", toolkit=Toolkit.make(wordy), model=model.layer).execute("Go.")
 
-    fx.run(agent.execute("Go.").provide(traces.layer()))
+    fx.run(run.provide(wordy.handler(lambda _: fx.succeed("word"))).provide(traces.layer()))
 
     values = [str(value) for span in traces.spans for value in (span.attributes or {}).values()]
-    assert max(map(len, values)) == 256
+    assert sorted(set(map(len, values)))[-2:] == [256, 1024]
     assert long not in _told(traces)
 
 
