@@ -11,13 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, final
 
 import anyio
 
-from fxai.effects.cancellation import event_loop
+from fxai.effects.thread import caller
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -33,20 +31,11 @@ class Waker:
 
     def __init__(self) -> None:
         self._event = anyio.Event()
-        self._call_soon: Callable[..., object]
-        if event_loop() == "trio":
-            import trio
-
-            self._call_soon = trio.lowlevel.current_trio_token().run_sync_soon
-        else:
-            from asyncio import get_running_loop
-
-            self._call_soon = get_running_loop().call_soon_threadsafe
+        self._call_soon = caller()
 
     def __call__(self) -> None:
         """Makes `wait` return, or return at once where no task waits."""
-        with suppress(RuntimeError, anyio.RunFinishedError):  # the loop is gone, and no task waits
-            self._call_soon(self._set)
+        self._call_soon(self._set)
 
     def _set(self) -> None:
         self._event.set()

@@ -305,14 +305,6 @@ def _apply(answer: ToolApprovalResponsePart, turn: list[_Request]) -> _Request |
     return request
 
 
-def without_settled(prompt: Prompt) -> Prompt:
-    """What a model is shown of a history: everything but the requests and answers that are settled."""
-    if not has_turns(prompt):
-        return prompt
-    history = read_approvals(prompt)
-    return Prompt(without_requests(prompt, history)) if history.settled or history.repeated else prompt
-
-
 def without_requests(messages: Iterable[Message], history: ApprovalHistory) -> list[Message]:
     """The messages without requests and answers that are settled: what a model is shown.
 

@@ -29,10 +29,10 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import ApprovalLedger, LanguageModel
-from fxai.models.approval import Authority, authority, digest_of, without_settled
+from fxai.models.approval import Authority, authority, digest_of
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
-from tests.kit.approvals import HOW, How, Office
+from tests.kit.approvals import HOW, How, Office, without_settled
 from tests.kit.reaching import Reached
 
 LAW = settings(max_examples=60)

@@ -96,11 +96,6 @@ class WireRequest(msgspec.Struct, frozen=True):
         return hash((self.offer, self.api))
 
     @property
-    def asks_by_tool(self) -> bool:
-        """Whether the model gives its answer by calling a tool, since it cannot be held to a schema."""
-        return self.format is not None and self.format.tool is not None
-
-    @property
     def is_buffered(self) -> bool:
         """Whether a stream gives the answer only when it is whole, since its strict form must be undone."""
         return self.format is not None and not self.format.verbatim

@@ -23,12 +23,11 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import LanguageModel, ObjectPending
-from fxai.models.approval import without_settled
 from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
 from fxai.tools.call import PREDICATE_SECONDS
-from tests.kit.approvals import HOW, How, Office, Wipe, answered
+from tests.kit.approvals import HOW, How, Office, Wipe, answered, without_settled
 
 WIPE_A, WIPE_B = call("wipe", {"disk": "a"}, id="c1"), call("wipe", {"disk": "b"}, id="c2")
 LOOK = call("look", {}, id="l")
@@ -478,7 +477,6 @@ def test_a_history_that_begins_with_a_result_goes_on() -> None:
     history = Prompt((ToolMessage.make(ToolResultPart("c0", "look", "dust")),))
 
     assert office.exit("generate_text", history, [text("Ok.")]).value.text == "Ok."
-    assert without_settled(Prompt.make("Hello")) == Prompt.make("Hello")
 
 
 def test_a_history_of_texts_is_left_alone() -> None:

@@ -100,7 +100,7 @@ def test_an_answer_is_held_to_a_schema_where_the_server_can(name: str, model: st
     """Elsewhere the model gives it by a tool; a server that cannot demand a call is not asked to."""
     sent = _sent(name, model, response_schema=JsonSchema.of(Schema.of(Sum).json_schema()))
 
-    assert sent.asks_by_tool == by_tool
+    assert (sent.format is not None and sent.format.tool is not None) == by_tool
     assert ("response_format" in sent.fields) != by_tool
     assert ("tool_choice" in sent.fields) == (by_tool and SERVERS[name].forced_choice)
 
