@@ -51,6 +51,22 @@ def test_a_page_draws_the_house_as_it_stands(page: str) -> None:
     assert all(FLOORS[name] == number for name, number in drawn)
 
 
+_PLACE = re.compile(r"`(\w+/\w+\.py)`(?:, `([\w.]+)`(?: and `([\w.]+)`)?)?")
+
+
+def test_the_page_of_the_house_names_modules_and_functions_that_are_there() -> None:
+    """Whoever walks through the house by it finds each file, and in it what the page names there."""
+    page = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+    places = _PLACE.findall(page)
+    missing = [path for path, *_ in places if not (PACKAGE / path).exists()]
+    named = [(path, name.rpartition(".")[2]) for path, *names in places for name in names if name]
+
+    assert len(places) > 10
+    assert missing == []
+    for path, name in named:
+        assert re.search(rf"(?:def|class) {name}\b", (PACKAGE / path).read_text(encoding="utf-8")), f"{path}: {name}"
+
+
 def test_every_folder_of_the_package_is_a_floor() -> None:
     """There is no folder that the picture of the house does not have, and no loose module but faces."""
     folders = {module.name.split(".")[1] for module in modules() if "." in module.name}
