@@ -23,12 +23,13 @@ before the parent goes on.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, Never, TypeAlias, cast, final, overload
+from weakref import WeakValueDictionary
 
 import anyio
 import msgspec
@@ -467,7 +468,7 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
 
 @final
-class Lock(msgspec.Struct, eq=False):
+class Lock(msgspec.Struct, eq=False, weakref=True):
     """Mutual exclusion of the programs of one event loop; those that wait are served in order."""
 
     is_held: bool = False
@@ -509,3 +510,31 @@ class Lock(msgspec.Struct, eq=False):
         else:
             self.is_held = False
         return NOTHING
+
+
+@final
+class Locks:
+    """Locks by key, each there for as long as a program holds it or waits for it; of one event loop.
+
+    >>> from fxai.effects import fx
+    >>> locks = Locks()
+    >>> fx.run(fx.scoped(locks.hold("a").map(lambda _: len(locks)))), len(locks)
+    (1, 0)
+    """
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, Lock] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    def hold(self, key: Hashable) -> EffectOf[None, Never, Scope | None]:
+        """Waits until the lock of the key is free, and holds it until the scope closes."""
+
+        def hold() -> EffectOf[None, Never, Scope]:
+            lock = self._locks.get(key)
+            if lock is None:
+                lock = self._locks[key] = Lock()
+            return lock.hold()
+
+        return Suspend(hold)

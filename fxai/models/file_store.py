@@ -27,7 +27,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects import fx
-from fxai.effects.concurrency import Lock
+from fxai.effects.concurrency import Locks
 from fxai.effects.constructor import attempt_work
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap, Gen
 from fxai.effects.layer import Layer, LayerOf
@@ -97,7 +97,7 @@ class FileStore(Service):
 
     def __init__(self, index: FileIndex | None = None) -> None:
         self._index = index or FileIndex()
-        self._locks: dict[str, Lock] = {}  # by digest: of this store alone, since a lock is of one event loop
+        self._locks = Locks()  # by digest: of this store alone, since a lock is of one event loop
 
     # -- what implementations give
 
@@ -198,7 +198,7 @@ class FileStore(Service):
 
         @fx.gen
         def send() -> Gen[UploadedFile, AiError | OSError, Scope]:
-            yield from self._locks.setdefault(digest, Lock()).hold()
+            yield from self._locks.hold(digest)
             now = yield from fx.reference(Clock).map(_time)
             known = yield from self._index.load(digest)
             if known is not None and not _is_over(known, now):

@@ -19,7 +19,7 @@ import msgspec
 from returns.result import Success
 from typing_extensions import override
 
-from fxai.effects.concurrency import Lock
+from fxai.effects.concurrency import Locks
 from fxai.effects.effect import Effect
 from fxai.effects.scope import Scope
 from fxai.messages.prompt import Prompt
@@ -67,11 +67,11 @@ class ProcessHistories(Histories):
 
     def __init__(self) -> None:
         self._histories: dict[str, tuple[Prompt, float | None]] = {}
-        self._locks: dict[str, Lock] = {}
+        self._locks = Locks()
 
     @override
     def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
-        return self._locks.setdefault(chat_id, Lock()).hold()
+        return self._locks.hold(chat_id)
 
     @override
     def load(self, chat_id: str, now: float) -> Prompt | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.effects import Backend, fx
-from fxai.effects.concurrency import Lock
+from fxai.effects.concurrency import Lock, Locks
 
 
 def test_the_turn_goes_round_in_order(backend: Backend) -> None:
@@ -38,3 +38,26 @@ def test_who_stops_waiting_is_not_waited_for(seconds: float, backend: Backend) -
 
     assert ends[2] == "in"
     assert not door.is_held
+
+
+def test_locks_by_key_exclude_by_key_and_are_there_while_needed(backend: Backend) -> None:
+    """Programs with one key take turns, others go on; nothing is left of a lock, also where a program was cancelled."""
+    locks, inside, most = Locks(), dict.fromkeys("ab", 0), dict.fromkeys("ab", 0)
+
+    def enter(key: str) -> None:
+        inside[key] += 1
+        most[key] = max(most[key], inside[key])
+
+    def leave(key: str) -> None:
+        inside[key] -= 1
+
+    def one(key: str) -> Any:
+        turn = fx.sync(lambda: enter(key)).and_then(fx.sleep(0.001)).and_then(fx.sync(lambda: leave(key)))
+        return fx.scoped(locks.hold(key).and_then(turn))
+
+    leaving: Any = fx.scoped(locks.hold("a").and_then(fx.sleep(60))).timeout(0.002).exit()
+    every: Any = fx.all_(leaving, *(one(key) for key in "aabab"))
+    fx.run(every, backend=backend)
+
+    assert most == {"a": 1, "b": 1}
+    assert len(locks) == 0
