@@ -14,23 +14,10 @@ from fxai.agents import Agent
 from fxai.effects import Backend, Cause, Exit, LayerOf, fx
 from fxai.messages import InvalidApprovalError, Message, Prompt, ToolCall, ToolMessage
 from fxai.models import ApprovalLedger, LanguageModel
-from fxai.models.approval import read_approvals, without_requests
 from fxai.testing import ScriptedModel, call
 from fxai.tools import Tool, Toolkit
 
-__all__ = [
-    "HOW",
-    "How",
-    "Office",
-    "Wipe",
-    "answered",
-    "changed",
-    "layer_of",
-    "ledgers",
-    "problem_of",
-    "results_of",
-    "without_settled",
-]
+__all__ = ["HOW", "How", "Office", "Wipe", "answered", "changed", "layer_of", "ledgers", "problem_of", "results_of"]
 
 How = Literal["generate_text", "generate_object", "stream_text", "execute", "stream"]
 HOW: tuple[How, ...] = ("generate_text", "generate_object", "stream_text", "execute", "stream")
@@ -172,8 +159,3 @@ def _in_sqlite(folder: Path) -> Callable[[], Any]:
 
 ledgers = pytest.mark.parametrize("ledger", [_in_process, _in_file, _in_sqlite], ids=["process", "file", "sqlite"])
 """A ledger of each kind: what is given a folder, and gives what makes its layer."""
-
-
-def without_settled(prompt: Prompt) -> Prompt:
-    """What a model is shown of a history: everything but the requests and answers that are settled."""
-    return Prompt(without_requests(prompt, read_approvals(prompt)))

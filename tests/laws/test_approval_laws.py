@@ -29,10 +29,10 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import ApprovalLedger, LanguageModel
-from fxai.models.approval import Authority, authority, digest_of
+from fxai.models.approval import Authority, authority, digest_of, read_approvals, without_requests
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
-from tests.kit.approvals import HOW, How, Office, without_settled
+from tests.kit.approvals import HOW, How, Office
 from tests.kit.reaching import Reached
 
 LAW = settings(max_examples=60)
@@ -224,6 +224,11 @@ def _typed(data: Any) -> Any:
     return data
 
 
+def _without_settled(prompt: Prompt) -> Prompt:
+    """What a model is shown of a history."""
+    return Prompt(without_requests(prompt, read_approvals(prompt)))
+
+
 @LAW
 @given(st.lists(PARAMS, min_size=1, max_size=3), st.lists(st.booleans(), max_size=3))
 def test_what_is_shown_keeps_calls_and_results(asked: list[Any], answers: list[bool]) -> None:
@@ -231,10 +236,10 @@ def test_what_is_shown_keeps_calls_and_results(asked: list[Any], answers: list[b
     turn = _turn(asked)
     said = [ToolApprovalResponsePart(id_, yes) for id_, yes in zip(_asked(turn), answers, strict=False)]
     history = Prompt((UserMessage.make("go"), turn, ToolMessage(tuple(said))))
-    seen = without_settled(history)
+    seen = _without_settled(history)
     calls = [part for message in seen if message.role == "assistant" for part in message.content]
 
-    assert without_settled(seen) == seen
+    assert _without_settled(seen) == seen
     assert [part for part in calls if part.type == "tool-call"] == [p for p in turn.content if p.type == "tool-call"]
     assert sum(part.type == "tool-approval-request" for part in calls) == len(asked) - len(said)
 

@@ -55,8 +55,9 @@ def test_locks_by_key_exclude_by_key_and_are_there_while_needed(backend: Backend
         turn = fx.sync(lambda: enter(key)).and_then(fx.sleep(0.001)).and_then(fx.sync(lambda: leave(key)))
         return fx.scoped(locks.hold(key).and_then(turn))
 
-    leaving: Any = fx.scoped(locks.hold("a").and_then(fx.sleep(60))).timeout(0.002).exit()
-    every: Any = fx.all_(leaving, *(one(key) for key in "aabab"))
+    programs: list[Any] = [one(key) for key in "aabab"]
+    programs.append(fx.scoped(locks.hold("a").and_then(fx.sleep(60))).timeout(0.002).exit())
+    every: Any = fx.for_each(programs, lambda program: program, concurrency=None)
     fx.run(every, backend=backend)
 
     assert most == {"a": 1, "b": 1}

@@ -23,14 +23,20 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import LanguageModel, ObjectPending
+from fxai.models.approval import read_approvals, without_requests
 from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
 from fxai.tools.call import PREDICATE_SECONDS
-from tests.kit.approvals import HOW, How, Office, Wipe, answered, without_settled
+from tests.kit.approvals import HOW, How, Office, Wipe, answered
 
 WIPE_A, WIPE_B = call("wipe", {"disk": "a"}, id="c1"), call("wipe", {"disk": "b"}, id="c2")
 LOOK = call("look", {}, id="l")
+
+
+def _without_settled(prompt: Prompt) -> Prompt:
+    """What a model is shown of a history."""
+    return Prompt(without_requests(prompt, read_approvals(prompt)))
 
 
 def _kinds(content: Any) -> list[str]:
@@ -493,7 +499,7 @@ def test_what_the_user_and_the_system_said_is_shown_whole() -> None:
     office = Office()
     settled = [ToolMessage.make(ToolResultPart("c1", "wipe", "gone"))]
     history = Prompt((SystemMessage("Be brief."), *answered(office.asked()).messages, *settled))
-    seen = without_settled(history)
+    seen = _without_settled(history)
 
     assert len(seen.messages) == len(history.messages) - 1
     assert seen.messages[0] == SystemMessage("Be brief.")
