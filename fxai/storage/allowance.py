@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, LiteralString, TypeAlias, final
 
@@ -42,6 +43,8 @@ LEASE: Final = 60.0
 MOST: Final = (1 << 62) - 1
 """More than any amount: what is counted beyond it is counted as this."""
 
+_SAME: Final = 1.0  # seconds that clocks may differ and be taken for one
+_COMPARE: Final = 60.0  # seconds after which they are compared again
 _SLOTS: Final = 60  # a window is counted in so many parts, so that many uses are few rows
 
 _TABLES: Final = (
@@ -108,6 +111,12 @@ class Refusal(msgspec.Struct, frozen=True):
     ahead: int = 0
     """How many wait in line before it."""
 
+    def by_clock(self, ahead: float) -> Refusal:
+        """The same by a clock that the clock of the store is so many seconds before."""
+        if not ahead or self.retry_at is None:
+            return self
+        return msgspec.structs.replace(self, retry_at=self.retry_at - ahead)
+
     @property
     def left(self) -> int:
         """How much could be reserved."""
@@ -144,6 +153,9 @@ class Ticket(msgspec.Struct, frozen=True):
 
 class Rows(ABC):
     """What is stored, inside a transaction that nobody else who names one of its keys is in."""
+
+    ahead: float = 0.0
+    """How many seconds the clock that all go by is before that of this machine."""
 
     @abstractmethod
     def uses(self, key: str) -> Mapping[int, int]:
@@ -217,6 +229,13 @@ class Allowances(ABC):
         """
         return PostgresAllowances(url)
 
+    def stay_open(self) -> AbstractContextManager[None]:
+        """Keeps connections open for the block, so that each use takes less time; at its end they are closed.
+
+        A layer of `limit` does it for as long as it lives. A connection that is lost meanwhile is replaced.
+        """
+        return nullcontext()
+
     @abstractmethod
     def _transact(self, keys: list[str]) -> AbstractContextManager[Rows]:
         """A transaction about these keys, which is undone when it fails."""
@@ -244,6 +263,7 @@ class Allowances(ABC):
         """
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
+            now += rows.ahead
             refusals = [found for claim in every if (found := _refusal(rows, claim, id_, now)) is not None]
             refusal = min(refusals, key=lambda found: found.may_wait, default=None)  # what waiting does not mend first
             if refusal is None:
@@ -252,7 +272,7 @@ class Allowances(ABC):
             stays = wait is not None and refusal is not None and refusal.may_wait
             for claim in every:
                 _stand(rows, claim, id_, now + wait if stays and wait is not None else None)
-        return refusal
+            return None if refusal is None else refusal.by_clock(rows.ahead)
 
     def leave(self, id_: str, claims: Iterable[Claim]) -> None:
         """Ends the waiting in line for these claims."""
@@ -265,6 +285,7 @@ class Allowances(ABC):
         """Has a reservation stand for another `lease`; one that has ended stays so."""
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
+            now += rows.ahead
             for claim in every:
                 held = rows.holds(claim.key).get(id_)
                 if held is not None:
@@ -280,13 +301,13 @@ class Allowances(ABC):
             for claim in every:
                 rows.let_go(claim.key, id_)
                 if claim.amount:
-                    rows.add(claim, claim.slot(now), claim.amount)
+                    rows.add(claim, claim.slot(now + rows.ahead), claim.amount)
 
     def look_up(self, key: str, *, now: float, seconds: float | None = None) -> Level:
         """How much is used under a key, whose window is `seconds`."""
         claim = Claim(key, 0, 0, seconds)
         with self._transact([key]) as rows:
-            return _level(rows, claim, now)[0]
+            return _level(rows, claim, now + rows.ahead)[0]
 
 
 def _level(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
@@ -363,7 +384,6 @@ class ProcessAllowances(Allowances):
             yield self._rows
 
 
-@final
 class _ProcessRows(Rows):
     def __init__(self) -> None:
         self._used: dict[str, dict[int, int]] = {}
@@ -412,79 +432,98 @@ class _ProcessRows(Rows):
 
 
 @final
-class _DatabaseRows(Rows):
-    """Rows of either database: the statements are the same but for the sign of a parameter."""
+class _DatabaseRows(_ProcessRows):
+    """Rows of either database, read when they are first asked for; the statements differ in the sign of a parameter."""
 
-    def __init__(self, database: Any, sign: Literal["?", "%s"]) -> None:
+    def __init__(self, database: Any, sign: Literal["?", "%s"], keys: list[str], ahead: float = 0.0) -> None:
+        super().__init__()
+        self.ahead = ahead
         self._database = database
         self._sign = sign
+        self._keys = keys
+        self._is_read = False
 
     def _run(self, statement: LiteralString, *parameters: object) -> Any:
         return self._database.execute(statement.replace("?", self._sign), parameters)
 
+    def _read(self) -> None:
+        if self._is_read or not self._keys:
+            return
+        self._is_read = True
+        keys = ", ".join(["?"] * len(self._keys))
+        found: Any = self._run(_READ.replace("$", keys), *self._keys * 3).fetchall()
+        for kind, key, id_, number, expires, after_crash in found:
+            if kind == "used":
+                self._used.setdefault(key, {})[int(id_)] = number
+            elif kind == "held":
+                self._held.setdefault(key, {})[id_] = Hold(number, expires, after_crash)
+            else:
+                self._lines.setdefault(key, {})[id_] = Ticket(number, expires)
+
     @override
     def uses(self, key: str) -> Mapping[int, int]:
-        return dict(self._run("SELECT slot, amount FROM allowance_used WHERE key = ?", key).fetchall())
+        self._read()
+        return super().uses(key)
 
     @override
     def holds(self, key: str) -> Mapping[str, Hold]:
-        found = self._run("SELECT id, amount, expires, after_crash FROM allowance_held WHERE key = ?", key)
-        return {id_: Hold(amount, expires, after) for id_, amount, expires, after in found.fetchall()}
+        self._read()
+        return super().holds(key)
+
+    @override
+    def line(self, key: str) -> Mapping[str, Ticket]:
+        self._read()
+        return super().line(key)
 
     @override
     def add(self, claim: Claim, slot: int, amount: int) -> None:
-        self._run(
-            "INSERT INTO allowance_used (key, slot, amount, seconds) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (key, slot) DO UPDATE SET amount = CASE"
-            " WHEN allowance_used.amount > ? - excluded.amount THEN ? ELSE allowance_used.amount + excluded.amount END",
-            claim.key,
-            slot,
-            min(amount, MOST),
-            claim.seconds,
-            MOST,
-            MOST,
-        )
+        super().add(claim, slot, amount)
+        self._run(_ADD, claim.key, slot, min(amount, MOST), claim.seconds, MOST, MOST)
 
     @override
     def forget(self, key: str, slot: int) -> None:
+        super().forget(key, slot)
         self._run("DELETE FROM allowance_used WHERE key = ? AND slot = ?", key, slot)
 
     @override
     def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
-        self._run(
-            "INSERT INTO allowance_held (key, id, amount, expires, after_crash, seconds) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires",
-            claim.key,
-            id_,
-            hold.amount,
-            hold.expires,
-            hold.after_crash,
-            claim.seconds,
-        )
+        super().hold(claim, id_, hold)
+        self._run(_HOLD, claim.key, id_, hold.amount, hold.expires, hold.after_crash, claim.seconds)
 
     @override
     def let_go(self, key: str, id_: str) -> None:
+        super().let_go(key, id_)
         self._run("DELETE FROM allowance_held WHERE key = ? AND id = ?", key, id_)
 
     @override
-    def line(self, key: str) -> Mapping[str, Ticket]:
-        found = self._run("SELECT id, place, expires FROM allowance_line WHERE key = ?", key)
-        return {id_: Ticket(place, expires) for id_, place, expires in found.fetchall()}
-
-    @override
     def queue(self, key: str, id_: str, ticket: Ticket) -> None:
-        self._run(
-            "INSERT INTO allowance_line (key, id, place, expires) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires",
-            key,
-            id_,
-            ticket.place,
-            ticket.expires,
-        )
+        super().queue(key, id_, ticket)
+        self._run(_QUEUE, key, id_, ticket.place, ticket.expires)
 
     @override
     def leave(self, key: str, id_: str) -> None:
+        super().leave(key, id_)
         self._run("DELETE FROM allowance_line WHERE key = ? AND id = ?", key, id_)
+
+
+_READ: Final = """
+    SELECT 'used', key, CAST(slot AS TEXT), amount, 0.0, '' FROM allowance_used WHERE key IN ($)
+    UNION ALL SELECT 'held', key, id, amount, expires, after_crash FROM allowance_held WHERE key IN ($)
+    UNION ALL SELECT 'line', key, id, place, expires, '' FROM allowance_line WHERE key IN ($)
+"""
+_ADD: Final = """
+    INSERT INTO allowance_used (key, slot, amount, seconds) VALUES (?, ?, ?, ?)
+    ON CONFLICT (key, slot) DO UPDATE SET amount = CASE
+    WHEN allowance_used.amount > ? - excluded.amount THEN ? ELSE allowance_used.amount + excluded.amount END
+"""
+_HOLD: Final = """
+    INSERT INTO allowance_held (key, id, amount, expires, after_crash, seconds) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires
+"""
+_QUEUE: Final = """
+    INSERT INTO allowance_line (key, id, place, expires) VALUES (?, ?, ?, ?)
+    ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires
+"""
 
 
 @final
@@ -492,16 +531,40 @@ class SqliteAllowances(Allowances):
     """Allowances in a private SQLite file, shared by the processes of one machine."""
 
     def __init__(self, path: Path) -> None:
+        from fxai.storage.pool import Pool  # which few programs need
+
         self._path = path
+        self._pool: Pool[tuple[Connection, tuple[int, int]]] = Pool(self._connect, self._is_there)
+
+    @contextmanager
+    def _connect(self) -> Generator[tuple[Connection, tuple[int, int]]]:
+        from fxai.storage.database import connect  # which imports what databases need
+
+        with connect(self._path, *_TABLES, any_thread=True) as database:
+            yield database, self._file()
+
+    def _file(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_dev, found.st_ino
+
+    def _is_there(self, opened: tuple[Connection, tuple[int, int]]) -> bool:
+        """Whether the file is still that which was opened: others would write into another one."""
+        try:
+            return self._file() == opened[1]
+        except OSError:
+            return False
+
+    @override
+    def stay_open(self) -> AbstractContextManager[None]:
+        return self._pool.stay_open()
 
     @override
     @contextmanager
     def _transact(self, keys: list[str]) -> Generator[Rows]:
-        from fxai.storage.database import connect, transact  # which imports what databases need
+        from fxai.storage.database import transact  # which imports what databases need
 
-        database: Connection
-        with connect(self._path, *_TABLES) as database, transact(database):
-            yield _DatabaseRows(database, "?")
+        with self._pool.take(lambda opened: transact(opened[0])) as (database, _):
+            yield _DatabaseRows(database, "?", keys)
 
 
 @final
@@ -509,13 +572,42 @@ class PostgresAllowances(Allowances):
     """Allowances in a PostgreSQL database, shared by everybody who can reach it. Needs the extra `postgres`."""
 
     def __init__(self, url: str) -> None:
+        from fxai.storage.pool import Pool  # which few programs need
+
         self._url = url
+        self._pool: Pool[Any] = Pool(self._connect, lambda database: not database.closed)
+        self._ahead = 0.0  # seconds, of the server's clock
+        self._until = 0.0  # when to compare the clocks again, by the monotonic clock
+
+    def _connect(self) -> AbstractContextManager[Any]:
+        from fxai.storage.postgres import connect  # which imports what databases need
+
+        return connect(self._url, *_TABLES)
+
+    @override
+    def stay_open(self) -> AbstractContextManager[None]:
+        return self._pool.stay_open()
 
     @override
     @contextmanager
     def _transact(self, keys: list[str]) -> Generator[Rows]:
-        from fxai.storage.postgres import connect, lock, transact  # which imports what databases need
+        @contextmanager
+        def begin(database: Any) -> Generator[None]:
+            from fxai.storage.postgres import lock, transact  # which imports what databases need
 
-        with connect(self._url, *_TABLES) as database, transact(database):
-            lock(database, [f"fxai allowance: {key}" for key in keys])
-            yield _DatabaseRows(database, "%s")
+            with transact(database):
+                lock(database, [f"fxai allowance: {key}" for key in keys])
+                self._compare_clocks(database)
+                yield
+
+        with self._pool.take(begin) as database:
+            yield _DatabaseRows(database, "%s", keys, self._ahead)
+
+    def _compare_clocks(self, database: Any) -> None:
+        """Notes how much the clock of the server differs from that of this machine: all go by that of the server."""
+        if time.monotonic() < self._until:
+            return
+        row: Any = database.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        ahead = row[0] - time.time()
+        self._ahead = ahead if abs(ahead) > _SAME else 0.0
+        self._until = time.monotonic() + _COMPARE

@@ -43,7 +43,7 @@ def database_path(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def connect(path: Path, *tables: str) -> Generator[Connection]:
+def connect(path: Path, *tables: str, any_thread: bool = False) -> Generator[Connection]:
     """A connection to a database, in WAL mode and on the disk at each commit; it is closed at the end of the `with`.
 
     The database and its folders are made where they are not there. It and its journals have the mode 0600 or a stricter
@@ -52,6 +52,7 @@ def connect(path: Path, *tables: str) -> Generator[Connection]:
     Args:
         path: the database, as `database_path` gives it.
         tables: statements that make its tables, where they are not there.
+        any_thread: whether other threads use it too, one at a time.
 
     Raises:
         OSError: SQLite refuses, what stands at the path is no private file, or a statement inside the `with` fails.
@@ -61,7 +62,7 @@ def connect(path: Path, *tables: str) -> Generator[Connection]:
     with _CREATING:  # closing a new file must not free the locks that another thread has taken on it meanwhile
         size = _protect(path, tables)
     try:
-        with closing(_open(path)) as database:
+        with closing(_open(path, any_thread=any_thread)) as database:
             _check_size(path, database, size)
             _prepare(database, tables)
             yield database

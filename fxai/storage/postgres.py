@@ -60,5 +60,5 @@ def transact(database: Connection[Any]) -> Generator[None]:
 
 def lock(database: Connection[Any], names: list[str]) -> None:
     """Keeps others out that lock one of these names, until the transaction ends; those who wait are in line."""
-    for name in sorted(names):  # in one order everywhere, so that no two wait for each other
-        database.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
+    every = sorted(names)  # in one order everywhere, so that no two wait for each other
+    database.execute("SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) name", (every,))

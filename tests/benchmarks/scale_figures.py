@@ -1,7 +1,8 @@
-"""What grows with what, for the page about scale: `python -m tests.benchmarks.scale_figures [process|durable|cluster]`.
+"""What grows with what, for the page about scale: `python -m tests.benchmarks.scale_figures [SECTION]`.
 
 process: agent runs that wait for a model, all at once in one process: memory and CPU of each.
 durable: durable runs of two turns and one call, in each store: CPU and time of each, and bytes in SQLite.
+limits: reservations and their ends, in each store: CPU and time of both, with connections kept open and without.
 cluster: calls on a cluster: CPU of the program, the scheduler and the workers, by workers and by calls at once.
 """
 
@@ -19,6 +20,8 @@ from returns.result import Success
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.durable import Runs, durable
 from fxai.effects import Effect, LayerOf
+from fxai.models import Allowances, Limit, ModelInfo
+from fxai.storage.allowance import Claim
 from fxai.testing import ScriptedModel, call, delay, text
 from tests.kit.postgres import fresh_database, postgres_server
 
@@ -89,7 +92,35 @@ def cluster() -> None:
         print(f"{workers} workers, {number} calls at once: ms a call: {parts}", flush=True)
 
 
-FIGURES = {"process": process, "durable": durability, "cluster": cluster}
+def limits() -> None:
+    """What a limit of requests and tokens and a budget of money cost a request, in each store."""
+    info = ModelInfo("openai", "m")
+    rate, team = Limit.per_minute("key", requests=10**6, tokens=10**9), Limit.budget("team", money=10**6)
+    with TemporaryDirectory() as folder, postgres_server() as server:
+        stores = {
+            "in process": Allowances.in_process(),
+            "SQLite": Allowances.sqlite(Path(folder) / "limits.db"),
+            "PostgreSQL": Allowances.postgres(fresh_database(server)),
+        }
+        for name, store in stores.items():
+            keys = (rate.key("requests", info), 60.0), (rate.key("tokens", info), 60.0), (team.key("money"), None)
+            claims = tuple(Claim(key, 100, 10**15, seconds) for key, seconds in keys)
+            opened = _reservations(store, claims)
+            with store.stay_open():
+                kept = _reservations(store, claims)
+            print(f"{name}: {opened}; with connections kept open {kept}", flush=True)
+
+
+def _reservations(store: Allowances, claims: tuple[Claim, ...], number: int = 300) -> str:
+    begun, wall = time.process_time(), time.monotonic()
+    for at in range(number):
+        store.reserve(f"{at}", claims, now=time.time())
+        store.settle(f"{at}", claims, now=time.time())
+    cpu, waited = (time.process_time() - begun) / number, (time.monotonic() - wall) / number
+    return f"{cpu * 1e3:.2f} ms CPU, {waited * 1e3:.1f} ms each"
+
+
+FIGURES = {"process": process, "durable": durability, "limits": limits, "cluster": cluster}
 
 
 if __name__ == "__main__":
