@@ -32,7 +32,8 @@ from fxai.messages.reason import QuotaExhaustedError, RateLimitError, UnknownErr
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, PriceTable
 from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown
-from fxai.storage.allowance import LEASE, AfterCrash, Allowances, Claim, Refusal
+from fxai.storage.allowance import LEASE, Allowances
+from fxai.storage.allowance_rows import AfterCrash, Claim, Refusal
 
 _PAUSE: Final = 0.25  # seconds between two looks at what others have reserved
 _LONGEST_PAUSE: Final = 2.0  # of one that stands behind others in the line of the allowances

@@ -41,7 +41,8 @@ from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.price import Price, PriceTable
 from fxai.models.token_bound import Estimate, RequestBounds, Unbounded, bytes_of_texts
 from fxai.models.usage_limit import Extent, Limit, Reservation, Unknown, check_limits
-from fxai.storage.allowance import AfterCrash, Allowances
+from fxai.storage.allowance import Allowances
+from fxai.storage.allowance_rows import AfterCrash
 
 _L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
 

@@ -36,7 +36,7 @@ from fxai.messages.reason import (
 )
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, amount_of
-from fxai.storage.allowance import MOST, Claim, Refusal
+from fxai.storage.allowance_rows import MOST, Claim, Refusal
 
 Kind: TypeAlias = Literal["requests", "tokens", "money"]
 """What is counted."""

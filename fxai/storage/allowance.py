@@ -26,26 +26,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, LiteralString, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, LiteralString, final
 
-import msgspec
 from typing_extensions import override
+
+from fxai.storage.allowance_rows import (
+    MOST,
+    AfterCrash,
+    Claim,
+    Hold,
+    Level,
+    ProcessRows,
+    Refusal,
+    Rows,
+    Ticket,
+    level_of,
+    refusal_of,
+    stand,
+)
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-AfterCrash: TypeAlias = Literal["release", "commit"]
-"""What becomes of a reservation whose owner is gone: it is given back, or counts as used."""
-
 LEASE: Final = 60.0
 """How long a reservation stands without being renewed, in seconds."""
 
-MOST: Final = (1 << 62) - 1
-"""More than any amount: what is counted beyond it is counted as this."""
-
 _SAME: Final = 1.0  # seconds that clocks may differ and be taken for one
 _COMPARE: Final = 60.0  # seconds after which they are compared again
-_SLOTS: Final = 60  # a window is counted in so many parts, so that many uses are few rows
 
 _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS allowance_used
@@ -58,140 +65,6 @@ _TABLES: Final = (
         (key TEXT NOT NULL, id TEXT NOT NULL, place BIGINT NOT NULL, expires DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (key, id))""",
 )
-
-
-@final
-class Claim(msgspec.Struct, frozen=True):
-    """A claim to use some of what is allowed under a key."""
-
-    key: str
-    amount: int
-    """In whole units: requests, tokens, or billionths of a currency."""
-    most: int
-    """The most that may be used under the key, in all or within the window."""
-    seconds: float | None = None
-    """The window: what was used longer ago counts no more; None: all counts for ever. One key has one window."""
-
-    def __post_init__(self) -> None:
-        if self.amount < 0:
-            raise ValueError(
-                f"the claim to {self.amount} under {self.key!r} is negative: nobody gives back by claiming"
-            )
-
-    def of(self, amount: int) -> Claim:
-        """The same claim to another amount."""
-        return msgspec.structs.replace(self, amount=amount)
-
-    def slot(self, at: float) -> int:
-        """The part of the time that `at` is in."""
-        return 0 if self.seconds is None else int(at // (self.seconds / _SLOTS))
-
-    def end_of(self, slot: int) -> float:
-        """When what was used in a slot counts no more; a slot counts until all of it is older than the window."""
-        return float("inf") if self.seconds is None else (slot + 1) * (self.seconds / _SLOTS) + self.seconds
-
-
-@final
-class Level(msgspec.Struct, frozen=True):
-    """How much is used under a key."""
-
-    committed: int
-    reserved: int
-
-
-@final
-class Refusal(msgspec.Struct, frozen=True):
-    """Why nothing was reserved: the first claim that was too much."""
-
-    claim: Claim
-    level: Level
-    retry_at: float | None
-    """When enough of what was committed counts no more, in seconds since 1970; None: that is not known, as it depends
-    on what is reserved, or it never happens."""
-    ahead: int = 0
-    """How many wait in line before it."""
-
-    def by_clock(self, ahead: float) -> Refusal:
-        """The same by a clock that the clock of the store is so many seconds before."""
-        if not ahead or self.retry_at is None:
-            return self
-        return msgspec.structs.replace(self, retry_at=self.retry_at - ahead)
-
-    @property
-    def left(self) -> int:
-        """How much could be reserved."""
-        return max(0, self.claim.most - self.level.committed - self.level.reserved)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether waiting cannot help, whatever becomes of what is reserved."""
-        claim = self.claim
-        return claim.amount > claim.most or (claim.seconds is None and claim.amount > claim.most - self.level.committed)
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether it is worth to wait: for a window, not for what is left for ever."""
-        return self.claim.seconds is not None and not self.is_final
-
-
-@final
-class Hold(msgspec.Struct, frozen=True):
-    """A reservation under one key."""
-
-    amount: int
-    expires: float
-    after_crash: AfterCrash
-
-
-@final
-class Ticket(msgspec.Struct, frozen=True):
-    """A place in the line for one key."""
-
-    place: int
-    expires: float
-
-
-class Rows(ABC):
-    """What is stored, inside a transaction that nobody else who names one of its keys is in."""
-
-    ahead: float = 0.0
-    """How many seconds the clock that all go by is before that of this machine."""
-
-    @abstractmethod
-    def uses(self, key: str) -> Mapping[int, int]:
-        """What is committed, by slot."""
-
-    @abstractmethod
-    def holds(self, key: str) -> Mapping[str, Hold]:
-        """What is reserved, by id."""
-
-    @abstractmethod
-    def add(self, claim: Claim, slot: int, amount: int) -> None:
-        """Commits an amount in a slot."""
-
-    @abstractmethod
-    def forget(self, key: str, slot: int) -> None:
-        """Takes a slot out."""
-
-    @abstractmethod
-    def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
-        """Puts a reservation in, or in the place of that of the same id."""
-
-    @abstractmethod
-    def let_go(self, key: str, id_: str) -> None:
-        """Takes a reservation out, if it is there."""
-
-    @abstractmethod
-    def line(self, key: str) -> Mapping[str, Ticket]:
-        """Who waits, by id."""
-
-    @abstractmethod
-    def queue(self, key: str, id_: str, ticket: Ticket) -> None:
-        """Puts a ticket in, or in the place of that of the same id."""
-
-    @abstractmethod
-    def leave(self, key: str, id_: str) -> None:
-        """Takes a ticket out, if it is there."""
 
 
 class Allowances(ABC):
@@ -264,14 +137,14 @@ class Allowances(ABC):
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
             now += rows.ahead
-            refusals = [found for claim in every if (found := _refusal(rows, claim, id_, now)) is not None]
+            refusals = [found for claim in every if (found := refusal_of(rows, claim, id_, now)) is not None]
             refusal = min(refusals, key=lambda found: found.may_wait, default=None)  # what waiting does not mend first
             if refusal is None:
                 for claim in every:
                     rows.hold(claim, id_, Hold(claim.amount, now + lease, after_crash))
             stays = wait is not None and refusal is not None and refusal.may_wait
             for claim in every:
-                _stand(rows, claim, id_, now + wait if stays and wait is not None else None)
+                stand(rows, claim, id_, now + wait if stays and wait is not None else None)
             return None if refusal is None else refusal.by_clock(rows.ahead)
 
     def leave(self, id_: str, claims: Iterable[Claim]) -> None:
@@ -279,7 +152,7 @@ class Allowances(ABC):
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
             for claim in every:
-                _stand(rows, claim, id_, None)
+                stand(rows, claim, id_, None)
 
     def renew(self, id_: str, claims: Iterable[Claim], *, now: float, lease: float = LEASE) -> None:
         """Has a reservation stand for another `lease`; one that has ended stays so."""
@@ -307,61 +180,7 @@ class Allowances(ABC):
         """How much is used under a key, whose window is `seconds`."""
         claim = Claim(key, 0, 0, seconds)
         with self._transact([key]) as rows:
-            return _level(rows, claim, now + rows.ahead)[0]
-
-
-def _level(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
-    """How much is used, and what is committed by slot, once what counts no more is taken out."""
-    for id_, held in list(rows.holds(claim.key).items()):
-        if held.expires <= now:
-            rows.let_go(claim.key, id_)
-            if held.after_crash == "commit":
-                rows.add(claim, claim.slot(now), held.amount)
-    for slot in [slot for slot in rows.uses(claim.key) if claim.end_of(slot) <= now]:
-        rows.forget(claim.key, slot)
-    used = rows.uses(claim.key)
-    return Level(sum(used.values()), sum(held.amount for held in rows.holds(claim.key).values())), used
-
-
-def _refusal(rows: Rows, claim: Claim, id_: str, now: float) -> Refusal | None:
-    level, used = _level(rows, claim, now)
-    ahead = 0 if claim.seconds is None else _ahead(rows, claim.key, id_, now)
-    missing = level.committed + level.reserved + claim.amount - claim.most
-    if ahead:
-        return Refusal(claim, level, None, ahead)
-    if missing <= 0:
-        return None
-    for slot in sorted(used):
-        missing -= used[slot]
-        if missing <= 0 and claim.seconds is not None:
-            return Refusal(claim, level, claim.end_of(slot))
-    return Refusal(claim, level, None)
-
-
-def _ahead(rows: Rows, key: str, id_: str, now: float) -> int:
-    """How many wait before this one; those who came no more are taken out."""
-    line = rows.line(key)
-    for gone in [other for other, ticket in line.items() if ticket.expires <= now and other != id_]:
-        rows.leave(key, gone)
-    own = line.get(id_)
-    return sum(
-        ticket.expires > now and (own is None or ticket.place < own.place)
-        for other, ticket in line.items()
-        if other != id_
-    )
-
-
-def _stand(rows: Rows, claim: Claim, id_: str, expires: float | None) -> None:
-    """Has one stand in line, where it stood or at its end, or leave it."""
-    if claim.seconds is None:
-        return
-    line = rows.line(claim.key)
-    own = line.get(id_)
-    if expires is not None:
-        last = max((ticket.place for ticket in line.values()), default=0)
-        rows.queue(claim.key, id_, Ticket(last + 1 if own is None else own.place, expires))
-    elif own is not None:
-        rows.leave(claim.key, id_)
+            return level_of(rows, claim, now + rows.ahead)[0]
 
 
 # -- in this process
@@ -375,7 +194,7 @@ class ProcessAllowances(Allowances):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows = _ProcessRows()
+        self._rows = ProcessRows()
 
     @override
     @contextmanager
@@ -384,55 +203,11 @@ class ProcessAllowances(Allowances):
             yield self._rows
 
 
-class _ProcessRows(Rows):
-    def __init__(self) -> None:
-        self._used: dict[str, dict[int, int]] = {}
-        self._held: dict[str, dict[str, Hold]] = {}
-        self._lines: dict[str, dict[str, Ticket]] = {}
-
-    @override
-    def uses(self, key: str) -> Mapping[int, int]:
-        return self._used.get(key, {})
-
-    @override
-    def holds(self, key: str) -> Mapping[str, Hold]:
-        return self._held.get(key, {})
-
-    @override
-    def add(self, claim: Claim, slot: int, amount: int) -> None:
-        used = self._used.setdefault(claim.key, {})
-        used[slot] = used.get(slot, 0) + amount
-
-    @override
-    def forget(self, key: str, slot: int) -> None:
-        self._used.get(key, {}).pop(slot, None)
-
-    @override
-    def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
-        self._held.setdefault(claim.key, {})[id_] = hold
-
-    @override
-    def let_go(self, key: str, id_: str) -> None:
-        self._held.get(key, {}).pop(id_, None)
-
-    @override
-    def line(self, key: str) -> Mapping[str, Ticket]:
-        return self._lines.get(key, {})
-
-    @override
-    def queue(self, key: str, id_: str, ticket: Ticket) -> None:
-        self._lines.setdefault(key, {})[id_] = ticket
-
-    @override
-    def leave(self, key: str, id_: str) -> None:
-        self._lines.get(key, {}).pop(id_, None)
-
-
 # -- in databases
 
 
 @final
-class _DatabaseRows(_ProcessRows):
+class _DatabaseRows(ProcessRows):
     """Rows of either database, read when they are first asked for; the statements differ in the sign of a parameter."""
 
     def __init__(self, database: Any, sign: Literal["?", "%s"], keys: list[str], ahead: float = 0.0) -> None:
@@ -450,8 +225,8 @@ class _DatabaseRows(_ProcessRows):
         if self._is_read or not self._keys:
             return
         self._is_read = True
-        keys = ", ".join(["?"] * len(self._keys))
-        found: Any = self._run(_READ.replace("$", keys), *self._keys * 3).fetchall()
+        signs: list[LiteralString] = ["?"] * len(self._keys)
+        found: Any = self._run(_READ.replace("$", ", ".join(signs)), *self._keys * 3).fetchall()
         for kind, key, id_, number, expires, after_crash in found:
             if kind == "used":
                 self._used.setdefault(key, {})[int(id_)] = number
@@ -506,7 +281,7 @@ class _DatabaseRows(_ProcessRows):
         self._run("DELETE FROM allowance_line WHERE key = ? AND id = ?", key, id_)
 
 
-_READ: Final = """
+_READ: Final[LiteralString] = """
     SELECT 'used', key, CAST(slot AS TEXT), amount, 0.0, '' FROM allowance_used WHERE key IN ($)
     UNION ALL SELECT 'held', key, id, amount, expires, after_crash FROM allowance_held WHERE key IN ($)
     UNION ALL SELECT 'line', key, id, place, expires, '' FROM allowance_line WHERE key IN ($)

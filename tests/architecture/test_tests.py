@@ -20,6 +20,7 @@ FACES = {module.name for module in modules() if module.path.endswith("__init__.p
 """What a test may import from: packages, and modules that are documented as such."""
 
 INTERNAL = {
+    "tests/benchmarks/scale_figures.py": "reservations without a model",
     "tests/conformance/test_approval_cases.py": "what an approval covers",
     "tests/conformance/test_concerto_cases.py": "the messages of a host",
     "tests/conformance/test_mcp_client_cases.py": "how a server's content is shown",

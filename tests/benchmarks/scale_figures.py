@@ -21,7 +21,7 @@ from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.durable import Runs, durable
 from fxai.effects import Effect, LayerOf
 from fxai.models import Allowances, Limit, ModelInfo
-from fxai.storage.allowance import Claim
+from fxai.storage.allowance_rows import Claim
 from fxai.testing import ScriptedModel, call, delay, text
 from tests.kit.postgres import fresh_database, postgres_server
 

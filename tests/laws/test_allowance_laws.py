@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.models import Allowances
-from fxai.storage.allowance import Claim
+from fxai.storage.allowance_rows import Claim
 from tests.kit.postgres import fresh_database
 
 Kind: TypeAlias = Literal["process", "sqlite", "postgres"]

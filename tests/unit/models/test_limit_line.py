@@ -13,7 +13,7 @@ from returns.result import Failure, Result
 from fxai.effects import Backend, Effect, Gen, Layer, fx
 from fxai.messages import RateLimitError, Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
-from fxai.storage.allowance import Claim, Refusal
+from fxai.storage.allowance_rows import Claim, Refusal
 from fxai.testing import ScriptedModel, TestClock, delay, finish, text
 
 RATE = Limit.of("key", tokens=100, seconds=60)

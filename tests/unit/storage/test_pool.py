@@ -18,7 +18,7 @@ import pytest
 from fxai.effects import Backend, Effect, Layer, fx
 from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
-from fxai.storage.allowance import Claim
+from fxai.storage.allowance_rows import Claim
 from fxai.storage.pool import Pool
 from fxai.testing import ScriptedModel, finish, text
 from tests.kit.postgres import fresh_database
@@ -212,7 +212,7 @@ def test_a_file_that_was_replaced_is_opened_anew(tmp_path: Path) -> None:
 FORKS = """
 import os, sys
 from fxai.models import Allowances
-from fxai.storage.allowance import Claim
+from fxai.storage.allowance_rows import Claim
 
 where = sys.argv[1]
 shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
