@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 __all__ = ["Collected", "collector"]
@@ -23,17 +25,36 @@ class Collected:
 
     def spans(self) -> list[Any]:
         """The spans that came, in the messages of the protocol."""
-        found: list[Any] = []
-        for path, body in self.bodies:
-            if path == "/v1/traces":
-                request: Any = ExportTraceServiceRequest.FromString(body)
-                found += [
-                    span
-                    for resource in request.resource_spans
-                    for scope in resource.scope_spans
-                    for span in scope.spans
-                ]
-        return found
+        return [
+            span
+            for request in self._requests("/v1/traces", ExportTraceServiceRequest)
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+    def metrics(self) -> list[Any]:
+        """The metrics that came."""
+        return [
+            metric
+            for request in self._requests("/v1/metrics", ExportMetricsServiceRequest)
+            for resource in request.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        ]
+
+    def events(self) -> list[Any]:
+        """The log records that came."""
+        return [
+            record
+            for request in self._requests("/v1/logs", ExportLogsServiceRequest)
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
+        ]
+
+    def _requests(self, path: str, kind: Any) -> list[Any]:
+        return [kind.FromString(body) for place, body in self.bodies if place == path]
 
 
 @contextmanager

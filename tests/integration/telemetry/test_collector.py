@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -59,3 +65,28 @@ def test_a_collector_is_told_of_a_run() -> None:
     assert [_value(span.attributes, "gen_ai.usage.input_tokens") for span in chats] == [10, 20]
     (called,) = [span for span in spans if span.name == "execute_tool weather"]
     assert _value(called.attributes, "gen_ai.tool.call.id") == "c1"
+
+
+def test_a_collector_is_told_of_metrics_and_events() -> None:
+    """Histograms with their buckets, counters, and what was said in the structure that the conventions give it."""
+    model = ScriptedModel.make([[text("Rain."), finish("stop", Usage(20, 7))]])
+    run = Agent.make("forecast", model=model.layer).execute("Tokyo?")
+
+    with collector() as collected:
+        meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter(f"{collected.url}/v1/metrics"))])
+        loggers = LoggerProvider()
+        loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{collected.url}/v1/logs")))
+        fx.run(run.provide(layer(meter_provider=meters, logger_provider=loggers, content="event")))
+        meters.shutdown()
+        loggers.shutdown()
+        metrics = {metric.name: metric for metric in collected.metrics()}
+        (event,) = collected.events()
+
+    (tokens,) = metrics["gen_ai.client.inference.operation.input_tokens"].histogram.data_points
+    assert (tokens.sum, list(tokens.explicit_bounds)[:4]) == (20, [1, 4, 16, 64])
+    (used,) = metrics["gen_ai.client.inference.usage.output_tokens"].sum.data_points
+    assert (used.as_int, _value(used.attributes, "gen_ai.token.modality")) == (7, "unknown")
+    assert metrics["gen_ai.client.inference.duration"].unit == "s"
+    assert (event.event_name, event.severity_number) == ("gen_ai.client.inference.operation.details", 5)
+    (answer,) = _value(event.attributes, "gen_ai.output.messages").values
+    assert _value(answer.kvlist_value.values, "finish_reason") == "stop"
