@@ -3,6 +3,7 @@
 process: agent runs that wait for a model, all at once in one process: memory and CPU of each.
 durable: durable runs of two turns and one call, in each store: CPU and time of each, and bytes in SQLite.
 limits: reservations and their ends, in each store: CPU and time of both, with connections kept open and without.
+queue: jobs of a work queue, submitted, run and read in one process: CPU and time of each, in each database.
 cluster: calls on a cluster: CPU of the program, the scheduler and the workers, by workers and by calls at once.
 """
 
@@ -19,10 +20,12 @@ from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.durable import Runs, durable
-from fxai.effects import Effect, LayerOf
+from fxai.effects import Effect, Gen, LayerOf, Scope
 from fxai.models import Allowances, Limit, ModelInfo
 from fxai.storage.allowance_rows import Claim
+from fxai.storage.work_queue import WorkQueue
 from fxai.testing import ScriptedModel, call, delay, text
+from tests.benchmarks.measure import slowness
 from tests.kit.postgres import fresh_database, postgres_server
 
 __all__ = ["FIGURES"]
@@ -120,9 +123,32 @@ def _reservations(store: Allowances, claims: tuple[Claim, ...], number: int = 30
     return f"{cpu * 1e3:.2f} ms CPU, {waited * 1e3:.1f} ms each"
 
 
-FIGURES = {"process": process, "durable": durability, "limits": limits, "cluster": cluster}
+def queue() -> None:
+    """Jobs that do nothing, which one process submits, runs and reads the results of, sixty-four at once."""
+    with TemporaryDirectory() as folder, postgres_server() as server:
+        places = {"SQLite": str(Path(folder) / "jobs.db"), "PostgreSQL": fresh_database(server)}
+        for name, place in places.items():
+            print(f"{name}: {fx.run(fx.scoped(_jobs(place, 500)))}", flush=True)
+
+
+@fx.gen
+def _jobs(place: str, number: int) -> Gen[str, OSError, Scope]:
+    jobs = yield from WorkQueue.open(place)
+    yield from fx.fork(jobs.serve({"nothing": lambda job: fx.succeed(job.text)}, concurrency=64))
+
+    def one(at: int) -> Effect[object, OSError]:
+        return jobs.submit("nothing", f"{at}", "1").and_then(jobs.result(f"{at}"))
+
+    begun, wall = time.process_time(), time.monotonic()
+    yield from fx.for_each(range(number), one, concurrency=64)
+    cpu, waited = (time.process_time() - begun) / number, (time.monotonic() - wall) / number
+    return f"{cpu * 1e3:.1f} ms CPU, {waited * 1e3:.1f} ms each"
+
+
+FIGURES = {"process": process, "durable": durability, "limits": limits, "queue": queue, "cluster": cluster}
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or FIGURES:
-        FIGURES[name]()
+    for chosen in sys.argv[1:] or FIGURES:
+        print(f"{chosen}, where CPU time is {slowness():.1f} times what it is on a quiet machine", flush=True)
+        FIGURES[chosen]()
