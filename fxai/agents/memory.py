@@ -23,6 +23,7 @@ import errno
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, TypeVar, cast, final
 
 import msgspec
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _A = TypeVar("_A")
 
 _COUNTING: Final = "the tokens of its turns cannot be counted"
+_FIRST_TURNS: Final = 16  # that are read where a model counts them; of more, four times as many each time
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
 
 
@@ -374,25 +376,34 @@ class _JournalMemory(Memory):
         counts, known = dict[Prompt, int](), self._counts if self._counted_by is model else {}
 
         def count(turn: Prompt) -> Effect[int, MemoryFailure]:
-            if turn in known or model is None or turn.pending:
-                return Succeed(known[turn] if turn in known else estimated_tokens(turn))
+            before = counts.get(turn, known.get(turn))
+            if before is not None or model is None or turn.pending:
+                return Succeed(estimated_tokens(turn) if before is None else before)
             counting = model.count(ModelRequest(turn)).map(lambda counted: counted.tokens)
             return counting.map_error(lambda error: MemoryFailure(self._journal.place, "load", f"{_COUNTING}: {error}"))
 
         @gen
         def load() -> Gen[Prompt, MemoryFailure]:
-            turns = yield from self.turns()
-            left = window.most_tokens or 0
-            for turn in reversed(turns):
-                counts[turn] = yield from count(turn)
-                left -= counts[turn]
-                if left < 0 and turn is not turns[-1]:
-                    break
+            most, is_enough, newest = _FIRST_TURNS, False, tuple[Prompt, ...]()
+            while not is_enough:  # only as far back as the window reaches: a memory may hold years
+                newest = yield from self._load_newest(most)
+                is_enough, left = len(newest) < most, window.most_tokens or 0
+                for turn in newest:
+                    counts[turn] = yield from count(turn)
+                    left -= counts[turn]
+                    if left < 0 and turn is not newest[0]:
+                        is_enough = True
+                        break
+                most *= 4
             self._counts, self._counted_by = counts, model
-            newest = msgspec.structs.replace(window, count=counts.__getitem__).newest(reversed(turns))
-            return Prompt(message for turn in newest for message in turn)
+            shown = msgspec.structs.replace(window, count=counts.__getitem__).newest(newest)
+            return Prompt(message for turn in shown for message in turn)
 
         return load()
+
+    def _load_newest(self, most: int) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        """So many of the newest turns, the newest first."""
+        return self._attempt("load", lambda: self._journal.read(lambda entries: tuple(islice(_turns(entries), most))))
 
     @override
     def load_state(self) -> Effect[PromptState | None, MemoryFailure]:

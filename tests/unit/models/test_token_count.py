@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -177,3 +178,19 @@ def test_such_a_window_shows_itself(window: Window) -> None:
     """As it is made."""
     assert "9" in repr(window)
     assert window == eval(repr(window)) or window.most_turns == 3
+
+
+@pytest.mark.parametrize("shown", [1, 3, 20, 70, 100])
+def test_a_memory_is_read_as_far_back_as_its_window_reaches(shown: int, tmp_path: Path) -> None:
+    """Turns before that are not counted, and a damaged line among them matters to nobody."""
+    path, turns = tmp_path / "memory.jsonl", [Prompt.make(f"q{number}") for number in range(100)]
+    for turn in turns:
+        fx.run(Memory.file(path).commit(turn))
+    if shown == 1:
+        path.write_bytes(path.read_bytes().replace(b"q0", b"q_", 1))
+    model = ScriptedModel.make([], tokens=lambda _: 10)
+    memory = Memory.file(path, Window.tokens(10 * shown, count="model"))
+    loaded = fx.run(memory.load().provide(model.layer))
+
+    assert [message for turn in turns[-shown:] for message in turn] == list(loaded)
+    assert len(model.counted) == min(shown + 1, 100)
