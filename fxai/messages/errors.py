@@ -255,11 +255,11 @@ def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
     words = _with_upstream(str(words), _mapping(error.get("metadata")))
     request = headers.get("x-request-id") or headers.get("request-id") or _text(_mapping(data).get("request_id"))
     description = _shorten(" ".join(str(words).split())) + (f" (request {request})" if request else "")
-    codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
-    code = next((one for key in ("code", "type", "status") if (one := _text(error.get(key)))), None)
+    codes = [one for key in ("code", "type", "status") if (one := _text(error.get(key)))]
+    code = codes[0] if codes else None
     parameter = error.get("param")
     named, written = (one if isinstance(one, str) else None for one in (parameter, error.get("failed_generation")))
-    return _ErrorBody(description.strip(), codes, named, written, code, request)
+    return _ErrorBody(description.strip(), " ".join(codes), named, written, code, request)
 
 
 def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:

@@ -247,3 +247,13 @@ def test_a_reason_says_the_providers_code_and_the_id_of_the_request() -> None:
     assert (bare.code, bare.request_id) == ("api_error", None)
     assert _reason(500, {"error": {"code": [1], "type": True, "message": "m"}, "request_id": {}}).code is None
     assert AiError.from_json(AiError("m", "ask", reason).to_json()).unwrap().reason == reason
+
+
+def test_codes_of_any_length_are_read_once() -> None:
+    """A server may write anything there: it is cut before it is searched, and what is no name is left out."""
+    body = {"error": {"message": "x", "type": "not_found_error " * 60_000, "code": {"deep": []}}}
+    reason = _reason(404, body)
+
+    assert isinstance(reason, InvalidRequestError)
+    assert reason.code is not None
+    assert len(reason.code) <= 500
