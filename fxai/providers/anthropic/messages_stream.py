@@ -83,6 +83,7 @@ class Reader:
         self._method = method
         self._blocks = Blocks(sent)
         self._open: dict[int, _Open] = {}
+        self._newest = -1  # the index of the block that began last
         self._usage: dict[str, Any] = {}  # each count that comes is a total; what is left out or null stands
         self._ended: dict[str, Any] = {}
         self._metadata: ResponseMetadata | None = None
@@ -170,10 +171,10 @@ class Reader:
             raise Malformed("/index", f"the block {index} has started before")
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
-        started = [part for before in self._open.values() for part in self._text_start(before)]
+        newest = self._open.get(self._newest)  # of the open blocks, the one alone whose start may not be given yet
         opened = _Open(block, index, silent=self._is_answer(block))
-        self._open[index] = opened
-        started += self._first_parts(opened)
+        self._open[index], self._newest = opened, index
+        started = [*(() if newest is None else self._text_start(newest)), *self._first_parts(opened)]
         if kind not in ("text", "thinking"):
             return started
         written = block.get("text" if kind == "text" else "thinking") or ""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -41,7 +40,7 @@ from fxai.messages.reason import ContentPolicyError, InvalidOutputError, Network
 from fxai.models.prepared_tools import without_nulls
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.tool_calls import OURS, calls_of, goes_on, hosted_parts, is_hosted, is_undecided
+from fxai.providers.openai.tool_calls import OURS, calls_of, hosted_parts, is_hosted, is_undecided, last_that_goes_on
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
@@ -266,9 +265,8 @@ def read_responses(data: Item, sent: WireRequest) -> Iterable[Part]:
     if not isinstance(data.get("output"), list):
         raise form_error("the answer has no list of items", "/output")
     items = objects_in(data, "output")
-    parts = [
-        part for place, item in enumerate(items) for part in item_parts(item, sent, islice(items, place + 1, None))
-    ]
+    last = last_that_goes_on(items)
+    parts = [part for place, item in enumerate(items) for part in item_parts(item, sent, went_on=place < last)]
     return [*sent.warnings, metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
 
 
@@ -301,13 +299,13 @@ _PLACED: Final = frozenset(
 )
 
 
-def item_parts(item: Item, sent: WireRequest, behind: Iterable[Item] = ()) -> list[Part]:
+def item_parts(item: Item, sent: WireRequest, *, went_on: bool = False) -> list[Part]:
     """The parts of an item of Responses, in order.
 
     Args:
         item: the item.
         sent: the request that it answers.
-        behind: the items behind it, as far as they are known.
+        went_on: whether what follows shows that the model went on behind it, so that it had the result of a call.
 
     >>> from fxai.messages.prompt import Prompt
     >>> from fxai.models.model_request import ModelRequest
@@ -324,7 +322,7 @@ def item_parts(item: Item, sent: WireRequest, behind: Iterable[Item] = ()) -> li
         return list(_reasoning(item))
     if kind == "function_call" and sent.is_answer(item.get("name")):
         return [Text(sent.answer(str(item.get("arguments", ""))))]
-    if is_hosted(item, sent.offer) or (is_undecided(item, sent.offer) and any(map(goes_on, behind))):
+    if is_hosted(item, sent.offer) or (went_on and is_undecided(item, sent.offer)):
         return list(hosted_parts(item, sent.offer))
     if kind in OURS:
         return list(calls_of(item, sent.offer))

@@ -18,7 +18,6 @@ fxai.providers.openai.reply.ReplyError: ...the stream ended before...
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from typing import Any, Final, final
 
 import msgspec
@@ -64,6 +63,7 @@ from fxai.providers.openai.tool_calls import (
     is_hosted,
     is_undecided,
     is_wrapper,
+    last_that_goes_on,
     media_type,
 )
 from fxai.schema.data import is_object
@@ -300,12 +300,12 @@ class StreamItem:
         content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
         return {**self._item, "type": kind, "content": content} if kind == "message" else self._item
 
-    def finish(self, item: Item, behind: Iterable[Item] = ()) -> Iterable[StreamPart]:
-        """The item is whole: what of it was not given yet, and the ends; `behind` are items that follow it."""
+    def finish(self, item: Item, *, went_on: bool = False) -> Iterable[StreamPart]:
+        """The item is whole: what of it was not given yet, and the ends; `went_on` as of `item_parts`."""
         if self._done:
             return
         self._done = True
-        parts = item_parts(item, self._sent, behind) if item.get("type") else []
+        parts = item_parts(item, self._sent, went_on=went_on) if item.get("type") else []
         match item.get("type"):
             case "reasoning":
                 yield from self._end_reasoning(item, parts)
@@ -436,7 +436,7 @@ class ResponsesReader:
         elif kind in ("response.output_item.added", "response.output_item.done") and is_object(event.get("item")):
             item, whole = self._item(event, event["item"]), event["item"]
             if goes_on(whole):
-                yield from self._decide(whole)
+                yield from self._decide()
             if kind.endswith("added"):
                 yield from item.begin(whole)
             elif is_undecided(whole, self._sent.offer):
@@ -444,10 +444,10 @@ class ResponsesReader:
             else:
                 yield from item.finish(whole)
 
-    def _decide(self, behind: Item) -> Iterable[StreamPart]:
+    def _decide(self) -> Iterable[StreamPart]:
         """The calls that what follows shows to be the provider's."""
         for item, whole in self._undecided:
-            yield from item.finish(whole, (behind,))
+            yield from item.finish(whole, went_on=True)
         self._undecided.clear()
 
     def _begin(self, response: Item) -> list[StreamPart]:
@@ -461,9 +461,10 @@ class ResponsesReader:
     def _rest(self, response: Item) -> Iterable[StreamPart]:
         """The items that the response holds and whose own events were missing or never ended them."""
         items = objects_in(response, "output")
+        last = last_that_goes_on(items)
         for place, item in enumerate(items):
             known = self._keys.get(str(item.get("id")), place)
-            yield from self._at(known).finish(item, islice(items, place + 1, None))
+            yield from self._at(known).finish(item, went_on=place < last)
         for undecided, whole in self._undecided:
             yield from undecided.finish(whole)
         for known_item in self._items.values():

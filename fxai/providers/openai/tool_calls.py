@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -326,6 +326,15 @@ def goes_on(item: Mapping[str, Any]) -> bool:
     """Whether an item shows that the model had the results of the calls before it: it is no call that is ours."""
     kind = item.get("type")
     return not isinstance(kind, str) or kind not in OURS
+
+
+def last_that_goes_on(items: Sequence[Mapping[str, Any]]) -> int:
+    """The place of the last item by which the model went on; -1 where there is none.
+
+    >>> last_that_goes_on([{"type": "function_call"}, {"type": "message"}, {"type": "function_call"}])
+    1
+    """
+    return next((place for place in range(len(items) - 1, -1, -1) if goes_on(items[place])), -1)
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:

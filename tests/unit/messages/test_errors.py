@@ -251,7 +251,7 @@ def test_a_reason_says_the_providers_code_and_the_id_of_the_request() -> None:
 
 def test_codes_of_any_length_are_read_once() -> None:
     """A server may write anything there: it is cut before it is searched, and what is no name is left out."""
-    body = {"error": {"message": "x", "type": "not_found_error " * 60_000, "code": {"deep": []}}}
+    body: object = {"error": {"message": "x", "type": "not_found_error " * 60_000, "code": {"deep": 1}}}
     reason = _reason(404, body)
 
     assert isinstance(reason, InvalidRequestError)
