@@ -107,6 +107,7 @@ def pending_in(parts: Iterable[AnyPart | Content]) -> tuple[Pending, ...]:
     """
     waiting: dict[str, Pending] = {}
     of_provider: dict[str, Pending] = {}
+    asked: dict[str, list[str]] = {}  # by approval, the calls
     for part in parts:
         match part.type:
             case "tool-call":
@@ -118,9 +119,11 @@ def pending_in(parts: Iterable[AnyPart | Content]) -> tuple[Pending, ...]:
                 id_ = part.tool_call_id
                 about = waiting.get(id_) or of_provider.get(id_) or Pending(id_, "", None)
                 waiting[id_] = msgspec.structs.replace(about, approval_id=part.approval_id)
+                asked.setdefault(part.approval_id, []).append(id_)
             case "tool-approval-response":
-                answered = part.approval_id
-                waiting = {id_: call for id_, call in waiting.items() if call.approval_id != answered}
+                for id_ in asked.pop(part.approval_id, ()):
+                    if id_ in waiting and waiting[id_].approval_id == part.approval_id:
+                        del waiting[id_]
             case _:
                 pass
     return tuple(waiting.values())
@@ -139,8 +142,9 @@ def unpaired_calls(messages: Iterable[Message]) -> list[str]:
     for message in messages:
         if message.role == "tool":
             answered = [part.id for part in _results([message])]
-            alone += [id_ for id_ in answered if id_ not in called]
-            called = [id_ for id_ in called if id_ not in answered]
+            known, done = set(called), set(answered)
+            alone += [id_ for id_ in answered if id_ not in known]
+            called = [id_ for id_ in called if id_ not in done]
         else:
             alone += called
             called = [part.id for part in _calls([message]) if not part.provider_executed]

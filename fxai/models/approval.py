@@ -112,6 +112,46 @@ class _Request:
         return self.answer is not None and _is_yes(self.answer)
 
 
+@final
+class _Turn:
+    """The requests of a turn, found by what answers and results name."""
+
+    __slots__ = ("_by_approval", "_by_call", "_own", "requests")
+
+    def __init__(self, requests: list[_Request]) -> None:
+        self.requests = requests
+        self._own = set(map(id, requests))
+        self._by_approval: dict[str, list[_Request]] = {}
+        self._by_call: dict[str, list[_Request]] = {}
+        for one in requests:
+            self._by_approval.setdefault(one.part.approval_id, []).append(one)
+            self._by_call.setdefault(one.part.tool_call_id, []).append(one)
+
+    def __contains__(self, request: _Request) -> bool:
+        return id(request) in self._own
+
+    def of_call(self, call_id: str) -> list[_Request]:
+        """The requests for a call."""
+        return self._by_call.get(call_id, [])
+
+    def apply(self, answer: ToolApprovalResponsePart) -> _Request | InvalidApprovalError:
+        """Gives the answer to the request that it is for, which is returned; or what is wrong with the answer."""
+        asked = self._by_approval.get(answer.approval_id)
+        if not asked:
+            return InvalidApprovalError(answer.approval_id, "no-request")
+        request = asked[0]
+        if request.of_provider:
+            return request
+        if request.call is None:
+            return InvalidApprovalError(answer.approval_id, "no-call", f"the call {request.part.tool_call_id!r}")
+        if len(asked) > 1 or len(self.of_call(request.call.id)) > 1:
+            return InvalidApprovalError(answer.approval_id, "altered", "there are two requests where there was one")
+        if request.settled:
+            return InvalidApprovalError(answer.approval_id, "used", f"its call {request.call.id!r} has a result")
+        request.answer = _stronger_answer(request.answer, answer)
+        return request
+
+
 def _is_yes(answer: ToolApprovalResponsePart) -> bool:
     return answer.approved and answer.unanswered is None
 
@@ -149,9 +189,9 @@ class _Reading:
 
     def __init__(self) -> None:
         self._every: list[_Request] = []
-        self._turn: list[_Request] = []
-        # of each id the latest call so far, with the requests of its turn, and the calls that have a result
-        self._calls: dict[str, tuple[ToolCallPart | None, list[_Request]]] = {}
+        self._turn = _Turn([])
+        # of each id the latest call so far, with its turn, and the calls that have a result
+        self._calls: dict[str, tuple[ToolCallPart | None, _Turn]] = {}
         self._results: dict[str, list[ToolCallPart | None]] = {}
         self._denied: dict[Any, ToolApprovalResponsePart] = {}  # by approval id, and by call and digest
         self._theirs: dict[str, ToolApprovalResponsePart] = {}
@@ -162,8 +202,8 @@ class _Reading:
 
     def read_turn(self, message: AssistantMessage) -> None:
         """A model's turn: its calls, its requests, and results that stand in it."""
-        self._turn = _requests_of(message)
-        self._every += self._turn
+        self._turn = _Turn(_requests_of(message))
+        self._every += self._turn.requests
         for part in message.content:
             if part.type == "tool-call":
                 self._calls[part.id] = (part, self._turn)
@@ -178,7 +218,7 @@ class _Reading:
                 continue
             if not _is_yes(part):
                 self._denied[part.approval_id] = _stronger_answer(self._denied.get(part.approval_id), part)
-            problem = _apply(part, self._turn)
+            problem = self._turn.apply(part)
             if isinstance(problem, InvalidApprovalError):
                 self._problem = self._problem or problem
             elif problem.of_provider:
@@ -186,11 +226,10 @@ class _Reading:
 
     def _settle(self, call_id: str) -> None:
         """A result: of the latest call of its id, wherever that stands."""
-        call, turn = self._calls.get(call_id, (None, []))
+        call, turn = self._calls.get(call_id, (None, None))
         self._results.setdefault(call_id, []).append(call)
-        for request in turn:
-            if request.part.tool_call_id == call_id:
-                request.settled = True
+        for request in () if turn is None else turn.of_call(call_id):
+            request.settled = True
 
     def _repeat(self, answer: ToolApprovalResponsePart) -> None:
         first = self._theirs.get(answer.approval_id)
@@ -209,7 +248,8 @@ class _Reading:
             if answer is not None:
                 self._denied[one.key] = _stronger_answer(self._denied.get(one.key), answer)
         approved, answered = self._answers([one for one in ours if not one.settled and one.call is not None])
-        is_open = any(not (one.settled or one.approved or one.of_provider or one.key in answered) for one in self._turn)
+        last = self._turn.requests
+        is_open = any(not (one.settled or one.approved or one.of_provider or one.key in answered) for one in last)
         return ApprovalHistory(
             tuple(answered.values()),
             frozenset(one.part.approval_id for one in ours if one.approved or one.settled or one.key in answered),
@@ -285,24 +325,6 @@ def _requests_of(message: AssistantMessage) -> list[_Request]:
     return [
         _Request(part, about(part.tool_call_id)) for part in message.content if part.type == "tool-approval-request"
     ]
-
-
-def _apply(answer: ToolApprovalResponsePart, turn: list[_Request]) -> _Request | InvalidApprovalError:
-    """Gives the answer to the request that it is for, which is returned; or what is wrong with the answer."""
-    asked = [one for one in turn if one.part.approval_id == answer.approval_id]
-    if not asked:
-        return InvalidApprovalError(answer.approval_id, "no-request")
-    request = asked[0]
-    if request.of_provider:
-        return request
-    if request.call is None:
-        return InvalidApprovalError(answer.approval_id, "no-call", f"the call {request.part.tool_call_id!r}")
-    if len(asked) > 1 or sum(one.call is request.call for one in turn) > 1:
-        return InvalidApprovalError(answer.approval_id, "altered", "there are two requests where there was one")
-    if request.settled:
-        return InvalidApprovalError(answer.approval_id, "used", f"its call {request.call.id!r} has a result")
-    request.answer = _stronger_answer(request.answer, answer)
-    return request
 
 
 def without_requests(messages: Iterable[Message], history: ApprovalHistory) -> list[Message]:
