@@ -53,7 +53,6 @@ _COUNTING: Final = "the tokens of its turns cannot be counted"
 _FIRST_TURNS: Final = 16  # that are read where a model counts them; of more, four times as many each time
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
 
-
 TurnCount: TypeAlias = Callable[[Prompt], int] | Literal["model"]
 """How the tokens of a turn are counted: by a function, or as the model of the run counts."""
 
@@ -352,8 +351,7 @@ class _JournalMemory(Memory):
         self._journal = journal
         self._window = window
         self._described = described
-        self._counts: dict[Prompt, int] = {}
-        self._counted_by: LanguageModel | None = None
+        self._counted: tuple[LanguageModel | None, dict[Prompt, int]] = (None, {})  # by which model
 
     @override
     def __repr__(self) -> str:
@@ -362,8 +360,7 @@ class _JournalMemory(Memory):
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
         def join(entries: Iterator[Entry[Prompt]]) -> Prompt:
-            newest = _turns(entries)
-            turns = tuple(newest)[::-1] if window is None else window.newest(newest)
+            turns = tuple(_turns(entries))[::-1] if window is None else window.newest(_turns(entries))
             return Prompt(message for turn in turns for message in turn)
 
         window = self._window
@@ -371,39 +368,33 @@ class _JournalMemory(Memory):
             return context().flat_map(lambda services: self._load_counted(window, services.find(LanguageModel)))
         return self._attempt("load", lambda: self._journal.read(join))
 
-    def _load_counted(self, window: Window, model: LanguageModel | None) -> Effect[Prompt, MemoryFailure]:
+    @gen
+    def _load_counted(self, window: Window, model: LanguageModel | None) -> Gen[Prompt, MemoryFailure]:
         """The turns in the window, as the model counts them; those of an earlier load are not counted again."""
-        counts, known = dict[Prompt, int](), self._counts if self._counted_by is model else {}
-
-        def count(turn: Prompt) -> Effect[int, MemoryFailure]:
-            before = counts.get(turn, known.get(turn))
-            if before is not None or model is None or turn.pending:
-                return Succeed(estimated_tokens(turn) if before is None else before)
-            counting = model.count(ModelRequest(turn)).map(lambda counted: counted.tokens)
-            return counting.map_error(lambda error: MemoryFailure(self._journal.place, "load", f"{_COUNTING}: {error}"))
-
-        @gen
-        def load() -> Gen[Prompt, MemoryFailure]:
-            most, is_enough, newest = _FIRST_TURNS, False, tuple[Prompt, ...]()
-            while not is_enough:  # only as far back as the window reaches: a memory may hold years
-                newest = yield from self._load_newest(most)
-                is_enough, left = len(newest) < most, window.most_tokens or 0
-                for turn in newest:
-                    counts[turn] = yield from count(turn)
-                    left -= counts[turn]
-                    if left < 0 and turn is not newest[0]:
-                        is_enough = True
-                        break
-                most *= 4
-            self._counts, self._counted_by = counts, model
-            shown = msgspec.structs.replace(window, count=counts.__getitem__).newest(newest)
-            return Prompt(message for turn in shown for message in turn)
-
-        return load()
+        known, counts = self._counted[1] if self._counted[0] is model else {}, dict[Prompt, int]()
+        most, is_enough, newest = _FIRST_TURNS, False, tuple[Prompt, ...]()
+        while not is_enough:  # only as far back as the window reaches: a memory may hold years
+            newest = yield from self._load_newest(most)
+            left = window.most_tokens or 0
+            for turn in newest:
+                if turn not in counts:
+                    counts[turn] = known[turn] if turn in known else (yield from self._count(turn, model))
+                left -= counts[turn]
+                if left < 0 and turn is not newest[0]:
+                    break
+            is_enough, most = left < 0 or len(newest) < most, most * 4
+        self._counted = model, counts
+        shown = msgspec.structs.replace(window, count=counts.__getitem__).newest(newest)
+        return Prompt(message for turn in shown for message in turn)
 
     def _load_newest(self, most: int) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        """So many of the newest turns, the newest first."""
         return self._attempt("load", lambda: self._journal.read(lambda entries: tuple(islice(_turns(entries), most))))
+
+    def _count(self, turn: Prompt, model: LanguageModel | None) -> Effect[int, MemoryFailure]:
+        if model is None or turn.pending:
+            return Succeed(estimated_tokens(turn))
+        counting = model.count(ModelRequest(turn)).map(lambda counted: counted.tokens)
+        return counting.map_error(lambda error: MemoryFailure(self._journal.place, "load", f"{_COUNTING}: {error}"))
 
     @override
     def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
