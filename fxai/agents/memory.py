@@ -269,7 +269,7 @@ class Memory(Service):
     ) -> Memory:
         """The memory of one conversation in a SQLite database, which is made at the first use.
 
-        A commit is on the disk when it has succeeded, however the process ends; see `fxai.storage.journal`.
+        A commit is on the disk when it has succeeded, however the process ends.
 
         Args:
             path: the database, in WAL mode; it may hold other things as well.
@@ -285,8 +285,8 @@ class Memory(Service):
 
         _check(window, keep)
         journal = TableJournal(database_path(path), conversation, _form(), keep)
-        described = _describe("sqlite", str(journal.path), window, conversation=conversation, keep=keep)
-        return _JournalMemory(journal, window, described)
+        named = {"conversation": conversation, "keep": keep}
+        return _JournalMemory(journal, window, _describe("sqlite", str(journal.path), window, **named))
 
 
 def keeps_no_state(memory: Memory) -> MemoryFailure:
@@ -374,7 +374,7 @@ class _JournalMemory(Memory):
         known, counts = self._counted[1] if self._counted[0] is model else {}, dict[Prompt, int]()
         most, is_enough, newest = _FIRST_TURNS, False, tuple[Prompt, ...]()
         while not is_enough:  # only as far back as the window reaches: a memory may hold years
-            newest = yield from self._load_newest(most)
+            newest = yield from self._newest("load", most)
             left = window.most_tokens or 0
             for turn in newest:
                 if turn not in counts:
@@ -384,11 +384,8 @@ class _JournalMemory(Memory):
                     break
             is_enough, most = left < 0 or len(newest) < most, most * 4
         self._counted = model, counts
-        shown = msgspec.structs.replace(window, count=counts.__getitem__).newest(newest)
-        return Prompt(message for turn in shown for message in turn)
-
-    def _load_newest(self, most: int) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return self._attempt("load", lambda: self._journal.read(lambda entries: tuple(islice(_turns(entries), most))))
+        fitting = msgspec.structs.replace(window, count=counts.__getitem__).newest(newest)
+        return Prompt(message for turn in fitting for message in turn)
 
     def _count(self, turn: Prompt, model: LanguageModel | None) -> Effect[int, MemoryFailure]:
         if model is None or turn.pending:
@@ -402,7 +399,10 @@ class _JournalMemory(Memory):
 
     @override
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return self._attempt("turns", lambda: self._journal.read(lambda entries: tuple(_turns(entries))[::-1]))
+        return self._newest("turns", None).map(lambda newest: newest[::-1])
+
+    def _newest(self, doing: _Doing, most: int | None) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        return self._attempt(doing, lambda: self._journal.read(lambda entries: tuple(islice(_turns(entries), most))))
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
@@ -422,14 +422,12 @@ class _JournalMemory(Memory):
         return self._attempt("clear", self._journal.clear)
 
     def _attempt(self, doing: _Doing, work: Callable[[], _A]) -> Effect[_A, MemoryFailure]:
-        place = self._journal.place
-
         def fail(error: Exception) -> MemoryFailure | None:
             if isinstance(error, OSError) and error.errno is not None:
                 remedy = "make room" if error.errno in _FULL else "give the path of a file that this process may use"
-                return MemoryFailure(place, doing, f"{error.strerror}; {remedy}")
+                return MemoryFailure(self._journal.place, doing, f"{error.strerror}; {remedy}")
             is_known = isinstance(error, OSError | MessageError | StateError | NotAwaitedError)
-            return MemoryFailure(place, doing, str(error)) if is_known else None
+            return MemoryFailure(self._journal.place, doing, str(error)) if is_known else None
 
         return attempt_work(work, fail, in_thread=self._journal.blocks)
 
