@@ -29,10 +29,15 @@ Examples:
   fxai worker tcp://127.0.0.1:8786 shop:desk
   fxai worker tcp://10.0.0.5:8786 shop:desk --threads 64 --resource GPU=1
   fxai worker tls://10.0.0.5:8786 shop:desk --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
+  fxai worker --queue jobs.db shop:desk
+  fxai worker --queue postgresql://ann@db.example.org/jobs shop:desk shop:till
 
 TARGET is module:name of tools with their handlers: a bound toolkit, a function tool or a composite. It is built before
-calls come; targets that are not named are built when they are first called. Modules are found in the current folder,
-too. Ctrl-C lets calls that run end; a second one does not wait.
+calls come; of Dask, targets that are not named are built when they are first called. Modules are found in the current
+folder, too. Ctrl-C lets calls that run end; a second one does not wait.
+
+With --queue there is no scheduler: calls of the targets are taken from a database, and survive the loss of the program
+and of its workers. The password of a PostgreSQL database may come from PGPASSWORD or a password file.
 
 Whoever reaches a worker or a scheduler of Dask can run any code there: keep them in a network of their own, or use TLS
 with certificates that only they have.
@@ -42,8 +47,8 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
 
 
 @click.command("worker", cls=option.Command, epilog=_MORE)
-@click.argument("scheduler", metavar="SCHEDULER")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("arguments", nargs=-1, metavar="[SCHEDULER] [TARGET]...")
+@click.option("--queue", metavar="PLACE", help="A work queue: the path of a SQLite database, or postgresql://…")
 @click.option(
     "--threads", type=click.IntRange(min=1), default=16, show_default=True, help="How many calls it runs at once."
 )
@@ -51,7 +56,7 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
     "--resource", "resources", metavar="NAME=N", multiple=True, help="What calls may take of it; may be repeated."
 )
 @click.option("--name", metavar="NAME", help="What the cluster calls it; else its address.")
-@click.option("--host", metavar="NAME", help="Where to listen; else at the address that reaches the scheduler.")
+@click.option("--host", metavar="NAME", help="Where to listen; else at the address that reaches SCHEDULER.")
 @click.option("--tls-ca", metavar="FILE", type=click.Path(), help="The certificates of who may be in the cluster.")
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The certificate of this worker.")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of that certificate.")
@@ -62,35 +67,83 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
     "--telemetry", is_flag=True, help="Trace the calls, by the providers that OpenTelemetry has for the process."
 )
 @option.debug
-def worker_command(scheduler: str, debug: bool, **chosen: Any) -> None:
-    """Run calls for the cluster of Dask whose scheduler is at SCHEDULER, such as tcp://127.0.0.1:8786."""
-    run_command(lambda _, err: _work(scheduler, err, debug=debug, **chosen), as_json=False, debug=debug)
+def worker_command(arguments: tuple[str, ...], queue: str | None, debug: bool, **chosen: Any) -> None:
+    """Run calls for the cluster of Dask whose scheduler is at SCHEDULER, as tcp://127.0.0.1:8786, or of a --queue."""
+    if queue is None:
+        run_command(lambda _, err: _work(arguments, err, debug=debug, **chosen), as_json=False, debug=debug)
+    else:
+        run_command(lambda _, err: _work_for_queue(queue, arguments, err, **chosen), as_json=False, debug=debug)
 
 
-def _work(scheduler: str, err: TextIO, *, debug: bool, **chosen: Any) -> bool:
+def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any) -> bool:
+    if not arguments:
+        raise CliError("a worker has a scheduler or a queue", "name one: tcp://host:8786, or --queue", code=WRONG_USE)
     if find_spec("distributed") is None:
         raise CliError("distributed is not installed", "install fxai[distributed]")
     import logging
-    import sys
+
+    import distributed  # noqa: F401  # it sets the level of its log, which is set below
 
     from fxai.cli.run_program import value_of
     from fxai.distributed import serve_worker
 
-    options = _options(**chosen)
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-
+    scheduler, *targets = arguments
+    options = _options(targets=tuple(targets), **chosen)
+    _see_folder()
     log = logging.getLogger("distributed")
     log.setLevel(logging.INFO if debug else logging.CRITICAL)  # what it says of its start is said below
 
     def tell(address: str) -> None:
         log.setLevel(logging.INFO if debug else logging.WARNING)
-        answers = ", ".join(options.targets) or "what is called"
+        answers = ", ".join(targets) or "what is called"
         err.write(f"fxai: a worker at {address} answers {answers} for {scheduler} (Ctrl-C ends it)\n")
         err.flush()
 
     value_of(serve_worker(scheduler, options, tell).map_error(_explain))
     return True
+
+
+def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
+    options = _options(targets=targets, **_require_for_queue(targets, chosen))
+    if find_spec("dbos") is None:
+        raise CliError("dbos is not installed", "install fxai[durable]")
+    from fxai.cli.run_program import value_of
+    from fxai.distributed import serve_queue
+    from fxai.storage.job_table import place_of, read_place
+
+    try:
+        words = place_of(read_place(queue))
+    except ValueError as error:
+        raise CliError(f"--queue: {error}", "give a path or postgresql://…", code=WRONG_USE, cause=error) from error
+    _see_folder()
+
+    def tell(name: str) -> None:
+        err.write(f"fxai: the worker {name} answers {', '.join(targets)} of the queue in {words} (Ctrl-C ends it)\n")
+        err.flush()
+
+    value_of(serve_queue(queue, options, tell).map_error(_explain_queue))
+    return True
+
+
+def _require_for_queue(targets: tuple[str, ...], chosen: dict[str, Any]) -> dict[str, Any]:
+    """The options, where a queue has them all."""
+    given = [name for name in ("resources", "name", "host", "tls_ca", "tls_cert", "tls_key") if chosen[name]]
+    if given:
+        option = "--resource" if given[0] == "resources" else f"--{given[0].replace('_', '-')}"
+        raise CliError(f"{option} is for clusters of Dask, and --queue for none", "leave one out", code=WRONG_USE)
+    if not targets:
+        raise CliError("a worker of a queue runs the calls of its targets", "name one: module:name", code=WRONG_USE)
+    if "://" in targets[0]:
+        raise CliError(f"with --queue there is no scheduler {targets[0]}", "leave one of them out", code=WRONG_USE)
+    return chosen
+
+
+def _see_folder() -> None:
+    """Modules are found in the current folder, too."""
+    import sys
+
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
 
 
 def _options(*, resources: tuple[str, ...], telemetry: bool, **chosen: Any) -> WorkerOptions:
@@ -107,6 +160,14 @@ def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
     if isinstance(failure, TargetError):
         return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
     return CliError(str(failure), "start one with: dask scheduler")
+
+
+def _explain_queue(failure: ClusterUnavailable | TargetError) -> CliError:
+    from fxai.distributed import TargetError
+
+    if isinstance(failure, TargetError):
+        return _explain(failure)
+    return CliError(str(failure), "see that the database is there, and that this user may write to it")
 
 
 def _with_tracer(layer: AnyLayer) -> AnyLayer:

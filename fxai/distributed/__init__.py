@@ -1,4 +1,8 @@
-"""Floor 6. Distributed: handlers on the workers of a cluster of Dask, with the program and its tools as they are."""
+"""Floor 6. Distributed: handlers on the workers of a cluster, with the program and its tools as they are.
+
+A cluster is one of Dask, or a work queue in a database, which survives the loss of everybody. Neither is imported
+before it is used.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from fxai.distributed.cluster import Cluster, ClusterUnavailable
 from fxai.distributed.distribution import Placement, distribute
 from fxai.distributed.envelope import WorkerDefectError
 from fxai.distributed.worker_host import TargetError
-from fxai.distributed.worker_process import WorkerOptions, serve_worker
+from fxai.distributed.worker_process import WorkerOptions, serve_queue, serve_worker
 
 __all__ = [
     "Cluster",
@@ -16,5 +20,6 @@ __all__ = [
     "WorkerDefectError",
     "WorkerOptions",
     "distribute",
+    "serve_queue",
     "serve_worker",
 ]

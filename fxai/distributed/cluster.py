@@ -1,7 +1,8 @@
-"""Clusters: the connection of a program to the scheduler of Dask, as a service.
+"""Clusters: what runs the calls of handlers elsewhere, as a service.
 
-`Cluster.layer(address)` connects to a cluster that runs; `Cluster.local_layer()` starts worker processes on this
-machine, which end with the layer.
+`Cluster.layer(address)` connects to a cluster of Dask that runs, and `Cluster.local_layer()` starts one on this
+machine; they need the extra `distributed`. `Cluster.queue_layer(place)` has a work queue in a database, which survives
+the loss of the program and of its workers, and needs the extra `durable`.
 
 >>> from fxai.effects import fx
 >>> failed = fx.run_result(fx.service(Cluster).provide(Cluster.layer("tcp://127.0.0.1:1", seconds=0.2)))
@@ -11,43 +12,34 @@ there is no cluster at tcp://127.0.0.1:1: ...
 
 from __future__ import annotations
 
-import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, final
 from uuid import uuid4
 
 import msgspec
-from distributed import Client, LocalCluster
-from distributed.client import FutureCancelledError
-from distributed.scheduler import KilledWorker
 from typing_extensions import override
 
-from fxai.distributed.call_registry import CallRegistry
-from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
-from fxai.distributed.loop_thread import LoopThread
-from fxai.distributed.worker_host import HostPlugin, run_call
-from fxai.effects.cancellation import shield
+from fxai.distributed.envelope import CallEnvelope
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import wait
 from fxai.effects.effect import AwaitExit, EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import acquire_release
 from fxai.effects.service import Service
-from fxai.effects.thread import in_thread
-from fxai.effects.waker import result_of
 
 if TYPE_CHECKING:
+    import os
+
     from distributed.security import Security
 
-_POLL_SECONDS: Final = 20.0
-_INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
+    from fxai.tools.tool_options import CallKey
 
 
 @final
 class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable"):
-    """The scheduler of a cluster could not be reached, or does not take what calls need."""
+    """The scheduler or the database of a cluster could not be reached, or does not take what calls need."""
 
     address: str
     reason: str
@@ -61,19 +53,19 @@ class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable")
 class PendingCall:
     """A call on the cluster: what was shown of it and not read yet, and its reply, when there is one."""
 
-    __slots__ = ("_wake", "future", "key", "reply", "shown", "stopping")
+    __slots__ = ("_wake", "key", "name", "reply", "shown", "stopping")
 
-    def __init__(self, key: str, wake: Callable[[], None]) -> None:
+    def __init__(self, key: str, wake: Callable[[], None], name: CallKey | None = None) -> None:
         self.key: str = key
         self._wake = wake
+        self.name: CallKey | None = name
+        """What a durable run calls it; None: nobody asks for it again."""
         self.shown: deque[tuple[int, bytes]] = deque()
         """Preliminary values, JSON text, with what `Cluster.let_go` is told of them."""
         self.reply: bytes | None = None
         """The reply, JSON text."""
         self.stopping: bool = False
         """Whether it was stopped."""
-        self.future: Any = None
-        """The future of Dask, in the thread of the cluster, while there is one."""
 
     def show(self, serial: int, text: bytes) -> None:
         """Adds a preliminary value."""
@@ -87,26 +79,69 @@ class PendingCall:
             self._wake()
 
 
+class Engine(ABC):
+    """What a cluster is made of. Its methods but `open` and `close` may be called in any thread, and return at once."""
+
+    address: str
+    """Where it is, in words, without a password."""
+    joins_calls: bool = False
+    """Whether a call that is begun again under the same key is the one that is there."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connects; raises what that raises, with nothing left open."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Leaves; calls that are there have the reply that they are lost."""
+
+    def refuse(self, resources: Mapping[str, float]) -> str | None:
+        """Why calls cannot take these resources; None: they can."""
+        del resources
+        return None
+
+    @property
+    @abstractmethod
+    def reader_id(self) -> str:
+        """Who reads preliminary values here: what an envelope says of it."""
+
+    @abstractmethod
+    def begin(
+        self,
+        pending: PendingCall,
+        call: CallEnvelope,
+        *,
+        resources: Mapping[str, float],
+        priority: int,
+        seconds: float | None,
+    ) -> None:
+        """Sends a call; see `Cluster.begin`."""
+
+    @abstractmethod
+    def let_go(self, serial: int) -> None:
+        """Lets the handler go on that has shown a value."""
+
+    @abstractmethod
+    def stop(self, pending: PendingCall) -> None:
+        """Stops a call: it gets a reply, when its handler's finalizers have run."""
+
+    def forget(self, pending: PendingCall) -> None:
+        """The program has the reply of a call, or leaves it behind."""
+        del pending
+
+
 @final
 class Cluster(Service):
-    """A cluster of Dask that runs calls of handlers; made by its layers. Its methods may be called in any thread."""
+    """A cluster that runs calls of handlers; made by its layers. Its methods may be called in any thread."""
 
-    def __init__(self, address: str, thread: LoopThread) -> None:
-        self.address: str = address
-        """Where its scheduler is."""
-        self._thread = thread
-        self._client: Any = None  # from `open` on
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stack = AsyncExitStack()
-        self._calls: dict[str, PendingCall] = {}
-        self._watched = 0  # calls whose preliminary values are read
-        self._reader: asyncio.Task[None] | None = None
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     @staticmethod
     def layer(
         address: str, *, security: Security | None = None, seconds: float = 10.0
     ) -> LayerOf[Cluster, ClusterUnavailable, None]:
-        """The layer of a cluster that runs.
+        """The layer of a cluster of Dask that runs.
 
         Args:
             address: where its scheduler is: `"tcp://host:8786"`, `"tls://host:8786"`.
@@ -114,87 +149,101 @@ class Cluster(Service):
             seconds: how long the scheduler is waited for.
 
         Fails with `ClusterUnavailable`: no scheduler answers, or it has no fxai or another version of Dask.
+
+        Raises:
+            ImportError: the extra `distributed` is not installed.
         """
-        return _layer(
-            lambda: Cluster(address, LoopThread("fxai-cluster")), lambda self: self._connect(security, seconds)
-        )
+
+        def make() -> Engine:
+            require_dask()
+            from fxai.distributed.dask_cluster import DaskEngine  # which needs Dask
+
+            return DaskEngine(address, security=security, seconds=seconds)
+
+        return _layer(make)
 
     @staticmethod
     def local_layer(*, workers: int = 2, threads: int = 16) -> LayerOf[Cluster, ClusterUnavailable, None]:
-        """The layer of a cluster of processes on this machine, which listen on the loopback address alone.
+        """The layer of a cluster of Dask of processes on this machine, which listen on the loopback address alone.
 
         Args:
             workers: how many processes there are.
             threads: how many calls each runs at once.
 
         Fails with `ClusterUnavailable`: the processes do not start.
+
+        Raises:
+            ImportError: the extra `distributed` is not installed.
         """
-        return _layer(
-            lambda: Cluster("127.0.0.1", LoopThread("fxai-cluster")), lambda self: self._start(workers, threads)
-        )
 
-    # -- the connection, in its thread
+        def make() -> Engine:
+            require_dask()
+            from fxai.distributed.dask_cluster import DaskEngine  # which needs Dask
 
-    async def _start(self, workers: int, threads: int) -> None:
-        local: Any = cast(Any, LocalCluster)(
-            n_workers=workers,
-            threads_per_worker=threads,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any port: without an address it is 8787, at all addresses
-            worker_dashboard_address="127.0.0.1:0",
-            asynchronous=True,
-        )
-        cluster: Any = await self._stack.enter_async_context(local)
-        self.address = cast(str, cluster.scheduler_address)
-        await self._connect(None, 10.0)
+            return DaskEngine("127.0.0.1", local=(workers, threads))
 
-    async def _connect(self, security: Security | None, seconds: float) -> None:
-        options: dict[str, Any] = {} if security is None else {"security": security}
-        made: Any = cast(Any, Client)(self.address, asynchronous=True, timeout=seconds, set_as_default=False, **options)
-        client: Any = await self._stack.enter_async_context(made)
-        await client.register_plugin(CallRegistry())
-        await client.register_plugin(HostPlugin())
-        self._client = client
+        return _layer(make)
 
-    async def open(self, connect: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
-        """Connects; raises what that raises, with nothing left open."""
-        self._thread.start()
-        try:
-            await result_of(self._thread.submit(connect(self)))
-        except BaseException:
-            await shield(self.close())
-            raise
+    @staticmethod
+    def queue_layer(place: str | os.PathLike[str]) -> LayerOf[Cluster, ClusterUnavailable, None]:
+        """The layer of a work queue in a database: its calls survive the loss of the program and of the workers.
 
-    async def close(self) -> None:
-        """Leaves the cluster; calls that are on it have the reply that they are lost."""
-        await result_of(self._thread.submit(self._leave()))
-        await in_thread(self._thread.close)
+        Workers are started by `fxai worker --queue PLACE module:name`. A program that goes on with a durable run joins
+        its calls that wait there, run, or have ended meanwhile.
 
-    async def _leave(self) -> None:
-        self._watched = 0
-        tasks = [*self._tasks, *([] if self._reader is None else [self._reader])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._stack.aclose()
+        Args:
+            place: the path of a SQLite database, for programs and workers of one machine; or
+                `postgresql://USER:PASSWORD@HOST/DATABASE`. Parameters and results stand there as they are, until the
+                program has them, or its durable run has journalled them.
 
-    # -- calls
+        Fails with `ClusterUnavailable`: the database cannot be opened.
 
-    def new_key(self, tool: str) -> str:
-        """The key of a new call; a cluster shows calls by the name before the last dash."""
-        return f"{tool}-{uuid4().hex}"
+        Raises:
+            ImportError: the extra `durable` is not installed.
+            ValueError: it is no such place.
+        """
+        from fxai.storage.job_table import read_place  # only where there is a queue
+
+        where = read_place(place)
+
+        def make() -> Engine:
+            from fxai.distributed.queue_cluster import QueueEngine  # only where there is a queue
+
+            return QueueEngine(where)
+
+        return _layer(make)
+
+    @property
+    def address(self) -> str:
+        """Where it is, in words, without a password."""
+        return self._engine.address
+
+    # -- what handlers elsewhere need of it
+
+    @property
+    def joins_calls(self) -> bool:
+        """Whether a call that is begun again under the same key is the one that is there."""
+        return self._engine.joins_calls
 
     @property
     def reader_id(self) -> str:
         """Who reads preliminary values here: what an envelope says of it."""
-        return cast(str, self._client.id)
+        return self._engine.reader_id
+
+    def refuse(self, resources: Mapping[str, float]) -> str | None:
+        """Why calls cannot take these resources; None: they can."""
+        return self._engine.refuse(resources) if resources else None
+
+    def new_key(self, tool: str) -> str:
+        """The key of a new call; a cluster shows calls by the name before the last dash."""
+        return f"{tool}-{uuid4().hex}"
 
     def begin(
         self,
         call: CallEnvelope,
         wake: Callable[[], None],
         *,
+        name: CallKey | None = None,
         resources: Mapping[str, float],
         priority: int = 0,
         seconds: float | None = None,
@@ -204,153 +253,52 @@ class Cluster(Service):
         Args:
             call: the call.
             wake: must return at once.
+            name: what a durable run calls it, if its key was made of that.
             resources: what of a worker's resources it takes, by name.
             priority: calls of a higher one go first.
             seconds: how long there may be no worker that can run it; None: without end.
         """
-        pending = PendingCall(call.key, wake)
-        following = self._follow(pending, call, dict(resources), priority, seconds)
-        try:
-            self._thread.submit(following)
-        except RuntimeError:
-            pending.end(encode(lost_reply("the program has left the cluster", begun=False)))
+        pending = PendingCall(call.key, wake, name)
+        self._engine.begin(pending, call, resources=resources, priority=priority, seconds=seconds)
         return pending
 
     def let_go(self, serial: int) -> None:
         """Lets the handler go on that has shown a value."""
-        self._thread.call(lambda: self._spawn(self._take(serial)))
+        self._engine.let_go(serial)
 
     def stop(self, pending: PendingCall) -> None:
         """Stops a call: it gets a reply, when its handler's finalizers have run."""
         pending.stopping = True
-        self._thread.call(lambda: self._spawn(self._stop(pending)))
+        self._engine.stop(pending)
 
-    async def _follow(
-        self,
-        pending: PendingCall,
-        call: CallEnvelope,
-        resources: dict[str, float],
-        priority: int,
-        seconds: float | None,
-    ) -> None:
-        self._calls[pending.key] = pending
-        self._watch(1 if call.client else 0)
-        reply = encode(lost_reply("the program has left the cluster", begun=True))
+    def forget(self, pending: PendingCall) -> None:
+        """The program has the reply of a call, or leaves it behind."""
+        self._engine.forget(pending)
+
+
+def require_dask() -> None:
+    """Raises an `ImportError` that says which extra is missing, where Dask is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("distributed") is None:
+        raise ImportError("a cluster needs Dask, which the extra brings: pip install 'fxai[distributed]'")
+
+
+def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, None]:
+    """The layer of a cluster that `make` makes."""
+
+    async def open_cluster() -> Exit[Engine, ClusterUnavailable]:
+        engine = make()
         try:
-            future = self._client.submit(
-                run_call, encode(call), key=pending.key, pure=False, resources=resources or None, priority=priority
-            )
-            pending.future = future
-            try:
-                reply = await self._result(pending, resources, seconds)
-            except (Exception, FutureCancelledError) as error:
-                reply = await self._explain(pending, error)
-            finally:
-                pending.future = None
-                future.release()
-        finally:
-            self._watch(-1 if call.client else 0)
-            del self._calls[pending.key]
-            pending.end(reply)
-
-    async def _result(self, pending: PendingCall, resources: dict[str, float], seconds: float | None) -> bytes:
-        while True:
-            limit = asyncio.timeout(seconds)
-            try:
-                async with limit:
-                    reply: bytes = await pending.future
-                    return reply
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-            begun, stuck = await self._progress(pending)
-            if stuck and begun:
-                raise _NoWorkerError(f"its worker was lost, and the cluster at {self.address} has no other one")
-            if stuck:
-                needs = f" with the resources {resources}" if resources else ""
-                raise _NoWorkerError(f"for {seconds} s the cluster at {self.address} had no worker{needs}")
-
-    async def _progress(self, pending: PendingCall) -> tuple[bool, bool]:
-        begun, stuck = await self._client.scheduler.fxai_progress(key=pending.key)
-        return begun, stuck
-
-    async def _explain(self, pending: PendingCall, error: BaseException) -> bytes:
-        """The reply of a call that Dask gave no value of."""
-        if pending.stopping:
-            return _INTERRUPTED
-        if isinstance(error, _NoWorkerError):
-            why = str(error)
-        elif isinstance(error, KilledWorker):
-            why = f"{error.allowed_failures + 1} workers were lost that were to run it"
-        else:
-            why = f"the cluster at {self.address} gave no result: {type(error).__name__}: {error}"
-        try:
-            begun, _ = await self._progress(pending)
-        except Exception:  # the scheduler is lost, too
-            begun = True
-        return encode(lost_reply(why, begun=begun))
-
-    async def _stop(self, pending: PendingCall) -> None:
-        with suppress(OSError):  # the scheduler is lost, and the call with it
-            begun = await self._client.scheduler.fxai_stop(key=pending.key)
-            if not begun and pending.future is not None:
-                await self._client.cancel([pending.future], force=True)
-
-    async def _take(self, serial: int) -> None:
-        with suppress(OSError):
-            await self._client.scheduler.fxai_let_go(serials=[serial])
-
-    def _watch(self, more: int) -> None:
-        """Reads preliminary values for as long as there are calls whose are read."""
-        self._watched += more
-        if self._watched and self._reader is None:
-            self._reader = asyncio.create_task(self._read())
-            self._reader.add_done_callback(self._stop_reading)
-
-    def _stop_reading(self, _: object) -> None:
-        self._reader = None
-        self._watch(0)
-
-    async def _read(self) -> None:
-        registry, client = self._client.scheduler, self._client.id
-        while self._watched:
-            try:
-                shown = await registry.fxai_read(client=client, seconds=_POLL_SECONDS)
-            except OSError:
-                await asyncio.sleep(1)  # the client connects again, or ends the calls
-                continue
-            for serial, key, text in shown:
-                call = self._calls.get(key)
-                if call is None:
-                    self._spawn(self._take(serial))
-                else:
-                    call.show(serial, text)
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-class _NoWorkerError(Exception):
-    """No worker can run a call."""
-
-
-def _layer(
-    make: Callable[[], Cluster], connect: Callable[[Cluster], Coroutine[Any, Any, None]]
-) -> LayerOf[Cluster, ClusterUnavailable, None]:
-    """The layer of a cluster that `make` makes, and that `connect` connects, in its own thread."""
-
-    async def open_cluster() -> Exit[Cluster, ClusterUnavailable]:
-        cluster = make()
-        try:
-            await cluster.open(connect)
+            await engine.open()
+        except ImportError:
+            raise
         except Exception as error:
-            return Failed(Cause((Fail(ClusterUnavailable(cluster.address, f"{type(error).__name__}: {error}")),)))
-        return Succeeded(cluster)
+            words = str(error) if isinstance(error, OSError) and error.errno is None else ""
+            why = words or f"{type(error).__name__}: {error}"
+            return Failed(Cause((Fail(ClusterUnavailable(engine.address, why)),)))
+        return Succeeded(engine)
 
-    def close(cluster: Cluster) -> EffectOf[None]:
-        return wait(cluster.close)
-
-    acquire: EffectOf[Cluster, ClusterUnavailable] = AwaitExit(lambda _: open_cluster())
-    return LayerOf.scoped(Cluster, acquire_release(acquire, close))
+    acquire: EffectOf[Engine, ClusterUnavailable] = AwaitExit(lambda _: open_cluster())
+    opened = acquire_release(acquire, lambda engine: wait(engine.close))
+    return LayerOf.scoped(Cluster, opened.map(Cluster))

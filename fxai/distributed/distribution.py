@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, Never, Protocol, cast, final
@@ -47,7 +49,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.handler import CallInfo, Given, Gives, context_of
 from fxai.tools.tool_error import CallFailureError, InvalidResult, nearest_name
-from fxai.tools.tool_options import Idempotent, Readonly, ToolInfo
+from fxai.tools.tool_options import CallKey, Idempotent, Readonly, ToolInfo
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -113,7 +115,8 @@ def distribute(
 
     A call whose worker is lost is run again where its tool is `Idempotent` or `Readonly`; any other one fails with
     `OutcomeUnknown`. A call that could not be begun fails with `HandlerUnavailable`. Both are failures of calls as
-    `Toolkit.call` and runs have them. Cancelling a call cancels its handler, and waits for its finalizers.
+    `Toolkit.call` and runs have them. Cancelling a call cancels its handler, and waits for its finalizers. On a work
+    queue, a durable run that goes on joins the calls that it had begun.
 
     Args:
         tools: the tools with their handlers: what the target names, for the types and for a check.
@@ -128,6 +131,7 @@ def distribute(
     Raises:
         TargetError: the target is not there, or has other tools.
         KeyError: a placement is for a tool that is not there.
+        ValueError: the layer is built on a work queue, and a placement takes resources, which queues have not.
     """
     here = target_of(tools, "what is distributed")
     _require_target(target, {name: each.digest for name, each in here.tools.items()})
@@ -139,6 +143,7 @@ def distribute(
 
     def bind(around: ContextOf[Any]) -> ContextOf[Any]:
         cluster: Cluster = around.fetch(Cluster)
+        _require_resources(cluster, placements)
         services: dict[object, Any] = {}
         for name, each in here.tools.items():
             placement = placements.get(name, _ANYWHERE)
@@ -152,6 +157,13 @@ def distribute(
 
 
 _ANYWHERE: Final = Placement()
+
+
+def _require_resources(cluster: Cluster, placements: Mapping[str, Placement]) -> None:
+    for name, placement in placements.items():
+        why = cluster.refuse(placement.resources)
+        if why is not None:
+            raise ValueError(f"the placement of the tool {name!r} takes {dict(placement.resources)}: {why}")
 
 
 def _require_target(target: str, here: Mapping[str, str]) -> None:
@@ -189,6 +201,11 @@ class RemoteHandler:
         self._options = options
         self._limit = None if placement.concurrency is None else anyio.Semaphore(placement.concurrency)
 
+    @property
+    def joins_calls(self) -> bool:
+        """Whether a call that was begun before under its key is gone on with."""
+        return self._cluster.joins_calls
+
     def missing(self, _: ContextOf[Any]) -> tuple[Any, ...]:
         """None: the worker's layer has what its handlers need."""
         return ()
@@ -204,30 +221,41 @@ class RemoteHandler:
     async def _run(
         self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
     ) -> Exit[Any, Any]:
+        name = context_of(tool, call).key if self.joins_calls else None
         envelope = self._envelope(params, tool, call, trace, fiber)
         if self._limit is None:
-            return await self._call(envelope, tool, call, fiber)
+            return await self._call(envelope, tool, call, fiber, name)
         async with self._limit:
-            return await self._call(envelope, tool, call, fiber)
+            return await self._call(envelope, tool, call, fiber, name)
 
     def _envelope(
         self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
     ) -> CallEnvelope:
         about = context_of(tool, call)
         left = None if about.deadline is None else max(0.0, about.deadline - fiber.clock().monotonic())
+        written = _encode_params(tool, params)
+        joined = about.key is not None and self.joins_calls
         return CallEnvelope(
-            key=self._cluster.new_key(self._name),
+            key=self._joined_key(about.idempotency_key, written) if joined else self._cluster.new_key(self._name),
             target=self._options.target,
             tool=self._name,
             digest=self._digest,
-            params=msgspec.Raw(_encode_params(tool, params)),
+            params=msgspec.Raw(written),
             once=not (tool.get(Idempotent) or tool.get(Readonly)),
             client="" if call is None or call.emit is None else self._cluster.reader_id,
             call_id=about.call_id,
             seconds=left,
+            sent=0.0 if left is None else time.time(),
+            idempotency_key=about.idempotency_key,
             messages=self._messages(call),
             trace=trace,
         )
+
+    def _joined_key(self, name: str, params: bytes) -> str:
+        """The key of a call, made of its name and of what it is: another call of that name is another one."""
+        about = (name, self._options.target, self._name, self._digest)
+        text = b"\0".join([*map(str.encode, about), params])
+        return f"{self._name}-{sha256(text).hexdigest()[:40]}"
 
     def _messages(self, call: CallInfo | None) -> str | None:
         if not self._options.messages:
@@ -236,11 +264,11 @@ class RemoteHandler:
         return "[]" if prompt is None else prompt.to_json()
 
     async def _call(
-        self, envelope: CallEnvelope, tool: ToolInfo, call: CallInfo | None, fiber: Fiber
+        self, envelope: CallEnvelope, tool: ToolInfo, call: CallInfo | None, fiber: Fiber, name: CallKey | None
     ) -> Exit[Any, Any]:
         waker, placed = Waker(), self._placement
         pending = self._cluster.begin(
-            envelope, waker, resources=placed.resources, priority=placed.priority, seconds=self._options.wait
+            envelope, waker, name=name, resources=placed.resources, priority=placed.priority, seconds=self._options.wait
         )
         try:
             while pending.reply is None:
@@ -253,6 +281,8 @@ class RemoteHandler:
             gone = await shield(self._stop(pending, waker, tool))
             attach(raised, gone.besides_interruption())
             raise
+        finally:
+            self._cluster.forget(pending)
         return _exit(tool, pending.reply)
 
     async def _show(

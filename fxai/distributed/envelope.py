@@ -61,6 +61,10 @@ class CallEnvelope(msgspec.Struct, frozen=True, omit_defaults=True):
     call_id: str = ""
     seconds: float | None = None
     """How long the run has left; None: it is not known to end."""
+    sent: float = 0.0
+    """When that was, in seconds since 1970, where the call may wait for long; 0: now."""
+    idempotency_key: str = ""
+    """What its handler is told that the call is named by; empty: by its `key`."""
     messages: str | None = None
     """The conversation, as `Prompt.to_json` writes it; None: it was not sent."""
     trace: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """The host of handlers on a worker: it loads targets, builds their layers once, and runs calls.
 
-Handlers run in a thread with an event loop of its own, so that one that computes holds up neither the messages of Dask
-nor a cancellation. A layer is built when its target is first called, and released when the worker closes.
+Handlers run in a thread with an event loop of its own, so that one that computes holds up neither the messages of a
+cluster nor a cancellation. A layer is built when its target is first called, and released when the worker closes.
 
 >>> list(find_target("fxai.cli.example:tools").tools)
 ['count_lines', 'list_directory', 'read_text_file', 'git_log']
@@ -17,16 +17,11 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
-from weakref import WeakKeyDictionary
+from typing import Any, Final, Protocol, cast, final
 
 import anyio
 import msgspec
-from distributed.diagnostics.plugin import WorkerPlugin
-from distributed.worker import get_worker
-from typing_extensions import override
 
-from fxai.distributed.call_registry import GO, STOPPED
 from fxai.distributed.envelope import (
     WIDE,
     CallEnvelope,
@@ -52,11 +47,8 @@ from fxai.messages.prompt import Prompt
 from fxai.schema.codec import Schema
 from fxai.tools.call import Call, Outcome
 from fxai.tools.tool_error import HandlerUnavailable, OutcomeUnknown
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_options import CallKey, ToolInfo
 from fxai.tools.toolkit import bound_of
-
-if TYPE_CHECKING:
-    from distributed.worker import Worker
 
 _LOG: Final = logging.getLogger("fxai.distributed")
 
@@ -139,17 +131,30 @@ def _as_it_is(layer: AnyLayer) -> AnyLayer:
     return layer
 
 
+class Link(Protocol):
+    """What connects a host to its cluster; it is asked in the event loop in which the host was made."""
+
+    @property
+    def worker(self) -> str:
+        """What the worker is called in messages."""
+        ...
+
+    async def begin(self, call: CallEnvelope) -> Reply | None:
+        """None where a call may begin, else its reply."""
+
+    async def show(self, call: CallEnvelope, text: bytes) -> None:
+        """Shows a preliminary value of a call, JSON text; returns when the next one may be shown."""
+
+
 @final
 class Host:
-    """What runs the calls of one worker; its methods are called in the event loop of Dask."""
+    """What runs the calls of one worker; its methods are called in the event loop in which it was made."""
 
-    _all: ClassVar[WeakKeyDictionary[Worker, Host]] = WeakKeyDictionary()
-
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, link: Link) -> None:
         self.wrap: Callable[[AnyLayer], AnyLayer] = _as_it_is
         """Is given the layer of each target, and gives the one that is built."""
-        self._worker = worker
-        self._dask = asyncio.get_running_loop()
+        self._link = link
+        self._loop = asyncio.get_running_loop()
         self._thread = LoopThread("fxai-handlers")
         self._thread.start()
         self._targets: dict[str, Target] = {}
@@ -161,19 +166,6 @@ class Host:
         self._there: set[str] = set()  # the calls that run, or whose replies wait
         self._left = asyncio.Event()  # of one of them
         self._tasks: set[asyncio.Task[Any]] = set()  # in the thread: the calls
-
-    @classmethod
-    def of(cls, worker: Worker) -> Host:
-        """The host of a worker, which is made where there is none."""
-        host = cls._all.get(worker)
-        if host is None:
-            host = cls._all[worker] = cls(worker)
-        return host
-
-    @classmethod
-    def find(cls, worker: Worker) -> Host | None:
-        """The host of a worker, if there is one."""
-        return cls._all.get(worker)
 
     async def idle(self) -> None:
         """Returns when no call runs, and no reply waits here for its program."""
@@ -240,21 +232,11 @@ class Host:
             return encode(lost_reply(str(error), begun=False))
         found = target.tools.get(call.tool)
         if found is None or found.digest != call.digest:
-            return encode(lost_reply(_other_tool(target, call, self._worker.address), begun=False))
-        before = await self._begin(call)
+            return encode(lost_reply(_other_tool(target, call, self._link.worker), begun=False))
+        before = await self._link.begin(call)
         if before is not None:
             return encode(before)
         return await self._run(call, found.tool, cast("Runtime[Any]", target.services))
-
-    async def _begin(self, call: CallEnvelope) -> Reply | None:
-        """None where the call may begin, else its reply."""
-        registry: Any = self._worker.scheduler
-        verdict: str = await registry.fxai_begin(key=call.key, worker=self._worker.address, once=call.once)
-        if verdict == GO:
-            return None
-        if verdict == STOPPED:
-            return Gone((InterruptReason(),))
-        return lost_reply(f"it was begun on the worker {verdict}, which was lost or closed", begun=True)
 
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
         scope = self._scopes[call.key] = anyio.CancelScope()
@@ -292,9 +274,10 @@ class Host:
             on_invalid_call="error",
             limits=WIDE,
             prompt=_NOT_SENT if call.messages is None else Prompt.from_json(call.messages).unwrap(),
-            deadline=None if call.seconds is None else time.monotonic() + call.seconds,
+            deadline=_deadline(call),
             emit=show if call.client else None,
             reads_text=False,
+            key=CallKey(call.idempotency_key or call.key),
         )
 
         def trace(services: ContextOf[Any]) -> AnyEffect:
@@ -305,13 +288,9 @@ class Host:
         return Within(trace)
 
     async def _show(self, call: CallEnvelope, text: bytes) -> None:
-        """Returns when the program has read a preliminary value; waits in the thread of handlers."""
-        registry: Any = self._worker.scheduler
-
-        async def send() -> None:
-            await registry.fxai_show(client=call.client, key=call.key, text=text)
-
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(send(), self._dask))
+        """Returns when the next value may be shown; waits in the thread of handlers."""
+        shown = asyncio.run_coroutine_threadsafe(self._link.show(call, text), self._loop)
+        await asyncio.wrap_future(shown)
 
     def stop(self, key: str) -> None:
         """Cancels a call, whose finalizers run; nothing happens where it does not run here."""
@@ -351,6 +330,13 @@ async def _end_of(tasks: set[asyncio.Task[Any]], what: str) -> None:
             _LOG.warning("after %s s %d %s: they are left behind", GRACE, len(left), what)
 
 
+def _deadline(call: CallEnvelope) -> float | None:
+    if call.seconds is None:
+        return None
+    waited = max(0.0, time.time() - call.sent) if call.sent else 0.0
+    return time.monotonic() + call.seconds - waited
+
+
 def _other_tool(target: Target, call: CallEnvelope, worker: str) -> str:
     if call.tool in target.tools:
         other = f"its tool {call.tool!r} is another than the program's: restart the worker with the program's version"
@@ -368,52 +354,3 @@ def _reply(tool: ToolInfo, end: Exit[Outcome, Any]) -> Reply:
     if isinstance(outcome.result, HandlerUnavailable | OutcomeUnknown):
         return lost_reply(outcome.result.reason, begun=isinstance(outcome.result, OutcomeUnknown))
     return Gone((FailReason(msgspec.Raw(outcome.encoded_json)),))
-
-
-# -- what Dask runs
-
-
-async def run_call(data: bytes) -> bytes:
-    """The reply to a call, run by the worker of Dask whose task this is."""
-    return await Host.of(get_worker()).answer(data)
-
-
-@final
-class HostPlugin(WorkerPlugin):
-    """A plugin of each worker: it stops calls that are cancelled, and closes the host with its worker."""
-
-    name = "fxai-host"
-    idempotent = True
-
-    def __init__(self) -> None:
-        self._worker: Worker | None = None
-
-    @override
-    def setup(self, worker: Worker) -> None:
-        """Listens to what the registry says."""
-        self._worker = worker
-        handlers: dict[str, Any] = cast(Any, worker).stream_handlers
-        handlers["fxai-stop"] = self._stop
-
-    @override
-    def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
-        """Stops a call that Dask has cancelled: its program has left; and forgets one that Dask does."""
-        if finish in _ENDS:
-            self._stop(key)
-        if finish == "forgotten" and self._worker is not None and (host := Host.find(self._worker)) is not None:
-            host.forget(key)
-
-    @override
-    async def teardown(self, worker: Worker) -> None:
-        """Closes the host; one that only gets another plugin goes on."""
-        host = Host.find(worker)
-        if host is not None and worker.status.name in ("closing", "closed", "failed"):
-            await host.close()
-
-    def _stop(self, key: str, **_: Any) -> None:
-        host = None if self._worker is None else Host.find(self._worker)
-        if host is not None:
-            host.stop(key)
-
-
-_ENDS: Final = frozenset(("cancelled", "released", "forgotten"))

@@ -36,6 +36,7 @@ from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
 from fxai.tools.handler import InnerCall, InnerCalls
 from fxai.tools.tool import Tool
+from fxai.tools.tool_options import CallKey
 
 _T = TypeVar("_T")
 _E = TypeVar("_E")
@@ -90,6 +91,8 @@ class CallInfo(msgspec.Struct, eq=False):
     """Puts the call as it is read in the place of the call as it was written, as running it would do."""
     repaired: bool = False
     """Whether it takes the place of a call that could not be run."""
+    set_key: Callable[[CallKey], None] | None = None
+    """Names the call for its handler, if that is known before it runs."""
     approval_id: str | None = None
     """What a request for its approval is to be called; None: anything."""
 

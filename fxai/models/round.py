@@ -496,7 +496,8 @@ class Turn:
         return made.effect if self._around is None else self._around.call(info, made.effect)
 
     def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> CallInfo:
-        return CallInfo(self._place, at, self.calls[at], tool, partial(self._reread, at, made, tool), repaired)
+        reread, set_key = partial(self._reread, at, made, tool), partial(setattr, made, "key")
+        return CallInfo(self._place, at, self.calls[at], tool, reread, repaired, set_key)
 
     def _replace(self, at: int, part: ToolCall | WarningPart) -> EffectOf[None]:
         """Puts the call that is run in place of another there; or the warning that none is."""

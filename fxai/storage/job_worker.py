@@ -149,7 +149,7 @@ class _Worker:
         return Failed(Cause((Fail(self._failure or OSError("the worker has ended")),)))
 
     def _open(self) -> None:
-        self._lock = self._held.enter_context(WorkerLock.hold(self._place, self._name))
+        self._lock = self._held.enter_context(WorkerLock.hold(self._place, self._name, self._handlers))
 
     def _close(self) -> None:
         """Gives back what was not run to its end, while nobody else may."""

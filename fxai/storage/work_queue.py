@@ -42,6 +42,7 @@ from fxai.effects.waker import Waker, result_of
 from fxai.storage.job_table import JobState, JobTable, NewJob, place_of, read_place
 from fxai.storage.job_worker import Job, WorkerOptions, os_error, serve_jobs
 from fxai.storage.private_file import warn
+from fxai.storage.worker_lock import is_served
 
 if TYPE_CHECKING:
     import os
@@ -230,15 +231,13 @@ class WorkQueue:
         """Removes a job, from any thread; several together. One that cannot be removed is removed when it is old."""
         self._clerk.remove(job)
 
-    def has_worker(self, kind: str) -> EffectOf[bool, OSError]:
-        """Whether a worker lives that runs a job of this kind now."""
+    def is_served(self, kind: str) -> bool:
+        """Whether a worker lives that runs jobs of a kind; it blocks.
 
-        def look() -> bool:
-            from fxai.storage.worker_lock import is_alive
-
-            return any(is_alive(self._place, worker) for worker in self._table.workers([kind]))
-
-        return attempt_work(look, os_error)
+        Raises:
+            OSError: the system or the database refuses.
+        """
+        return is_served(self._place, kind)
 
     # -- asked by workers
 

@@ -16,24 +16,29 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
+import msgspec
 from typing_extensions import override
 
 from fxai.storage.postgres import connect
-from fxai.storage.private_file import file_name, free_lock, open_lock, remove_file, take_lock
+from fxai.storage.private_file import file_name, free_lock, open_file, open_lock, remove_file, take_lock, write_all
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 _TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_SHARE: Final = "SELECT pg_advisory_lock_shared(hashtextextended(%s, 0))"
 _FREE: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _ALIVE: Final = (
     "SELECT set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false)"
 )
+
+
+_MOST: Final = 1 << 20  # bytes of the kinds of a worker
 
 
 class WorkerLock(ABC):
@@ -41,13 +46,19 @@ class WorkerLock(ABC):
 
     @staticmethod
     @contextmanager
-    def hold(place: Path | str, worker: str) -> Generator[WorkerLock]:
-        """Holds the lock of a worker; no other one may ever have that name.
+    def hold(place: Path | str, worker: str, kinds: Iterable[str] = ()) -> Generator[WorkerLock]:
+        """Holds the lock of a worker.
+
+        Args:
+            place: where the work queue is.
+            worker: the name of the worker; no other one may ever have it.
+            kinds: the kinds of jobs that it runs, for `is_served`.
 
         Raises:
             OSError: it cannot be taken.
         """
-        manager = _hold_file(place, worker) if isinstance(place, Path) else _hold_server(place, worker)
+        hold = _hold_file if isinstance(place, Path) else _hold_server
+        manager: AbstractContextManager[WorkerLock] = hold(cast(Any, place), worker, tuple(kinds))
         with manager as lock:
             yield lock
 
@@ -62,6 +73,31 @@ class WorkerLock(ABC):
     @abstractmethod
     def free(self, other: str) -> None:
         """Frees the lock of a dead worker, and forgets it."""
+
+
+def is_served(place: Path | str, kind: str) -> bool:
+    """Whether a worker lives that runs jobs of a kind, as seen from outside; it blocks."""
+    if isinstance(place, Path):
+        return any(_is_served_by(path, kind) for path in place.parent.glob(f"{place.name}.worker-*"))
+    with connect(place) as database:
+        row: Any = database.execute(_TAKE, (_kind_key(kind),)).fetchone()
+        return not row[0]
+
+
+def _is_served_by(path: Path, kind: str) -> bool:
+    try:
+        descriptor = open_file(path)
+    except FileNotFoundError:
+        return False
+    try:
+        if take_lock(descriptor):
+            return False
+        kinds = msgspec.json.decode(os.pread(descriptor, _MOST, 0) or b"[]", type=list[str])
+    except msgspec.DecodeError:  # it is being written
+        return False
+    finally:
+        free_lock(descriptor)
+    return kind in kinds
 
 
 def is_alive(place: Path | str, worker: str) -> bool:
@@ -88,12 +124,17 @@ def _key(worker: str) -> str:
     return f"fxai worker {worker}"
 
 
+def _kind_key(kind: str) -> str:
+    return f"fxai worker of {kind}"
+
+
 @contextmanager
-def _hold_file(place: Path, worker: str) -> Generator[WorkerLock]:
+def _hold_file(place: Path, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
     lock = _FileLock(place, worker)
     try:
         if not lock.take(worker):
             raise BlockingIOError(f"another program is the worker {worker}")
+        lock.write(msgspec.json.encode(kinds))
         yield lock
     finally:
         lock.close()
@@ -130,6 +171,10 @@ class _FileLock(WorkerLock):
             remove_file(_path(self._place, other))
         free_lock(descriptor)
 
+    def write(self, text: bytes) -> None:
+        """Writes into the file of this worker."""
+        write_all(self._held[self._worker], text)
+
     def close(self) -> None:
         """Frees all that is held."""
         for worker in list(self._held):
@@ -137,12 +182,14 @@ class _FileLock(WorkerLock):
 
 
 @contextmanager
-def _hold_server(url: str, worker: str) -> Generator[WorkerLock]:
+def _hold_server(url: str, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
     with connect(url) as database:
         database.execute(_ALIVE)
         lock = _ServerLock(database)
         if not lock.take(worker):
             raise BlockingIOError(f"another program is the worker {worker}")
+        for kind in kinds:
+            database.execute(_SHARE, (_kind_key(kind),))
         yield lock
 
 

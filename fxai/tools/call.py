@@ -66,7 +66,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool_options import CallContext, JsonText, ToolInfo, as_decode_failure
+from fxai.tools.tool_options import CallContext, CallKey, JsonText, ToolInfo, as_decode_failure
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
@@ -132,6 +132,8 @@ class Call(msgspec.Struct, eq=False):
     """Is called before the handler runs where texts were read: `given` and `json_text` have changed."""
     json_text: tuple[str, ...] = ()
     """Where JSON text was read, as JSON pointers."""
+    key: CallKey | None = None
+    """What a durable run calls it."""
     refused: _Refused | None = None
     """What was wrong with the parameters when it was asked whether they need approval: they are not looked at again."""
 
@@ -165,7 +167,9 @@ class Call(msgspec.Struct, eq=False):
 
     def context(self, tool: ToolInfo) -> CallContext:
         """What the handler may know of the call."""
-        return CallContext(tool, self.call_id, self.prompt, self.deadline, lambda value: self._emit(tool, value))
+        return CallContext(
+            tool, self.call_id, self.prompt, self.deadline, lambda value: self._emit(tool, value), self.key
+        )
 
     def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
         """Shows a preliminary value; one that does not fit stops the handler, even where none is read."""

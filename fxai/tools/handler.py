@@ -259,6 +259,12 @@ def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callab
     return effect
 
 
+def joins_calls(tool: ToolInfo, services: ContextOf[Any]) -> bool:
+    """Whether the handler of a tool, given the key of a call that it was given before, goes on with that call."""
+    handler = services.services.get(tool.identity)
+    return bool(getattr(handler, "joins_calls", False))
+
+
 def answer_effect(answer: Any) -> AnyEffect:
     """What a handler answered, as an effect."""
     return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer

@@ -471,10 +471,22 @@ Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
 
 
 @final
+class CallKey(msgspec.Struct, frozen=True, eq=False):
+    """What names a call the same however often it is run, in whichever process: a durable run gives it."""
+
+    text: str
+    """The name; no other call has it."""
+    begun_before: bool = False
+    """Whether it was begun before, and what became of it is not known."""
+    finalizers: list[Callable[[], object]] = []
+    """What is called when its outcome is journalled, so that nobody asks for it any more."""
+
+
+@final
 class CallContext:
     """What a handler may know of the call that it answers; its second argument, if it takes two."""
 
-    __slots__ = ("_emit", "_prompt", "call_id", "deadline", "tool")
+    __slots__ = ("_emit", "_prompt", "call_id", "deadline", "key", "tool")
 
     call_id: str
     """The model's id of the call; empty when no model made it."""
@@ -482,6 +494,8 @@ class CallContext:
     """The tool that was called."""
     deadline: float | None
     """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
+    key: CallKey | None
+    """What a durable run calls it; None: it is in none, or a part of another call."""
 
     def __init__(
         self,
@@ -490,12 +504,23 @@ class CallContext:
         prompt: Prompt | None = None,
         deadline: float | None = None,
         emit: Emitter | None = None,
+        key: CallKey | None = None,
     ) -> None:
         self.tool = tool
         self.call_id = call_id
         self._prompt = prompt
         self.deadline = deadline
         self._emit = emit
+        self.key = key
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for this call however often it is run, and no other one's: for services that run a thing once.
+
+        In a durable run it stays the same when the run goes on in another process, until a person says that the call is
+        to be made again; on a cluster, also when another worker runs the call. Else it is empty.
+        """
+        return "" if self.key is None else self.key.text
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -1,10 +1,11 @@
-"""Handlers on a real cluster: what a program sees is what it would see of handlers in its own process."""
+"""Handlers on a real cluster, and of a work queue: a program sees what it would see of handlers in its own process."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -18,18 +19,30 @@ from fxai.tools import HandlerUnavailable, Toolkit
 from tests.kit import cluster_tools as tools
 from tests.kit.cluster_tools import Pair, Refused, kit, records
 from tests.kit.clusters import RunningCluster
+from tests.kit.queues import RunningQueue
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
 TARGET = "tests.kit.cluster_tools:desk"
 
 
-@pytest.fixture
-def run(cluster: RunningCluster, backend: Backend) -> Callable[..., Any]:
-    """Runs a program whose handlers are on the cluster, and gives its exit."""
+@pytest.fixture(params=["cluster", "queue"])
+def run(request: pytest.FixtureRequest, backend: Backend) -> Callable[..., Any]:
+    """Runs a program whose handlers are on the cluster, or answer a queue, and gives its exit."""
+    running = request.getfixturevalue(request.param)
+    there = Cluster.layer(running.address) if request.param == "cluster" else Cluster.queue_layer(running.place)
+    return _runner(there, backend)
 
+
+@pytest.fixture
+def run_on_cluster(cluster: RunningCluster, backend: Backend) -> Callable[..., Any]:
+    """Runs a program whose handlers are on the cluster, for what only that has."""
+    return _runner(Cluster.layer(cluster.address), backend)
+
+
+def _runner(there: Any, backend: Backend) -> Callable[..., Any]:
     def run(program: EffectOf[Any, Any, Any], **options: Any) -> Any:
-        live = distribute(tools.desk, TARGET, **options).provide(Cluster.layer(cluster.address))
+        live = distribute(tools.desk, TARGET, **options).provide(there)
         return fx.run_exit(program.provide(live), backend=backend)
 
     return run
@@ -76,7 +89,7 @@ def test_services_are_built_once_on_each_worker(run: Callable[..., Any]) -> None
     assert records("built") == ["built desk"] * 2
 
 
-def test_preliminary_values_come_in_order_and_the_handler_waits_for_their_reader(run: Callable[..., Any]) -> None:
+def test_preliminary_values_come_in_order_and_the_handler_waits_for_their_reader(run_on_cluster: Callable[..., Any]) -> None:
     """One is shown when the one before was taken."""
     seen: list[tuple[Any, int]] = []
     before = len(records("counted"))
@@ -84,7 +97,7 @@ def test_preliminary_values_come_in_order_and_the_handler_waits_for_their_reader
     def look(outcome: Any) -> EffectOf[None]:
         return fx.sleep(0.05).map(lambda _: seen.append((outcome.result, len(records("counted")) - before)))
 
-    run(kit.handle("count", 4).for_each(look))
+    run_on_cluster(kit.handle("count", 4).for_each(look))
     assert [value for value, _ in seen] == [0, 1, 2, 3, 4]
     assert [counted <= value + 1 for value, counted in seen[:-1]] == [True] * 4
 
@@ -98,9 +111,9 @@ def test_many_readers_at_once_have_their_own_values(run: Callable[..., Any]) -> 
     ] == [list(range(n + 1)) for n in range(6)]
 
 
-def test_leaving_a_stream_early_stops_the_handler(run: Callable[..., Any], backend: Backend) -> None:
+def test_leaving_a_stream_early_stops_the_handler(run: Callable[..., Any]) -> None:
     """It would never end: when the program has ended, its finalizer has run, and nothing was counted after that."""
-    name = f"counting on {backend}"
+    name = f"counting {uuid4().hex}"
 
     first = run(kit.handle("count_on", name).take(2).collect())
     assert [one.result for one in first.value] == [0, 1]
@@ -109,9 +122,9 @@ def test_leaving_a_stream_early_stops_the_handler(run: Callable[..., Any], backe
     assert counted == [f"{name} {at}" for at in range(len(counted))]
 
 
-def test_cancelling_a_call_runs_the_finalizers_of_its_handler_first(run: Callable[..., Any], backend: Backend) -> None:
+def test_cancelling_a_call_runs_the_finalizers_of_its_handler_first(run: Callable[..., Any]) -> None:
     """When the cancelled program has ended, they have run on the worker."""
-    name = f"cancelled on {backend}"
+    name = f"cancelled {uuid4().hex}"
 
     def cancel(begun: float) -> EffectOf[Any, Any, Any]:
         return tools.forever.call(name).timeout(begun)
@@ -145,23 +158,33 @@ def test_a_run_of_an_agent_calls_tools_on_the_cluster(run: Callable[..., Any]) -
 
 def test_a_layer_can_hold_its_calls_back(run: Callable[..., Any]) -> None:
     """No more of a tool's calls than its placement says are on the cluster at once; the others wait here."""
-    names = [f"held back {number}" for number in range(3)]
+    start = f"held back {uuid4().hex}"
+    names = [f"{start} {number}" for number in range(3)]
     placed = {"forever": Placement(concurrency=1)}
     calls = fx.for_each(names, lambda name: tools.forever.call(name).timeout(0.8).exit(), concurrency=3)
 
     run(calls, placements=placed)
-    assert len(records("begun held back")) <= 2
+    assert len(records(f"begun {start}")) <= 2
 
 
-def test_calls_go_where_the_resources_are(run: Callable[..., Any]) -> None:
+def test_calls_go_where_the_resources_are(run_on_cluster: Callable[..., Any]) -> None:
     """A call that takes a resource of one worker runs there; one that takes what no worker has fails, and says so."""
-    fed = run(kit.call("hungry", {}), placements={"hungry": Placement(resources={"food": 1})})
-    starved = run(kit.call("hungry", {}), placements={"hungry": Placement(resources={"drink": 1})}, wait=0.3)
+    fed = run_on_cluster(kit.call("hungry", {}), placements={"hungry": Placement(resources={"food": 1})})
+    starved = run_on_cluster(kit.call("hungry", {}), placements={"hungry": Placement(resources={"drink": 1})}, wait=0.3)
 
     assert fed.value.result == "fed"
     (failure,) = starved.cause.failures
     assert isinstance(failure, HandlerUnavailable)
     assert "no worker with the resources {'drink': 1}" in failure.reason
+
+
+def test_a_queue_has_no_resources(queue: RunningQueue) -> None:
+    """A placement that takes one is refused when the layer is built, and told what to do instead."""
+    there = distribute(tools.desk, TARGET, placements={"hungry": tools.placed("food")})
+
+    failed: Any = fx.run_exit(kit.call("hungry", {}).provide(there.provide(Cluster.queue_layer(queue.place))))
+    (defect,) = failed.cause.defects
+    assert "'hungry' takes {'food': 1}: a work queue has no resources" in str(defect)
 
 
 def test_a_layer_that_cannot_be_built_on_a_worker_is_a_failure_of_the_call(

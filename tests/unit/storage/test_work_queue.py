@@ -99,7 +99,7 @@ def test_those_of_a_higher_priority_go_first_and_delayed_ones_wait(file: str) ->
     assert ran == ["high", "middle", "low", "late"]
 
 
-def test_a_kind_that_nobody_serves_waits(file: str) -> None:
+def test_a_kind_that_nobody_serves_waits(place: str) -> None:
     """A worker takes the kinds that it has handlers for, and no other."""
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
@@ -107,10 +107,10 @@ def test_a_kind_that_nobody_serves_waits(file: str) -> None:
         yield from fx.fork(queue.serve({"double": _double}))
         yield from queue.submit("double", "b", "2")
         yield from queue.result("b")
-        return (yield from queue.look_up("a")), (yield from queue.has_worker("other"))
+        return (yield from queue.look_up("a")), queue.is_served("other"), queue.is_served("double")
 
-    state, has_worker = _run(file, program)
-    assert (state.status, state.attempt, has_worker) == ("waiting", 0, False)
+    state, *served = _run(place, program)
+    assert (state.status, state.attempt, served) == ("waiting", 0, [False, True])
 
 
 def test_a_job_that_fails_says_why(file: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -240,18 +240,17 @@ def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
         yield from fx.fork(queue.serve({"double": _double}))
         yield from fx.sleep(2.5)
         during = yield from queue.look_up("a")
-        has_worker = yield from queue.has_worker("double")
         held.__exit__(None, None, None)
-        return during, has_worker, (yield from queue.result("a"))
+        return during, (yield from queue.result("a"))
 
     with JobTable.open(where) as table:
         held = WorkerLock.hold(where, "silent")
         held.__enter__()
         table.insert([NewJob("double", "a", "1")])
         table.claim(["double"], 1, worker="silent")
-        during, has_worker, after = _run(place, program)
+        during, after = _run(place, program)
         assert not table.end("a", "silent", "its late result")
-    assert (during.status, during.worker, has_worker) == ("running", "silent", True)
+    assert (during.status, during.worker) == ("running", "silent")
     assert (after.text, after.attempt) == ("2", 2)
     assert not is_alive(where, "silent")
 

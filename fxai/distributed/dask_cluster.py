@@ -1,0 +1,246 @@
+"""Clusters of Dask: the connection of a program to a scheduler. Needs the extra `distributed`.
+
+The connection has an event loop of asyncio in a thread of its own, whatever loop the program runs on.
+
+>>> DaskEngine("tcp://127.0.0.1:8786").address
+'tcp://127.0.0.1:8786'
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+from distributed import Client, LocalCluster
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+from typing_extensions import override
+
+from fxai.distributed.call_registry import CallRegistry
+from fxai.distributed.cluster import Engine, PendingCall
+from fxai.distributed.dask_host import HostPlugin, run_call
+from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
+from fxai.distributed.loop_thread import LoopThread
+from fxai.effects.cancellation import shield
+from fxai.effects.thread import in_thread
+from fxai.effects.waker import result_of
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+_POLL_SECONDS: Final = 20.0
+_INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
+
+
+@final
+class DaskEngine(Engine):
+    """A cluster of Dask that runs calls of handlers."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        security: Security | None = None,
+        seconds: float = 10.0,
+        local: tuple[int, int] | None = None,
+    ) -> None:
+        """The cluster whose scheduler is at an address, or `local`: so many processes of so many calls at once."""
+        self.address = address
+        self._thread = LoopThread("fxai-cluster")
+        self._connect = (lambda: self._join(security, seconds)) if local is None else (lambda: self._start(*local))
+        self._client: Any = None  # from `open` on
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stack = AsyncExitStack()
+        self._calls: dict[str, PendingCall] = {}
+        self._futures: dict[str, Any] = {}  # of Dask, in its thread
+        self._watched = 0  # calls whose preliminary values are read
+        self._reader: asyncio.Task[None] | None = None
+
+    # -- the connection, in its thread
+
+    async def _start(self, workers: int, threads: int) -> None:
+        local: Any = cast(Any, LocalCluster)(
+            n_workers=workers,
+            threads_per_worker=threads,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any port: without an address it is 8787, at all addresses
+            worker_dashboard_address="127.0.0.1:0",
+            asynchronous=True,
+        )
+        cluster: Any = await self._stack.enter_async_context(local)
+        self.address = cast(str, cluster.scheduler_address)
+        await self._join(None, 10.0)
+
+    async def _join(self, security: Security | None, seconds: float) -> None:
+        options: dict[str, Any] = {} if security is None else {"security": security}
+        made: Any = cast(Any, Client)(self.address, asynchronous=True, timeout=seconds, set_as_default=False, **options)
+        client: Any = await self._stack.enter_async_context(made)
+        await client.register_plugin(CallRegistry())
+        await client.register_plugin(HostPlugin())
+        self._client = client
+
+    @override
+    async def open(self) -> None:
+        self._thread.start()
+        try:
+            await result_of(self._thread.submit(cast(Any, self._connect)()))
+        except BaseException:
+            await shield(self.close())
+            raise
+
+    @override
+    async def close(self) -> None:
+        await result_of(self._thread.submit(self._leave()))
+        await in_thread(self._thread.close)
+
+    async def _leave(self) -> None:
+        self._watched = 0
+        tasks = [*self._tasks, *([] if self._reader is None else [self._reader])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+    # -- calls
+
+    @property
+    @override
+    def reader_id(self) -> str:
+        return cast(str, self._client.id)
+
+    @override
+    def begin(
+        self,
+        pending: PendingCall,
+        call: CallEnvelope,
+        *,
+        resources: Mapping[str, float],
+        priority: int,
+        seconds: float | None,
+    ) -> None:
+        following = self._follow(pending, call, dict(resources), priority, seconds)
+        try:
+            self._thread.submit(following)
+        except RuntimeError:
+            pending.end(encode(lost_reply("the program has left the cluster", begun=False)))
+
+    @override
+    def let_go(self, serial: int) -> None:
+        self._thread.call(lambda: self._spawn(self._take(serial)))
+
+    @override
+    def stop(self, pending: PendingCall) -> None:
+        self._thread.call(lambda: self._spawn(self._stop(pending)))
+
+    async def _follow(
+        self,
+        pending: PendingCall,
+        call: CallEnvelope,
+        resources: dict[str, float],
+        priority: int,
+        seconds: float | None,
+    ) -> None:
+        self._calls[pending.key] = pending
+        self._watch(1 if call.client else 0)
+        reply = encode(lost_reply("the program has left the cluster", begun=True))
+        try:
+            future = self._client.submit(
+                run_call, encode(call), key=pending.key, pure=False, resources=resources or None, priority=priority
+            )
+            self._futures[pending.key] = future
+            try:
+                reply = await self._result(pending, resources, seconds)
+            except (Exception, FutureCancelledError) as error:
+                reply = await self._explain(pending, error)
+            finally:
+                del self._futures[pending.key]
+                future.release()
+        finally:
+            self._watch(-1 if call.client else 0)
+            del self._calls[pending.key]
+            pending.end(reply)
+
+    async def _result(self, pending: PendingCall, resources: dict[str, float], seconds: float | None) -> bytes:
+        while True:
+            limit = asyncio.timeout(seconds)
+            try:
+                async with limit:
+                    reply: bytes = await self._futures[pending.key]
+                    return reply
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+            begun, stuck = await self._progress(pending)
+            if stuck and begun:
+                raise _NoWorkerError(f"its worker was lost, and the cluster at {self.address} has no other one")
+            if stuck:
+                needs = f" with the resources {resources}" if resources else ""
+                raise _NoWorkerError(f"for {seconds} s the cluster at {self.address} had no worker{needs}")
+
+    async def _progress(self, pending: PendingCall) -> tuple[bool, bool]:
+        begun, stuck = await self._client.scheduler.fxai_progress(key=pending.key)
+        return begun, stuck
+
+    async def _explain(self, pending: PendingCall, error: BaseException) -> bytes:
+        """The reply of a call that Dask gave no value of."""
+        if pending.stopping:
+            return _INTERRUPTED
+        if isinstance(error, _NoWorkerError):
+            why = str(error)
+        elif isinstance(error, KilledWorker):
+            why = f"{error.allowed_failures + 1} workers were lost that were to run it"
+        else:
+            why = f"the cluster at {self.address} gave no result: {type(error).__name__}: {error}"
+        try:
+            begun, _ = await self._progress(pending)
+        except Exception:  # the scheduler is lost, too
+            begun = True
+        return encode(lost_reply(why, begun=begun))
+
+    async def _stop(self, pending: PendingCall) -> None:
+        with suppress(OSError):  # the scheduler is lost, and the call with it
+            begun = await self._client.scheduler.fxai_stop(key=pending.key)
+            if not begun and pending.key in self._futures:
+                await self._client.cancel([self._futures[pending.key]], force=True)
+
+    async def _take(self, serial: int) -> None:
+        with suppress(OSError):
+            await self._client.scheduler.fxai_let_go(serials=[serial])
+
+    def _watch(self, more: int) -> None:
+        """Reads preliminary values for as long as there are calls whose are read."""
+        self._watched += more
+        if self._watched and self._reader is None:
+            self._reader = asyncio.create_task(self._read())
+            self._reader.add_done_callback(self._stop_reading)
+
+    def _stop_reading(self, _: object) -> None:
+        self._reader = None
+        self._watch(0)
+
+    async def _read(self) -> None:
+        registry, client = self._client.scheduler, self._client.id
+        while self._watched:
+            try:
+                shown = await registry.fxai_read(client=client, seconds=_POLL_SECONDS)
+            except OSError:
+                await asyncio.sleep(1)  # the client connects again, or ends the calls
+                continue
+            for serial, key, text in shown:
+                call = self._calls.get(key)
+                if call is None:
+                    self._spawn(self._take(serial))
+                else:
+                    call.show(serial, text)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _NoWorkerError(Exception):
+    """No worker can run a call."""

@@ -1,0 +1,313 @@
+"""Work queues as clusters: the calls of a program are jobs in a database. Needs the extra `durable`.
+
+A call waits there until a worker of its target takes it, whatever becomes of the program. Where a durable run has named
+the call, its job has that name: the program that goes on with the run finds the job, and submits no second one.
+
+>>> kind_of("shop:desk")
+'call shop:desk'
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+from typing_extensions import override
+
+from fxai.distributed.cluster import Engine, PendingCall
+from fxai.distributed.envelope import (
+    CallEnvelope,
+    Gone,
+    InterruptReason,
+    LostReason,
+    encode,
+    lost_reply,
+    read_reply,
+)
+from fxai.effects.cancellation import shield
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.context import ContextOf
+from fxai.effects.fiber import run_fiber
+from fxai.effects.scope import Scope
+from fxai.storage.job_table import JobState, NewJob, place_of
+from fxai.storage.work_queue import Following, WorkQueue, new_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LOOK: Final = 1.0  # seconds between two looks for calls that nobody runs
+_INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
+
+
+def kind_of(target: str) -> str:
+    """The kind of the jobs that are calls of a target."""
+    return f"call {target}"
+
+
+@final
+class QueueEngine(Engine):
+    """A work queue that has calls of handlers."""
+
+    joins_calls = True
+
+    def __init__(self, place: Path | str) -> None:
+        self.address = place_of(place)
+        self._place = place
+        self._scope = Scope()
+        self._queue: WorkQueue | None = None
+        self._calls: dict[str, _Call] = {}
+        self._turn = threading.Lock()
+        self._closed = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="fxai-calls", daemon=True)
+
+    @override
+    async def open(self) -> None:
+        opened: Exit[WorkQueue, OSError] = await run_fiber(
+            self._scope.around(WorkQueue.open(self._place)), ContextOf[Any]({})
+        )
+        if not isinstance(opened, Succeeded):
+            raise opened.cause.squash()
+        self._queue = opened.value
+        self._watcher.start()
+
+    @override
+    async def close(self) -> None:
+        self._closed.set()
+        _ = await shield(run_fiber(self._scope.close(Succeeded(None)), ContextOf[Any]({})))
+        for call in self._all():
+            call.end(lost_reply("the program has left the queue", begun=True))
+
+    @override
+    def refuse(self, resources: Mapping[str, float]) -> str | None:
+        return "a work queue has no resources; give what needs them a target of its own, and workers for that"
+
+    @property
+    @override
+    def reader_id(self) -> str:
+        return "program"  # whoever goes on with the call reads its values
+
+    @override
+    def begin(
+        self,
+        pending: PendingCall,
+        call: CallEnvelope,
+        *,
+        resources: Mapping[str, float],
+        priority: int,
+        seconds: float | None,
+    ) -> None:
+        queue = cast(WorkQueue, self._queue)
+        job = new_job(kind_of(call.target), call.key, encode(call).decode(), priority=priority)
+        made = _Call(queue, pending, job, call, seconds)
+        with self._turn:
+            self._calls[pending.key] = made
+        made.start()
+
+    @override
+    def let_go(self, serial: int) -> None:
+        """Nothing: values wait in the database, and their handler for nobody."""
+
+    @override
+    def stop(self, pending: PendingCall) -> None:
+        call = self._calls.get(pending.key)
+        if call is not None:
+            call.stop()
+
+    @override
+    def forget(self, pending: PendingCall) -> None:
+        with self._turn:
+            call = self._calls.pop(pending.key, None)
+        if call is not None:
+            call.forget()
+
+    def _all(self) -> list[_Call]:
+        with self._turn:
+            return list(self._calls.values())
+
+    def _watch(self) -> None:
+        """Ends calls that wait for too long, and that nobody is there to run."""
+        queue = cast(WorkQueue, self._queue)
+        while not self._closed.wait(_LOOK):
+            waiting: dict[str, list[_Call]] = {}
+            now = time.monotonic()
+            for call in self._all():
+                if call.is_overdue(now):
+                    waiting.setdefault(call.job.kind, []).append(call)
+            for kind, calls in waiting.items():
+                with suppress(OSError):  # asked again in a moment
+                    if not queue.is_served(kind):
+                        for call in calls:
+                            call.give_up(self.address)
+
+
+@final
+class _Call:
+    """A call that is followed; all but `start`, `stop` and `give_up` happens in the thread of the queue."""
+
+    def __init__(
+        self, queue: WorkQueue, pending: PendingCall, job: NewJob, call: CallEnvelope, seconds: float | None
+    ) -> None:
+        self.job = job
+        self._queue = queue
+        self._pending = pending
+        self._call = call
+        self._seconds = seconds
+        self._since = time.monotonic()
+        self._following: Following | None = None
+        self._submitted: Future[bool] | None = None
+        self._is_old = False  # it was there before, and nothing is known of it yet
+        self._given_up: str | None = None
+        self._turn = threading.RLock()  # between those who look and those who stop
+
+    def start(self) -> None:
+        """Submits it, or looks for what there is of it."""
+        name = self._pending.name
+        if name is not None and name.begun_before and self._call.once:
+            self._is_old = True
+            self._follow()
+        else:
+            self._submit()
+
+    def _submit(self) -> None:
+        self._submitted = self._queue.submit_soon(self.job)
+        self._submitted.add_done_callback(self._note_submitted)
+
+    def _note_submitted(self, future: Future[bool]) -> None:
+        if future.cancelled():
+            self._pending.end(_INTERRUPTED)
+            return
+        error = future.exception()
+        if error is not None:
+            self.end(lost_reply(f"it could not be written to the queue: {error}", begun=False))
+            return
+        self._is_old = not future.result()
+        with self._turn:
+            if self._pending.stopping:
+                self._queue.cancel_soon(self.job.id)
+        self._follow()
+
+    def _follow(self) -> None:
+        holder: list[Following] = []
+        offset = 0 if self._call.client else None
+        following = self._queue.follow(self.job.id, partial(self._note, holder), offset=offset)
+        holder.append(following)
+        self._following = following
+        self._note(holder)
+
+    def _note(self, holder: list[Following]) -> None:
+        with self._turn:
+            if not holder or self._pending.reply is not None:
+                return
+            following = holder[0]
+            while following.shown:
+                self._pending.show(0, following.shown.popleft().encode())
+            if following.failure is not None:
+                self.end(lost_reply(f"nothing more is known of it: {following.failure}", begun=True))
+            elif following.state is not None:
+                self._note_state(following.state)
+
+    def _note_state(self, state: JobState) -> None:
+        was_old, self._is_old = self._is_old, False
+        if was_old and self._is_stale(state):
+            self._again()
+        elif state.is_over:
+            reply = self._reply(state)
+            if reply is not None:
+                self._pending.end(reply)
+
+    def _is_stale(self, state: JobState) -> bool:
+        """Whether what is there of an earlier program says that the call was not run, so that it may be run now."""
+        if state.status == "cancelled":
+            return not state.attempt or not self._call.once
+        return state.status == "done" and _was_not_begun(state.text or "")
+
+    def _again(self) -> None:
+        """Submits it anew, in the place of what is there."""
+        if self._following is not None:
+            self._following.close()
+        self._queue.remove_soon(self.job.id)
+        self._submit()
+
+    def _reply(self, state: JobState) -> bytes | None:
+        begun = state.attempt > 0
+        match state.status:
+            case "done":
+                return _checked(state.text or "")
+            case "failed":
+                return encode(lost_reply(state.text or "it failed", begun=begun))
+            case "gone":
+                return encode(lost_reply("it was begun before, and the queue knows nothing of it any more", begun=True))
+            case _:
+                return self._reply_cancelled(state, begun=begun)
+
+    def _reply_cancelled(self, state: JobState, *, begun: bool) -> bytes:
+        if self._given_up is not None:
+            return encode(lost_reply(self._given_up, begun=begun))
+        if self._pending.stopping:
+            return _INTERRUPTED if state.text is None else _checked(state.text)
+        return encode(lost_reply("it was cancelled in the queue", begun=begun))
+
+    def end(self, reply: Gone) -> None:
+        """Ends it with a reply of our own."""
+        self._pending.end(encode(reply))
+
+    # -- called in other threads
+
+    def stop(self) -> None:
+        """Cancels it."""
+        with self._turn:
+            submitted = self._submitted
+            if submitted is None or not submitted.cancel():
+                self._queue.cancel_soon(self.job.id)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether it is not answered for as long as there may be no worker."""
+        return self._seconds is not None and now - self._since > self._seconds and self._pending.reply is None
+
+    def give_up(self, address: str) -> None:
+        """Nobody is there that could run it: it ends, and must not be run later."""
+        with self._turn:
+            state = None if self._following is None else self._following.state
+            if state is None or state.is_over or self._given_up is not None:
+                return
+            self._queue.cancel_soon(self.job.id)
+            if state.attempt:
+                why = f"its worker was lost, and nobody else serves {self._call.target} in {address}"
+                self.end(lost_reply(why, begun=True))
+            else:
+                self._given_up = f"for {self._seconds} s nobody has served {self._call.target} in {address}"
+
+    def forget(self) -> None:
+        """Nobody waits for it any more: it is removed now, or when the run that named it has journalled its outcome."""
+        if self._following is not None:
+            self._following.close()
+        remove = partial(self._queue.remove_soon, self.job.id)
+        name = self._pending.name
+        reply = self._pending.reply
+        if name is None or (reply is not None and _was_not_begun(reply)):
+            remove()
+        else:
+            name.finalizers.append(remove)
+
+
+def _was_not_begun(reply: str | bytes) -> bool:
+    """Whether a reply says that the handler was not asked."""
+    try:
+        read = read_reply(reply)
+    except Exception:  # it is no reply: that is told when it is read
+        return False
+    return isinstance(read, Gone) and any(isinstance(each, LostReason) and not each.begun for each in read.reasons)
+
+
+def _checked(text: str) -> bytes:
+    """A reply that stood in the database, if it is one."""
+    try:
+        read_reply(text)
+    except Exception as error:
+        return encode(lost_reply(f"what stands in the queue is no reply: {error}", begun=True))
+    return text.encode()

@@ -1,0 +1,141 @@
+"""Workers of a work queue: this process runs the calls of its targets. Needs the extra `durable`.
+
+>>> from fxai.distributed.worker_process import WorkerOptions
+>>> _refuse(WorkerOptions(resources={"GPU": 1}, targets=("shop:desk",)))
+Traceback (most recent call last):
+ValueError: a work queue has no resources: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Never, cast, final
+
+from fxai.distributed.cluster import ClusterUnavailable
+from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, Reply, lost_reply
+from fxai.distributed.loop_thread import LoopThread
+from fxai.distributed.queue_cluster import kind_of
+from fxai.distributed.worker_host import Host, TargetError
+from fxai.effects.cancellation import shield
+from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AwaitExit, EffectOf
+from fxai.effects.fiber import run_fiber
+from fxai.effects.scope import scoped
+from fxai.effects.thread import in_thread
+from fxai.effects.waker import result_of
+from fxai.storage.job_table import place_of, read_place
+from fxai.storage.job_worker import Job
+from fxai.storage.work_queue import WorkQueue
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from fxai.distributed.worker_process import WorkerOptions
+
+
+def serve_calls(
+    place: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None
+) -> EffectOf[None, ClusterUnavailable | TargetError]:
+    """The worker that `fxai.distributed.serve_queue` describes."""
+    where = read_place(place)
+    _refuse(options)
+    return AwaitExit(lambda _: _serve(where, options, on_ready))
+
+
+def _refuse(options: WorkerOptions) -> None:
+    """Refuses options that queues have not."""
+    if options.resources:
+        raise ValueError(
+            "a work queue has no resources: give what needs them a target of its own, and workers for that"
+        )
+    if options.security is not None or options.name is not None or options.host is not None:
+        raise ValueError("a worker of a work queue listens nowhere: leave `security`, `name` and `host` out")
+    if not options.targets:
+        raise ValueError("a worker of a work queue runs the calls of its targets: name one at least, as module:name")
+
+
+async def _serve(
+    place: Path | str, options: WorkerOptions, on_ready: Callable[[str], object] | None
+) -> Exit[None, ClusterUnavailable | TargetError]:
+    """Works in an event loop of its own, as a worker of Dask does: handlers have another one."""
+    thread = LoopThread("fxai-worker")
+    thread.start()
+    try:
+        end = await result_of(thread.submit(_Worker(place, options).run(on_ready)))
+    except TargetError as error:
+        return Failed(Cause((Fail(error),)))
+    finally:
+        await shield(in_thread(thread.close))
+    words = str(end.cause.squash()) if isinstance(end, Failed) else "it has ended"
+    return Failed(Cause((Fail(ClusterUnavailable(place_of(place), words)),)))
+
+
+@final
+class _Worker:
+    """A worker, in the thread of its event loop."""
+
+    def __init__(self, place: Path | str, options: WorkerOptions) -> None:
+        self._place = place
+        self._options = options
+        self._jobs: dict[str, Job] = {}
+        self._stopped: set[str] = set()
+        self._host = cast(Host, None)
+        self.worker = f"of {place_of(place)}"
+
+    async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
+        """Works until it is cancelled, or the queue fails."""
+        options = self._options
+        host = self._host = Host(self)
+        host.wrap = options.wrap or host.wrap
+        try:
+            for target in options.targets:
+                await host.open(target)
+
+            def serve(queue: WorkQueue) -> EffectOf[Never, OSError]:
+                kinds = {kind_of(target): self._handle for target in options.targets}
+                return queue.serve(kinds, concurrency=options.threads, grace=options.grace, on_ready=on_ready)
+
+            return await run_fiber(scoped(WorkQueue.open(self._place).flat_map(serve)), ContextOf[Any]({}))
+        finally:
+            await shield(host.close())
+
+    def _handle(self, job: Job) -> EffectOf[str]:
+        def run(_: object) -> Awaitable[Exit[str, Any]]:
+            return self._answer(job)
+
+        return AwaitExit(run)
+
+    async def _answer(self, job: Job) -> Exit[str, Any]:
+        self._jobs[job.id] = job
+        answering = asyncio.ensure_future(self._host.answer(job.text.encode()))
+        try:
+            return Succeeded((await asyncio.shield(answering)).decode())
+        except asyncio.CancelledError:
+            self._stopped.add(job.id)
+            self._host.stop(job.id)
+            job.last_words = (await shield(answering)).decode()
+            raise
+        finally:
+            self._stopped.discard(job.id)
+            self._host.forget(job.id)
+            del self._jobs[job.id]
+
+    # -- asked by the host
+
+    async def begin(self, call: CallEnvelope) -> Reply | None:
+        """None where the call may begin, else its reply."""
+        job = self._jobs.get(call.key)
+        if job is None:
+            return lost_reply("the job has another id than the call in it", begun=False)
+        if call.key in self._stopped:
+            return Gone((InterruptReason(),))
+        if job.begun_before and call.once:
+            return lost_reply("it was begun on a worker that was lost or closed", begun=True)
+        return None
+
+    async def show(self, call: CallEnvelope, text: bytes) -> None:
+        """Shows a preliminary value; the next one may be shown when it is written."""
+        await run_fiber(self._jobs[call.key].show(text.decode()), ContextOf[Any]({}))

@@ -1,0 +1,47 @@
+"""Workers of a work queue for tests, in processes of their own, ended by their ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from typing import final
+
+from tests.kit.clusters import Process
+
+__all__ = ["READY", "RunningQueue", "start"]
+
+READY = re.compile(r"the worker [0-9a-f]{32} answers")
+"""What a worker says when it is ready."""
+
+
+@final
+class RunningQueue:
+    """A queue, and workers that come and go."""
+
+    def __init__(self, place: str, stack: ExitStack) -> None:
+        self.place = place
+        self._stack = stack
+
+    def start(self, *command: str) -> Process:
+        """A process of Python that ends with the queue."""
+        process = Process(command)
+        self._stack.callback(process.end)
+        return process
+
+    def start_worker(self, *arguments: str) -> Process:
+        """A worker that begins to work, started as users start one."""
+        return self.start("-m", "fxai", "worker", "--queue", self.place, *arguments)
+
+    def add_worker(self, *arguments: str) -> Process:
+        """A worker that is ready."""
+        worker = self.start_worker(*arguments)
+        worker.found(READY)
+        return worker
+
+
+@contextmanager
+def start(place: str) -> Generator[RunningQueue]:
+    """A queue without workers."""
+    with ExitStack() as stack:
+        yield RunningQueue(place, stack)
