@@ -34,6 +34,7 @@ from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope
+from fxai.schema.data import JSON_ERRORS
 from fxai.storage.job_table import JobState, NewJob, place_of
 from fxai.storage.work_queue import Following, WorkQueue, new_job
 
@@ -221,10 +222,10 @@ class _Call:
                 self._pending.end(reply)
 
     def _is_stale(self, state: JobState) -> bool:
-        """Whether what is there of an earlier program says that the call was not run, so that it may be run now."""
-        if state.status == "cancelled":
+        """Whether what is there of an earlier program is no outcome, and the call may be run now."""
+        if state.status in ("cancelled", "failed"):
             return not state.attempt or not self._call.once
-        return state.status == "done" and _was_not_begun(state.text or "")
+        return state.status == "done" and _is_lost(state.text or "", begun=not self._call.once)
 
     def _again(self) -> None:
         """Submits it anew, in the place of what is there."""
@@ -289,25 +290,26 @@ class _Call:
         remove = partial(self._queue.remove_soon, self.job.id)
         name = self._pending.name
         reply = self._pending.reply
-        if name is None or (reply is not None and _was_not_begun(reply)):
+        if name is None or (reply is not None and _is_lost(reply, begun=False)):
             remove()
         else:
             name.finalizers.append(remove)
 
 
-def _was_not_begun(reply: str | bytes) -> bool:
-    """Whether a reply says that the handler was not asked."""
+def _is_lost(reply: str | bytes, *, begun: bool) -> bool:
+    """Whether a reply says that the handler was not asked; with `begun`, also that it is not known to have ended."""
     try:
         read = read_reply(reply)
-    except Exception:  # it is no reply: that is told when it is read
+    except JSON_ERRORS:  # it is no reply: that is told when it is read
         return False
-    return isinstance(read, Gone) and any(isinstance(each, LostReason) and not each.begun for each in read.reasons)
+    lost = [each for each in read.reasons if isinstance(each, LostReason)] if isinstance(read, Gone) else []
+    return any(begun or not each.begun for each in lost)
 
 
 def _checked(text: str) -> bytes:
     """A reply that stood in the database, if it is one."""
     try:
         read_reply(text)
-    except Exception as error:
+    except JSON_ERRORS as error:
         return encode(lost_reply(f"what stands in the queue is no reply: {error}", begun=True))
     return text.encode()

@@ -199,6 +199,8 @@ class Part(msgspec.Struct, eq=False):
     question: Question | None = None
     reply: Reply | None = None
     answered: bool = False
+    again: int = 0
+    """How often a person has said that it is to be run again."""
 
     @property
     def in_doubt(self) -> bool:
@@ -267,6 +269,7 @@ class Known:
                 part.question, part.reply, part.answered = record.question, None, False
             case Answered():
                 part.reply, part.answered = record.reply, True
+                part.again += record.reply is not None and record.reply.kind == "again"
 
     def _end(self, record: Ended, number: int) -> None:
         part = self.part(record.path)

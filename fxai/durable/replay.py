@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final, final
 
 import msgspec
@@ -46,10 +47,10 @@ from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, Wo
 from fxai.models.model_request import ModelRequest
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
-from fxai.tools.handler import InnerCall
+from fxai.tools.handler import InnerCall, joins_calls
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import OutcomeUnknown
-from fxai.tools.tool_options import Idempotent, Readonly, Resumable
+from fxai.tools.tool_options import CallKey, Idempotent, Readonly, Resumable
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _INSIDE: Final = "inside"
@@ -196,15 +197,19 @@ class Replay(Interceptor):
         begun = part.begun.time if part.begun is not None and resumes else None
         if begun is None:
             yield frame.go_on()
-        if part.in_doubt and not (resumes or _may_run_again(about.tool)):
+        joins = _is_joined(about, part, context)
+        if part.in_doubt and not (joins or resumes or _may_run_again(about.tool)):
             settled = yield from self._settle_doubt(frame, path, about, part)
             if settled is not None:
                 return settled
-        if part.begun is None or not resumes:
+        key = _name_call(frame, path, part, about, joins=joins)
+        if part.begun is None or not (joins or resumes):
             yield append(frame, Begun(path, about.call.name, about.call.params))
         before = None if store is None else store.begin_changes()
         ran = Local(running, frame.inside(path, begun, leaves=True).into)
-        outcome = yield Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
+        ended = Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
+        outcome = yield Fold(ended, partial(_finalize, part, key), None)
+        _finalize(part, key)
         if outcome is None:
             outcome = yield from self._settle_unknown(frame, path, about, part)
         return outcome if outcome is not None else (yield from self._call(frame, about, running, context))
@@ -350,6 +355,30 @@ def _place_call(frame: Frame, about: CallInfo) -> str:
         path = frame.next(about.place or "call", image)
     frame.calls[id(about)] = about, path
     return path
+
+
+def _is_joined(about: CallInfo, part: Part, context: ContextOf[Any]) -> bool:
+    """Whether a call in doubt is gone on with by its handler, which finds it by its key."""
+    begun = part.begun is not None and part.ended is None and part.question is None
+    return begun and joins_calls(about.tool, context)
+
+
+def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
+    """The key of a call, which its handler is told: the same in every program, until it is to be run again."""
+    known = frame.journal.known
+    first = known.opened[0]
+    about_it = [known.run, repr(first.at), str(first.process), path, str(part.again)]
+    key = CallKey(blake2b(msgspec.json.encode(about_it), digest_size=16).hexdigest(), joins)
+    if about.set_key is not None:
+        about.set_key(key)
+    return key
+
+
+def _finalize(part: Part, key: CallKey, _: object = None) -> None:
+    """Does what is to be done when the outcome of a call is journalled."""
+    if not part.in_doubt:
+        for finalizer in key.finalizers:
+            finalizer()
 
 
 def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:

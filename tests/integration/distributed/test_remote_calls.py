@@ -89,7 +89,9 @@ def test_services_are_built_once_on_each_worker(run: Callable[..., Any]) -> None
     assert records("built") == ["built desk"] * 2
 
 
-def test_preliminary_values_come_in_order_and_the_handler_waits_for_their_reader(run_on_cluster: Callable[..., Any]) -> None:
+def test_preliminary_values_come_in_order_and_the_handler_waits_for_their_reader(
+    run_on_cluster: Callable[..., Any],
+) -> None:
     """One is shown when the one before was taken."""
     seen: list[tuple[Any, int]] = []
     before = len(records("counted"))
