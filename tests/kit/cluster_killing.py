@@ -1,4 +1,4 @@
-"""Durable runs whose handlers are on a cluster, where the program, a worker or the scheduler is killed by SIGKILL.
+"""Durable runs whose handlers are on a cluster or a queue, where program, worker or scheduler is killed by SIGKILL.
 
 All processes are forked from one that has imported what they need: `python -m tests.kit.cluster_killing`.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal, Self, TypeAlias, cast, final
 
+import dbos  # noqa: F401  # once for all that are forked
 from distributed import Scheduler
 
 from fxai.cli import main
@@ -44,10 +45,12 @@ _TARGET = "tests.kit.cluster_desk:desk"
 
 @final
 class ClusterKilling:
-    """A cluster of a scheduler and two workers, and programs on it."""
+    """A cluster of a scheduler and two workers, or two workers of a queue, and programs on it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, queue: str | None = None) -> None:
         self.folder = folder
+        self._queue = queue  # where it is; None: a cluster of Dask
+        self._victims = _VICTIMS if queue is None else _VICTIMS[:2]
         self._world = World(folder / "workers.world")  # of all handlers of all runs
         self._again: Counter[str] = Counter()
         self._forks = Forks("tests.kit.cluster_killing")
@@ -70,6 +73,7 @@ class ClusterKilling:
     def run(self, seed: int) -> tuple[KilledRun, Counter[Victim]]:
         """One run, in which processes are killed until it has ended; what is asked is answered in between."""
         random, run, store = Random(seed), f"run-{seed}", str(self.folder / "runs.db")
+        store = store if self._queue is None or "://" not in self._queue else self._queue
         world, runs = World(self.folder / f"{run}.world"), Runs.at(store)
         killed: Counter[Victim] = Counter()
         doubts = processes = 0
@@ -79,11 +83,17 @@ class ClusterKilling:
             processes += 1
             self._renew()
             pid = self._forks.start(
-                kind="program", store=store, run=run, seed=str(seed), world=str(world.path), address=self._address
+                kind="program",
+                store=store,
+                run=run,
+                seed=str(seed),
+                world=str(world.path),
+                address=self._address,
+                queue=self._queue or "",
             )
             if random.random() < _KILLED and processes < _MOST // 2:
                 time.sleep(random.uniform(0, _SECONDS))
-                victim = random.choices(_VICTIMS, [3, 3, 1])[0] if killed else _VICTIMS[seed % 3]
+                victim = self._choose(random, seed, is_first=not killed)
                 killed[victim] += 1
                 self._kill(victim, pid, random)
             code = self._end(pid)
@@ -102,6 +112,10 @@ class ClusterKilling:
         answer = answers[0] if answers else ""
         return KilledRun(answer, expected, killed.total(), processes, doubts, tuple(faults)), killed
 
+    def _choose(self, random: Random, seed: int, *, is_first: bool) -> Victim:
+        weights = [3, 3, 1][: len(self._victims)]
+        return self._victims[seed % len(weights)] if is_first else random.choices(self._victims, weights)[0]
+
     def end_orphans(self) -> None:
         """Waits until the workers of schedulers that were killed have ended by themselves."""
         while self._orphans:
@@ -112,7 +126,9 @@ class ClusterKilling:
 
     def _renew(self) -> None:
         """Starts what is missing of the cluster; the workers of a scheduler that was killed end by themselves."""
-        if self._scheduler == 0:
+        if self._queue is not None:
+            self._address = self._queue
+        elif self._scheduler == 0:
             self._orphans += self._workers
             self._workers = []
             self._starts += 1
@@ -123,6 +139,7 @@ class ClusterKilling:
         while len(self._workers) < 2:
             log = str(self.folder / "workers.log")
             order = {"kind": "worker", "address": self._address, "world": str(self._world.path), "log": log}
+            order["queue"] = self._queue or ""
             self._workers.append(self._forks.start(**order))
 
     def _kill(self, victim: Victim, program: int, random: Random) -> None:
@@ -205,7 +222,7 @@ def _run_worker(order: Mapping[str, str]) -> int:
     log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    sys.argv = ["fxai", "worker", order["address"], _TARGET]
+    sys.argv = ["fxai", "worker", *(["--queue"] if order["queue"] else []), order["address"], _TARGET]
     with suppress(SystemExit):
         main()
     return 0
@@ -214,7 +231,9 @@ def _run_worker(order: Mapping[str, str]) -> int:
 def _run_program(order: Mapping[str, str]) -> int:
     logging.disable(logging.CRITICAL)
     world = World(Path(order["world"]))
-    live = distribute(desk, _TARGET, wait=10).provide(Cluster.layer(order["address"], seconds=1.0))
+    queue, address = order["queue"], order["address"]
+    there = Cluster.queue_layer(queue) if queue else Cluster.layer(address, seconds=1.0)
+    live = distribute(desk, _TARGET, wait=10).provide(there)
     made = program(world, Runs.at(order["store"]), order["run"], order["seed"], live)
     end: Exit[Any, Any] = fx.run_exit(made)
     if isinstance(end, Succeeded):
