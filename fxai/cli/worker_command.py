@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -82,8 +83,7 @@ def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any
         raise CliError("distributed is not installed", "install fxai[distributed]")
     import logging
 
-    import distributed  # noqa: F401  # it sets the level of its log, which is set below
-
+    import_module("distributed")  # it sets the level of its log, which is set below
     from fxai.cli.run_program import value_of
     from fxai.distributed import serve_worker
 

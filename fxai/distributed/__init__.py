@@ -6,11 +6,13 @@ before it is used.
 
 from __future__ import annotations
 
-from fxai.distributed.cluster import Cluster, ClusterUnavailable
+from fxai.distributed.cluster import Cluster
 from fxai.distributed.distribution import Placement, distribute
+from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.envelope import WorkerDefectError
 from fxai.distributed.worker_host import TargetError
-from fxai.distributed.worker_process import WorkerOptions, serve_queue, serve_worker
+from fxai.distributed.worker_options import WorkerOptions
+from fxai.distributed.worker_process import serve_queue, serve_worker
 
 __all__ = [
     "Cluster",

@@ -19,8 +19,8 @@ from distributed.scheduler import KilledWorker
 from typing_extensions import override
 
 from fxai.distributed.call_registry import CallRegistry
-from fxai.distributed.cluster import Engine, PendingCall
 from fxai.distributed.dask_host import HostPlugin, run_call
+from fxai.distributed.engine import Engine, PendingCall
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread
 from fxai.effects.cancellation import shield

@@ -16,11 +16,11 @@ from distributed import Status, Worker
 from distributed.core import rpc
 from distributed.utils import get_ip
 
-from fxai.distributed.cluster import ClusterUnavailable
 from fxai.distributed.dask_host import HostPlugin, host_of
+from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.worker_host import TargetError
-from fxai.distributed.worker_process import WorkerOptions
+from fxai.distributed.worker_options import WorkerOptions
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.effect import AwaitExit, EffectOf

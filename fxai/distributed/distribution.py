@@ -27,7 +27,8 @@ import msgspec
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, override
 
-from fxai.distributed.cluster import Cluster, PendingCall
+from fxai.distributed.cluster import Cluster
+from fxai.distributed.engine import PendingCall
 from fxai.distributed.envelope import (
     WIDE,
     CallEnvelope,
@@ -47,9 +48,10 @@ from fxai.effects.tracing import Tracer
 from fxai.effects.waker import Waker
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
+from fxai.tools.call_key import CallKey
 from fxai.tools.handler import CallInfo, Given, Gives, context_of
 from fxai.tools.tool_error import CallFailureError, InvalidResult, nearest_name
-from fxai.tools.tool_options import CallKey, Idempotent, Readonly, ToolInfo
+from fxai.tools.tool_options import Idempotent, Readonly, ToolInfo
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from typing_extensions import override
 
-from fxai.distributed.cluster import Engine, PendingCall
+from fxai.distributed.engine import Engine, PendingCall
 from fxai.distributed.envelope import (
     CallEnvelope,
     Gone,
@@ -238,7 +238,7 @@ class _Call:
         begun = state.attempt > 0
         match state.status:
             case "done":
-                return _checked(state.text or "")
+                return _check_reply(state.text or "")
             case "failed":
                 return encode(lost_reply(state.text or "it failed", begun=begun))
             case "gone":
@@ -250,7 +250,7 @@ class _Call:
         if self._given_up is not None:
             return encode(lost_reply(self._given_up, begun=begun))
         if self._pending.stopping:
-            return _INTERRUPTED if state.text is None else _checked(state.text)
+            return _INTERRUPTED if state.text is None else _check_reply(state.text)
         return encode(lost_reply("it was cancelled in the queue", begun=begun))
 
     def end(self, reply: Gone) -> None:
@@ -306,7 +306,7 @@ def _is_lost(reply: str | bytes, *, begun: bool) -> bool:
     return any(begun or not each.begun for each in lost)
 
 
-def _checked(text: str) -> bytes:
+def _check_reply(text: str) -> bytes:
     """A reply that stood in the database, if it is one."""
     try:
         read_reply(text)

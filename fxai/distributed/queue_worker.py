@@ -1,6 +1,6 @@
 """Workers of a work queue: this process runs the calls of its targets. Needs the extra `durable`.
 
->>> from fxai.distributed.worker_process import WorkerOptions
+>>> from fxai.distributed.worker_options import WorkerOptions
 >>> _refuse(WorkerOptions(resources={"GPU": 1}, targets=("shop:desk",)))
 Traceback (most recent call last):
 ValueError: a work queue has no resources: ...
@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Never, cast, final
 
-from fxai.distributed.cluster import ClusterUnavailable
+from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, Reply, lost_reply
 from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.queue_cluster import kind_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    from fxai.distributed.worker_process import WorkerOptions
+    from fxai.distributed.worker_options import WorkerOptions
 
 
 def serve_calls(
@@ -96,7 +96,13 @@ class _Worker:
 
             def serve(queue: WorkQueue) -> EffectOf[Never, OSError]:
                 kinds = {kind_of(target): self._handle for target in options.targets}
-                return queue.serve(kinds, concurrency=options.threads, grace=options.grace, on_ready=on_ready)
+                return queue.serve(
+                    kinds,
+                    concurrency=options.threads,
+                    grace=options.grace,
+                    retention=options.retention,
+                    on_ready=on_ready,
+                )
 
             return await run_fiber(scoped(WorkQueue.open(self._place).flat_map(serve)), ContextOf[Any]({}))
         finally:

@@ -47,10 +47,11 @@ from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, Wo
 from fxai.models.model_request import ModelRequest
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
+from fxai.tools.call_key import CallKey
 from fxai.tools.handler import InnerCall, joins_calls
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import OutcomeUnknown
-from fxai.tools.tool_options import CallKey, Idempotent, Readonly, Resumable
+from fxai.tools.tool_options import Idempotent, Readonly, Resumable
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _INSIDE: Final = "inside"
@@ -208,8 +209,7 @@ class Replay(Interceptor):
         before = None if store is None else store.begin_changes()
         ran = Local(running, frame.inside(path, begun, leaves=True).into)
         ended = Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
-        outcome = yield Fold(ended, partial(_finalize, part, key), None)
-        _finalize(part, key)
+        outcome = yield Fold(ended, partial(_finalize, part, key), partial(_finalize, part, key))
         if outcome is None:
             outcome = yield from self._settle_unknown(frame, path, about, part)
         return outcome if outcome is not None else (yield from self._call(frame, about, running, context))
@@ -374,11 +374,12 @@ def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: b
     return key
 
 
-def _finalize(part: Part, key: CallKey, _: object = None) -> None:
-    """Does what is to be done when the outcome of a call is journalled."""
+def _finalize(part: Part, key: CallKey, end: Any) -> AnyEffect | None:
+    """Does what is to be done when the outcome of a call is journalled; gives that again, or None of a cause."""
     if not part.in_doubt:
         for finalizer in key.finalizers:
             finalizer()
+    return None if isinstance(end, Cause) else Succeed(end)
 
 
 def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:

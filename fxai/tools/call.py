@@ -53,6 +53,7 @@ from fxai.schema.parsing import (
     plain_faults,
     written,
 )
+from fxai.tools.call_key import CallKey
 from fxai.tools.handler import Answering, ToolExecution, missing_handler
 from fxai.tools.tool_error import (
     CallFailure,
@@ -66,7 +67,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool_options import CallContext, CallKey, JsonText, ToolInfo, as_decode_failure
+from fxai.tools.tool_options import CallContext, JsonText, ToolInfo
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
@@ -352,7 +353,14 @@ def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
     checked = validation(own(value))
     if isinstance(checked, Success):
         return checked.unwrap()
-    raise DecodeError(as_decode_failure(checked.failure()))
+    raise DecodeError(_as_decode_failure(checked.failure()))
+
+
+def _as_decode_failure(error: Any) -> DecodeFailure:
+    """What a validation function says is wrong, as faults."""
+    if isinstance(error, DecodeFailure):
+        return error
+    return DecodeFailure((Fault("", "what the tool's own validation accepts", str(error)),))
 
 
 def _success_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:

@@ -37,9 +37,10 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 from fxai.effects.effect import EffectOf, Succeed
 from fxai.schema.codec import Schema
 from fxai.schema.data import frozen, is_array
-from fxai.schema.fault import DecodeFailure, Fault, SchemaError
+from fxai.schema.fault import Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import is_plain, plain_faults
+from fxai.tools.call_key import CallKey
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
 
 if TYPE_CHECKING:
@@ -376,13 +377,6 @@ def _example(given: Any) -> Example:
     return Example(None, frozen(given))
 
 
-def as_decode_failure(error: Any) -> DecodeFailure:
-    """What a validation function says is wrong, as faults."""
-    if isinstance(error, DecodeFailure):
-        return error
-    return DecodeFailure((Fault("", "what the tool's own validation accepts", str(error)),))
-
-
 @final
 class Example(msgspec.Struct, frozen=True):
     """An example of a call: its parameters as plain JSON data, and what a user would have asked.
@@ -471,18 +465,6 @@ Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
 
 
 @final
-class CallKey(msgspec.Struct, frozen=True, eq=False):
-    """What names a call the same however often it is run, in whichever process: a durable run gives it."""
-
-    text: str
-    """The name; no other call has it."""
-    begun_before: bool = False
-    """Whether it was begun before, and what became of it is not known."""
-    finalizers: list[Callable[[], object]] = []
-    """What is called when its outcome is journalled, so that nobody asks for it any more."""
-
-
-@final
 class CallContext:
     """What a handler may know of the call that it answers; its second argument, if it takes two."""
 
@@ -494,8 +476,6 @@ class CallContext:
     """The tool that was called."""
     deadline: float | None
     """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
-    key: CallKey | None
-    """What a durable run calls it; None: it is in none, or a part of another call."""
 
     def __init__(
         self,
@@ -511,15 +491,11 @@ class CallContext:
         self._prompt = prompt
         self.deadline = deadline
         self._emit = emit
-        self.key = key
+        self.key: CallKey | None = key  # what names it in a durable run
 
     @property
     def idempotency_key(self) -> str:
-        """The same for this call however often it is run, and no other one's: for services that run a thing once.
-
-        In a durable run it stays the same when the run goes on in another process, until a person says that the call is
-        to be made again; on a cluster, also when another worker runs the call. Else it is empty.
-        """
+        """The same however often this call is run, in a durable run or on a cluster; see `CallKey`. Else empty."""
         return "" if self.key is None else self.key.text
 
     @property

@@ -14,11 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal, Self, TypeAlias, cast, final
 
-import dbos  # noqa: F401  # once for all that are forked
 from distributed import Scheduler
 
 from fxai.cli import main
@@ -41,6 +41,9 @@ _ANSWERED = 0.9  # of the questions, each time
 _SECONDS = 0.6  # about as long as a process needs for a whole run
 _PATIENCE = 60.0
 _TARGET = "tests.kit.cluster_desk:desk"
+
+
+_ = import_module("dbos")  # once for all that are forked
 
 
 @final

@@ -205,7 +205,7 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 330,
+    "modules": 338,
     "modules with one importer and under 120 lines": 10,
     "lines": 94_000,
     "functions that a run with one call passes": 78,
@@ -225,7 +225,7 @@ Servers of Chat Completions: 3 modules and 1,500 lines.
 User interfaces: 27 modules and 7,800 lines, with what the command line has for them.
 Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and the warning of effects that never ran.
 Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,500 lines.
-Queues that survive: 8 modules and 3,000 lines.
+Queues that survive: 12 modules and 3,000 lines.
 Limits that hold exactly, in line: 3 modules and 1,500 lines.
 """
 
