@@ -147,6 +147,7 @@ class Cluster(Service):
         wake: Callable[[], None],
         *,
         name: CallKey | None = None,
+        begun_before: bool = False,
         resources: Mapping[str, float],
         priority: int = 0,
         seconds: float | None = None,
@@ -157,11 +158,12 @@ class Cluster(Service):
             call: the call.
             wake: must return at once.
             name: what a durable run calls it, if its key was made of that.
+            begun_before: whether a call of its key was begun before, so that it is there, or was removed.
             resources: what of a worker's resources it takes, by name.
             priority: calls of a higher one go first.
             seconds: how long there may be no worker that can run it; None: without end.
         """
-        pending = PendingCall(call.key, wake, name)
+        pending = PendingCall(call.key, wake, name, begun_before=begun_before)
         self._engine.begin(pending, call, resources=resources, priority=priority, seconds=seconds)
         return pending
 

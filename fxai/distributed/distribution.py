@@ -224,21 +224,22 @@ class RemoteHandler:
         self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
     ) -> Exit[Any, Any]:
         name = context_of(tool, call).key if self.joins_calls else None
-        envelope = self._envelope(params, tool, call, trace, fiber)
+        use = 0 if name is None else next(name.uses)
+        envelope = self._envelope(params, tool, call, trace, fiber, use)
         if self._limit is None:
-            return await self._call(envelope, tool, call, fiber, name)
+            return await self._call(envelope, tool, call, fiber, name, use)
         async with self._limit:
-            return await self._call(envelope, tool, call, fiber, name)
+            return await self._call(envelope, tool, call, fiber, name, use)
 
     def _envelope(
-        self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
+        self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber, use: int
     ) -> CallEnvelope:
         about = context_of(tool, call)
         left = None if about.deadline is None else max(0.0, about.deadline - fiber.clock().monotonic())
         written = _encode_params(tool, params)
         joined = about.key is not None and self.joins_calls
         return CallEnvelope(
-            key=self._joined_key(about.idempotency_key, written) if joined else self._cluster.new_key(self._name),
+            key=self._joined_key(about.idempotency_key, use, written) if joined else self._cluster.new_key(self._name),
             target=self._options.target,
             tool=self._name,
             digest=self._digest,
@@ -253,9 +254,9 @@ class RemoteHandler:
             trace=trace,
         )
 
-    def _joined_key(self, name: str, params: bytes) -> str:
+    def _joined_key(self, name: str, use: int, params: bytes) -> str:
         """The key of a call, made of its name and of what it is: another call of that name is another one."""
-        about = (name, self._options.target, self._name, self._digest)
+        about = (name, str(use), self._options.target, self._name, self._digest)
         text = b"\0".join([*map(str.encode, about), params])
         return f"{self._name}-{sha256(text).hexdigest()[:40]}"
 
@@ -266,11 +267,23 @@ class RemoteHandler:
         return "[]" if prompt is None else prompt.to_json()
 
     async def _call(
-        self, envelope: CallEnvelope, tool: ToolInfo, call: CallInfo | None, fiber: Fiber, name: CallKey | None
+        self,
+        envelope: CallEnvelope,
+        tool: ToolInfo,
+        call: CallInfo | None,
+        fiber: Fiber,
+        name: CallKey | None,
+        use: int,
     ) -> Exit[Any, Any]:
         waker, placed = Waker(), self._placement
         pending = self._cluster.begin(
-            envelope, waker, name=name, resources=placed.resources, priority=placed.priority, seconds=self._options.wait
+            envelope,
+            waker,
+            name=name,
+            begun_before=name is not None and name.begun_before and not use,
+            resources=placed.resources,
+            priority=placed.priority,
+            seconds=self._options.wait,
         )
         try:
             while pending.reply is None:

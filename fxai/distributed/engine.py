@@ -37,10 +37,14 @@ class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable")
 class PendingCall:
     """A call on the cluster: what was shown of it and not read yet, and its reply, when there is one."""
 
-    __slots__ = ("_wake", "key", "name", "reply", "shown", "stopping")
+    __slots__ = ("_wake", "begun_before", "key", "name", "reply", "shown", "stopping")
 
-    def __init__(self, key: str, wake: Callable[[], None], name: CallKey | None = None) -> None:
+    def __init__(
+        self, key: str, wake: Callable[[], None], name: CallKey | None = None, *, begun_before: bool = False
+    ) -> None:
         self.key: str = key
+        self.begun_before: bool = begun_before
+        """Whether a call of its key was begun before, so that it is there, or was removed."""
         self._wake = wake
         self.name: CallKey | None = name
         """What a durable run calls it; None: nobody asks for it again."""

@@ -167,8 +167,7 @@ class _Call:
 
     def start(self) -> None:
         """Submits it, or looks for what there is of it."""
-        name = self._pending.name
-        if name is not None and name.begun_before and self._call.once:
+        if self._pending.begun_before and self._call.once:
             self._is_old = True
             self._follow()
         else:

@@ -206,9 +206,8 @@ class Replay(Interceptor):
         key = _name_call(frame, path, part, about, joins=joins)
         if part.begun is None or not (joins or resumes):
             yield append(frame, Begun(path, about.call.name, about.call.params))
-        before = None if store is None else store.begin_changes()
         ran = Local(running, frame.inside(path, begun, leaves=True).into)
-        ended = Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
+        ended = _journal_end(frame, path, about, store, ran)
         outcome = yield Fold(ended, partial(_finalize, part, key), partial(_finalize, part, key))
         if outcome is None:
             outcome = yield from self._settle_unknown(frame, path, about, part)
@@ -415,6 +414,12 @@ def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
         what = f"the result of {about.call.name!r} does not fit what the tool declares now: {error}"
         return leave(ProgramChanged(frame.journal.known.run, (what,)), frame)
     return about.reread().and_then(given) if ended.json_text else given
+
+
+def _journal_end(frame: Frame, path: str, about: CallInfo, store: StateStore | None, ran: AnyEffect) -> AnyEffect:
+    """A call that is about to run, with how it ends in the journal."""
+    before = None if store is None else store.begin_changes()
+    return Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
 
 
 def _end_well(

@@ -36,6 +36,7 @@ from fxai.lint.rule import OTHERS, PROVIDERS, RULES, Entry, Finding, Provider, S
 from fxai.lint.structure import strict_findings, structure_findings
 from fxai.schema.data import is_object
 from fxai.schema.fault import Fault, pointer_to
+from fxai.tools.call import as_decode_failure
 from fxai.tools.handler import Given, HandlerError, missing_services
 from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool
@@ -52,7 +53,6 @@ from fxai.tools.tool_options import (
     Readonly,
     Strict,
     Title,
-    as_decode_failure,
     example_faults,
 )
 

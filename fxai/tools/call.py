@@ -353,10 +353,10 @@ def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
     checked = validation(own(value))
     if isinstance(checked, Success):
         return checked.unwrap()
-    raise DecodeError(_as_decode_failure(checked.failure()))
+    raise DecodeError(as_decode_failure(checked.failure()))
 
 
-def _as_decode_failure(error: Any) -> DecodeFailure:
+def as_decode_failure(error: Any) -> DecodeFailure:
     """What a validation function says is wrong, as faults."""
     if isinstance(error, DecodeFailure):
         return error

@@ -6,7 +6,8 @@ False
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import final
 
 import msgspec
@@ -23,5 +24,7 @@ class CallKey(msgspec.Struct, frozen=True, eq=False):
     text: str
     begun_before: bool = False
     """Whether it was begun before, and what became of it is not known."""
+    uses: Iterator[int] = msgspec.field(default_factory=count)
+    """Numbers how often it was used in this program, from 0: a handler that is tried again is another time."""
     finalizers: list[Callable[[], object]] = []
     """What is called when its outcome is journalled, so that nobody asks for it any more."""

@@ -401,6 +401,11 @@ class Wrapped:
         self._around = around
 
     @property
+    def joins_calls(self) -> bool:
+        """Whether the handler inside goes on with a call that it was given before."""
+        return bool(getattr(self._inner, "joins_calls", False))
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether the handler inside runs in another process."""
         return getattr(self._inner, "is_elsewhere", False)
