@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Never, cast, final
 
 from fxai.distributed.engine import ClusterUnavailable
@@ -61,12 +62,16 @@ async def _serve(
     place: Path | str, options: WorkerOptions, on_ready: Callable[[str], object] | None
 ) -> Exit[None, ClusterUnavailable | TargetError]:
     """Works in an event loop of its own, as a worker of Dask does: handlers have another one."""
-    thread = LoopThread("fxai-worker")
+    thread, worker = LoopThread("fxai-worker"), _Worker(place, options)
     thread.start()
     try:
-        end = await result_of(thread.submit(_Worker(place, options).run(on_ready)))
+        end = await result_of(thread.submit(worker.run(on_ready)))
     except TargetError as error:
         return Failed(Cause((Fail(error),)))
+    except BaseException:
+        if worker.has_begun:
+            await shield(result_of(worker.ended))  # calls that run may end
+        raise
     finally:
         await shield(in_thread(thread.close))
     words = str(end.cause.squash()) if isinstance(end, Failed) else "it has ended"
@@ -84,9 +89,13 @@ class _Worker:
         self._stopped: set[str] = set()
         self._host = cast(Host, None)
         self.worker = f"of {place_of(place)}"
+        self.has_begun: bool = False
+        self.ended: Future[None] = Future()
+        """Is done when nothing of it runs any more."""
 
     async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
         """Works until it is cancelled, or the queue fails."""
+        self.has_begun = True
         options = self._options
         host = self._host = Host(self)
         host.wrap = options.wrap or host.wrap
@@ -106,7 +115,10 @@ class _Worker:
 
             return await run_fiber(scoped(WorkQueue.open(self._place).flat_map(serve)), ContextOf[Any]({}))
         finally:
-            await shield(host.close())
+            try:
+                await shield(host.close())
+            finally:
+                self.ended.set_result(None)
 
     def _handle(self, job: Job) -> EffectOf[str]:
         def run(_: object) -> Awaitable[Exit[str, Any]]:

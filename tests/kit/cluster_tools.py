@@ -46,6 +46,12 @@ def record(line: str) -> None:
         file.write(f"{line}\n")
 
 
+def count_built(pid: int) -> int:
+    """How often a process has built a desk."""
+    lines = (Path(os.environ[FOLDER]) / f"{pid}.txt").read_text(encoding="utf-8").splitlines()
+    return lines.count("built desk")
+
+
 def records(start: str = "") -> list[str]:
     """The lines of other processes that begin so."""
     files = [file for file in sorted(Path(os.environ[FOLDER]).glob("*.txt")) if file.stem != str(os.getpid())]
