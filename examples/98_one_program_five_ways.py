@@ -1,14 +1,19 @@
 """One program, run five ways by layers alone: in process, durable, on a cluster, both, and both with traces.
 
 The toolkit, the agent and the program are written once. What changes is the layer that is provided, and each of the
-five is a layer of the same services. On a cluster, two other processes import this file and build `desk` there.
-Run it: `python examples/98_one_program_five_ways.py` (it needs the extras `distributed` and `otel`). The model is a
-script: no network and no key.
+five is a layer of the same services. On a cluster, other processes import this file and build `desk` there. Which
+cluster that is, is a layer too: of Dask, or, in the end, a queue in a database, whose calls survive every process.
+Run it: `python examples/98_one_program_five_ways.py` (it needs the extras `distributed`, `durable` and `otel`). The
+model is a script: no network and no key.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Never, TypeAlias, assert_type
@@ -88,10 +93,13 @@ def script() -> LayerOf[LanguageModel]:
     return ScriptedModel.make([asked, call("pay", 500), "Two teas are paid; there is no coffee."]).layer
 
 
+TARGET = f"{Path(__file__).stem}:desk"  # what other processes import
+
+
 def ways(runs: Path, provider: TracerProvider) -> dict[str, Way]:
     """Each way by its name; the journals of runs are in a file, and spans go to the provider."""
     here = desk.layer
-    there = distribute(desk, f"{Path(__file__).stem}:desk")
+    there = distribute(desk, TARGET)
     return {
         "in process": here | script(),
         "durable": durable(here | script(), run="durable", store=runs),
@@ -122,13 +130,28 @@ def outline(memory: InMemorySpanExporter) -> None:
         print("  " * depth[own] + span.name)
 
 
+@contextmanager
+def worker(queue: Path) -> Generator[None]:
+    """A process that runs the calls of a queue, for the time of the block; in a shell, `fxai worker --queue …`."""
+    command = [sys.executable, "-m", "fxai", "worker", "--queue", str(queue), TARGET]
+    process = subprocess.Popen(command, cwd=Path(__file__).parent, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def main() -> None:
-    """The five, one after another, beside one cluster of two processes."""
+    """The five, beside one cluster of two processes; and the fourth once more, beside a queue of one worker."""
     memory, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(memory))
-    with TemporaryDirectory() as folder:
-        shown = fx.for_each(ways(Path(folder) / "runs.db", provider).items(), lambda way: show(*way), concurrency=1)
+    with TemporaryDirectory() as folder, worker(Path(folder) / "calls.db"):
+        each = ways(Path(folder) / "runs.db", provider).items()
+        shown = fx.for_each(each, lambda way: show(*way), concurrency=1)
         fx.run(shown.provide(Cluster.local_layer(workers=2, threads=4)))
+        queued = ways(Path(folder) / "queued.db", provider)["durable, on a cluster"]
+        fx.run(show("durable, on a queue", queued).provide(Cluster.queue_layer(Path(folder) / "calls.db")))
     outline(memory)
 
 

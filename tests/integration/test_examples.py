@@ -105,6 +105,7 @@ SAID = {
         "in process: Two teas are paid; there is no coffee. Paid 500 cents in this process.\ndurable: Two teas",
         "on a cluster: Two teas are paid; there is no coffee. Paid 500 cents in a worker.\n",
         "durable, on a cluster: Two teas are paid; there is no coffee. Paid 500 cents in a worker.\nwith traces: Two",
+        "durable, on a queue: Two teas are paid; there is no coffee. Paid 500 cents in a worker.\n  invoke_agent",
         "  invoke_agent clerk\n    step\n      chat scripted\n      execute_tool price\n      execute_tool price\n",
     ],
     "ui_scenarios.py": [
