@@ -141,15 +141,15 @@ def _text_of(message: UIMessage, kind: str) -> str:
     return "".join(part["text"] for part in message.parts if part["type"] == kind)
 
 
-def _calls(message: UIMessage) -> dict[str, tuple[Part, ...]]:
-    calls: dict[str, tuple[Part, ...]] = {}
+def _calls(message: UIMessage) -> dict[str, list[Part]]:
+    calls: dict[str, list[Part]] = {}
     for part in message.parts:
         if is_call(part):
-            calls[part["toolCallId"]] = (*calls.get(part["toolCallId"], ()), part)
+            calls.setdefault(part["toolCallId"], []).append(part)
     return calls
 
 
-def _compare_call(part: Part, known: tuple[Part, ...], place: str) -> None:
+def _compare_call(part: Part, known: Sequence[Part], place: str) -> None:
     """A call of the client's, beside those of its id, of which it has to be one."""
     if not known:
         raise HistoryFault("changed", place, f"this call of {tool_name(part)} was not made")
