@@ -19,6 +19,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from typing import Any, Final, TypeVar, cast, final
@@ -36,7 +37,7 @@ from fxai.effects.service import Clock, Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.message import FilePart, FileUrl
-from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
+from fxai.messages.reason import InvalidOutputError, InvalidRequestError, InvalidUserInputError
 from fxai.schema.data import JSON_ERRORS
 from fxai.storage.private_file import file_path, read_file, update_file
 
@@ -181,7 +182,7 @@ class FileStore(Service):
         """The files of the account, the pages of the provider one after another as they are read.
 
         Fails with:
-            AiError: the provider cannot be asked.
+            AiError: the provider cannot be asked, or gives the same page again and again.
         """
         return StreamOf.unwrap(_using(lambda store: fx.succeed(_all(store))))
 
@@ -221,7 +222,13 @@ def _all(store: FileStore) -> Stream[UploadedFile, AiError]:
         name, is_over = at
         if is_over:
             return fx.succeed(None)
-        return store.page(name).map(lambda page: (page.files, (page.following, page.following is None)))
+        return store.page(name).flat_map(partial(go_on, name))
+
+    def go_on(name: str | None, page: Page) -> Effect[tuple[tuple[UploadedFile, ...], Any] | None, AiError]:
+        if name is not None and page.following == name:  # of a server that knows no pages, for one
+            again = f"the page of files behind {name!r} names itself as the next one"
+            return fx.fail(AiError("FileStore", "files", InvalidOutputError(again)))
+        return fx.succeed((page.files, (page.following, page.following is None)))
 
     pages = StreamOf.unfold(cast("tuple[str | None, bool]", (None, False)), following)
     return pages.flat_map(StreamOf.from_iterable)

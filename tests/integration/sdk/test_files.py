@@ -132,6 +132,17 @@ def test_files_are_listed_page_by_page(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_server_that_gives_the_same_page_again_ends_the_list(provider: str) -> None:
+    """By a failure, and no list without end."""
+    page = answer(200, _page(provider, _told(provider), more=True))
+    with peer(*[[page]] * 5) as served:
+        files: Any = fx.run_result(FileStore.files().collect().provide(_layer(provider, served))).failure()
+
+    assert "names itself as the next one" in files.message
+    assert len(served.seen) == 2
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_file_is_found_read_and_deleted(provider: str) -> None:
     """By its id, which is quoted in the address; what is not there is None, False, or a failure that says so."""
     missing = answer(404, b'{"error": {"message": "No such File object"}}')
