@@ -166,8 +166,43 @@ def answer_question(runs: Runs, run: str, question: str, reply: Reply, out: Text
     if as_json:
         out.write(json_line({"ok": True, "run": run, "question": question, "reply": reply.kind, "open": left}))
     else:
-        follows = f"{left} more to answer" if left else f"fxai runs resume {run} goes on with it"
+        follows = f"{left} more to answer" if left else _follows(runs, run)
         console(out, None).print(f"answered: {reply.kind}; {follows}")
+    return True
+
+
+def _follows(runs: Runs, run: str) -> str:
+    is_queued = value_of(_explain(runs.show(run))).state.status == "queued"
+    return "a worker goes on with it" if is_queued else f"fxai runs resume {run} goes on with it"
+
+
+def submit_run(
+    runs: Runs, run: str, program: str, out: TextIO, *, priority: int = 0, delay: float = 0.0, as_json: bool
+) -> bool:
+    """Submits a run to workers, and says whether that is new."""
+    try:
+        is_new = value_of(_explain(runs.submit(run, program, priority=priority, delay=delay)))
+    except ValueError as error:
+        raise CliError(str(error), "name the program as fxai runs work was given it", code=WRONG_USE) from error
+    if as_json:
+        out.write(json_line({"ok": True, "run": run, "new": is_new}))
+    else:
+        said = "submitted" if is_new else "queued, begun or done already"
+        console(out, None).print(f"{said}: {one_line(run)}")
+    return True
+
+
+def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: int, grace: float) -> bool:
+    """Works on what is submitted for the programs of the targets, until this process is stopped."""
+    from fxai.cli.target import load_matching  # only a worker imports code of its user
+
+    programs = {target: load_matching(target, callable, "a function of the name of a run") for target in targets}
+
+    def tell(_: str) -> None:
+        err.write(f"fxai: a worker runs {', '.join(targets)} from {runs.place} (Ctrl-C ends it)\n")
+        err.flush()
+
+    value_of(_explain(runs.work(programs, concurrency=concurrency, grace=grace, on_ready=tell)))
     return True
 
 

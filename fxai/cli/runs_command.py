@@ -1,7 +1,7 @@
-"""The commands `fxai runs`: durable runs listed, shown, answered, cancelled and gone on with.
+"""The commands `fxai runs`: durable runs listed, shown, answered, cancelled and gone on with, by workers too.
 
 >>> sorted(runs.commands)
-['answer', 'cancel', 'list', 'resume', 'show']
+['answer', 'cancel', 'list', 'resume', 'show', 'submit', 'work']
 """
 
 from __future__ import annotations
@@ -35,6 +35,25 @@ in doubt by one of these, by --again (it did not run, or may run twice) or by --
 Examples:
   fxai runs answer order-17 b38cfe1a4d --deny "not today"
   fxai runs answer order-17 b38cfe1a4d --result '{"paid": true}'
+"""
+_MORE_SUBMIT: Final = """\b
+PROGRAM is what workers call it: the target that fxai runs work was given. A run that is queued, that a worker has, or
+that is done is not submitted again.
+\b
+Examples:
+  fxai runs submit order-17 shop:handle_order
+  fxai runs submit order-18 shop:handle_order --priority 5 --delay 60
+"""
+_MORE_WORK: Final = """\b
+TARGET is module:name or path.py:name of a function that gives, of the name of a run, its program with its durable
+layer. A run that waits for an answer leaves the worker; the answer submits it again. Runs of a worker that is lost are
+gone on with by others. Ctrl-C lets the runs that it has end; a second one does not wait.
+\b
+Examples:
+  fxai runs work shop:handle_order
+  fxai runs work shop:handle_order shop:send_invoice --store postgresql://runs@db/runs --concurrency 50
+
+Exit codes: 1 it cannot work, 2 wrong use, 130 and 143 stopped by a signal.
 """
 _MORE_RESUME: Final = """\b
 Name the same agent as when it began. What the model was asked with is compared: where the program has changed,
@@ -156,3 +175,46 @@ def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bo
         return run_agent(out, err, prompt, made, as_json=as_json, **chosen)
 
     run_command(work, as_json=as_json, debug=debug, closes=False)
+
+
+# -- workers
+
+
+@runs.command(epilog=_MORE_SUBMIT)
+@click.argument("run")
+@click.argument("program")
+@click.option("--priority", type=int, default=0, show_default=True, help="Runs of a higher one go first.")
+@click.option("--delay", type=click.FloatRange(min=0), default=0.0, help="How many seconds it waits at least.")
+@_STORE
+@option.as_json
+@option.debug
+def submit(run: str, program: str, store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Have a worker begin RUN, or go on with it, by PROGRAM."""
+
+    def work(out: TextIO, _: TextIO) -> bool:
+        from fxai.cli.run_list import runs_at, submit_run
+
+        return submit_run(runs_at(store), run, program, out, as_json=as_json, **chosen)
+
+    run_command(work, as_json=as_json, debug=debug)
+
+
+@runs.command(epilog=_MORE_WORK)
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@_STORE
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), default=16, show_default=True, help="How many runs it has at once."
+)
+@click.option(
+    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that runs have to end."
+)
+@option.debug
+def work(targets: tuple[str, ...], store: str | None, debug: bool, **chosen: Any) -> None:
+    """Run what is submitted, by the programs that TARGET names, until it is stopped."""
+
+    def serve(_: TextIO, err: TextIO) -> bool:
+        from fxai.cli.run_list import runs_at, work_on
+
+        return work_on(runs_at(store), targets, err, **chosen)
+
+    run_command(serve, as_json=False, debug=debug)

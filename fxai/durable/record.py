@@ -18,11 +18,12 @@ import msgspec
 
 from fxai.durable.failure import Question, Reply
 
-RunStatus: TypeAlias = Literal["running", "waiting", "done", "failed", "cancelled", "stopped"]
+RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled", "stopped"]
 """How a run stands.
 
-`running`: a program goes on with it. `waiting`: for answers. `done`: it ended well. `failed`: its program failed, and
-may be run again. `cancelled`: by somebody. `stopped`: its program ended in the middle, and it can be resumed.
+`queued`: a worker will begin it, or go on with it. `running`: a program goes on with it. `waiting`: for answers.
+`done`: it ended well. `failed`: its program failed, and may be run again. `cancelled`: by somebody. `stopped`: its
+program ended in the middle, and it can be resumed.
 """
 
 OutcomeKind: TypeAlias = Literal["success", "failure", "error", "told", "refused", "broken", "value", "again"]
@@ -49,6 +50,18 @@ class Opened(Record, frozen=True, tag="opened"):
     at: float
     version: str = ""
     process: int = 0
+
+
+@final
+class Submitted(Record, frozen=True, tag="submitted"):
+    """A worker is to begin the run, or to go on with it."""
+
+    at: float
+    program: str
+    """What workers call the program of the run."""
+    job: str
+    """The id of the job on their queue."""
+    priority: int = 0
 
 
 @final
@@ -149,7 +162,7 @@ class Closed(Record, frozen=True, tag="closed"):
 TimedRecord: TypeAlias = Entered | Turn | Begun | Ended | Timer | Closed
 """Every record that has a time."""
 
-AnyRecord: TypeAlias = Opened | Input | TimedRecord | Asked | Answered | CancelWish
+AnyRecord: TypeAlias = Opened | Submitted | Input | TimedRecord | Asked | Answered | CancelWish
 """Every record that there is."""
 
 _RECORD: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord)
@@ -212,7 +225,20 @@ class Part(msgspec.Struct, eq=False):
 class Known:
     """What the records of a run come to."""
 
-    __slots__ = ("before", "cancelled", "closed", "input", "last", "opened", "parts", "run", "steps", "time")
+    __slots__ = (
+        "before",
+        "cancelled",
+        "closed",
+        "input",
+        "last",
+        "opened",
+        "parts",
+        "queued",
+        "run",
+        "steps",
+        "submitted",
+        "time",
+    )
 
     def __init__(self, run: str) -> None:
         self.run: str = run
@@ -220,6 +246,9 @@ class Known:
         self.steps: dict[str, list[Part]] = {}
         """The parts that have ended, by the path of what they are in, in the order in which they ended."""
         self.opened: list[Opened] = []
+        self.submitted: list[Submitted] = []
+        self.queued: bool = False
+        """Whether it was submitted, and no worker has begun it, or gone on with it, since then."""
         self.input: Input | None = None
         self.closed: Closed | None = None
         self.cancelled: CancelWish | None = None
@@ -241,7 +270,10 @@ class Known:
         match record:
             case Opened():
                 self.opened.append(record)
-                self.closed = None
+                self.closed, self.queued = None, False
+            case Submitted():
+                self.submitted.append(record)
+                self.queued = True
             case Input():
                 self.input = record
             case CancelWish():
@@ -294,13 +326,16 @@ class Known:
             return "done"
         if self.cancelled is not None:
             return "cancelled"
+        if self.queued:
+            return "queued"
         if self.closed is None:
             return "stopped"
         return "stopped" if self.closed.status == "waiting" and not self.questions else self.closed.status
 
     def state(self, now: float) -> RunState:
         """What lists show of it."""
-        began = self.opened[0].at if self.opened else now
+        first = self.opened[0] if self.opened else self.submitted[0] if self.submitted else None
+        began = now if first is None else first.at
         version = self.opened[-1].version if self.opened else ""
         text = "" if self.closed is None else self.closed.text
         return RunState(self.run, self.status, version, began, now, len(self.questions), text)

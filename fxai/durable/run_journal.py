@@ -32,6 +32,7 @@ from fxai.durable.record import (
     Known,
     Opened,
     RunState,
+    Submitted,
     TimedRecord,
     decode,
     encode,
@@ -46,7 +47,7 @@ from fxai.storage.journal_store import JournalStore, watch
 
 _A = TypeVar("_A")
 
-_SUMMED_UP: Final = (Opened, Asked, Answered, CancelWish, Closed)  # what a list shows changes with these
+_SUMMED_UP: Final = (Submitted, Opened, Asked, Answered, CancelWish, Closed)  # what a list shows changes with these
 _STATE: Final = msgspec.json.Decoder(RunState)
 
 

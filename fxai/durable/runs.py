@@ -11,14 +11,14 @@ there is no run 'order-17' in this process; `fxai runs list` shows what there is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, final
 
 import msgspec
 from typing_extensions import override
 
-from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunOwned, RunUnknown
+from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunCancelled, RunOwned, RunUnknown
 from fxai.durable.record import Answered, CancelWish, Input, RunState
 from fxai.durable.run_journal import FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
@@ -28,6 +28,9 @@ from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Generate,
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
+
+if TYPE_CHECKING:
+    from fxai.durable.run_queue import Program, RunQueue
 
 _A = TypeVar("_A")
 _R = TypeVar("_R")
@@ -70,9 +73,10 @@ class RunStep(msgspec.Struct, frozen=True):
 class Runs:
     """The runs of one store. Every method is an effect that any program may run, whoever owns the runs."""
 
-    def __init__(self, store: JournalStore, place: str) -> None:
+    def __init__(self, store: JournalStore, place: str, jobs: Path | str | None = None) -> None:
         self._store = store
         self._place = place
+        self._jobs = jobs  # where the queue of the workers is
 
     @override
     def __repr__(self) -> str:
@@ -105,7 +109,7 @@ class Runs:
         from fxai.storage.database import database_path  # only where there is a database
 
         where = database_path(path)
-        return Runs(TableJournals(where, FORM), str(where))
+        return Runs(TableJournals(where, FORM), str(where), where.with_name(f"{where.name}.jobs"))
 
     @staticmethod
     def postgres(url: str) -> Runs:
@@ -121,7 +125,7 @@ class Runs:
         from fxai.storage.journal_postgres import PostgresJournals
 
         store = PostgresJournals(url, FORM)
-        return Runs(store, store.place)
+        return Runs(store, store.place, url)
 
     @staticmethod
     def at(place: str | os.PathLike[str] | None = None) -> Runs:
@@ -238,6 +242,8 @@ class Runs:
             why = f"a question of the kind {question.kind} is answered by {' or '.join(question.replies)}"
             yield fail(QuestionUnknown(run, name, why))
         yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
+        if journal.known.submitted:
+            yield from self._queue.submit_again(journal)
 
     def cancel(self, run: str) -> EffectOf[None, RunUnknown | JournalFailure, None]:
         """Has a run end, and never go on.
@@ -255,6 +261,76 @@ class Runs:
         journal: RunJournal = yield self.open(run)
         if journal.known.cancelled is None and journal.known.status != "done":
             yield journal.append(CancelWish((yield _CLOCK).now()))
+            if journal.known.submitted:
+                yield from self._queue.withdraw(journal)
+
+    # -- workers
+
+    def submit(
+        self, run: str, program: str, *, priority: int = 0, delay: float = 0.0
+    ) -> EffectOf[bool, RunCancelled | JournalFailure, None]:
+        """Has a worker begin a run, or go on with it; gives whether that is new.
+
+        A run that is queued, that a worker has, or that is done is not submitted again. One that waits for an answer
+        is submitted by the answer. It needs the extra `durable`. The queue of a SQLite database is a second file, whose
+        name ends in `.jobs`; that of a PostgreSQL database stands in it, in the schema `dbos`.
+
+        Args:
+            run: the name of the run, as for `durable`.
+            program: what workers call its program, at most 200 characters, such as "shop:handle_order".
+            priority: runs of a higher one go first, then those that came first.
+            delay: how many seconds it waits at least.
+
+        Fails with:
+            RunCancelled: somebody cancelled it; it never goes on.
+            JournalFailure: the journal or the queue cannot be read or written.
+
+        Raises:
+            ValueError: the runs are those of this process, or the program can have no such name.
+        """
+        return self._queue.submit(run, program, priority=priority, delay=delay)
+
+    def work(
+        self,
+        programs: Mapping[str, Program[_R]],
+        *,
+        concurrency: int = 16,
+        grace: float = 30.0,
+        attempts: int = 20,
+        on_ready: Callable[[str], object] | None = None,
+    ) -> EffectOf[Never, JournalFailure, _R | None]:
+        """A worker: runs what is submitted, until it is cancelled; then it lets what it runs end.
+
+        A run that ends, fails, or waits for an answer leaves it, and takes no room while it waits. The runs of a worker
+        that is lost are gone on with by others, from their journals. How a run ends is journalled; what it fails with
+        goes to the log `fxai.durable`.
+
+        Args:
+            programs: the program of a run, of its name, with its durable layer; by what `submit` calls it.
+            concurrency: how many runs it has at once; a run that sleeps is one of them.
+            grace: how many seconds they have when it is cancelled; then they are interrupted, and others have them.
+            attempts: how many workers a submitted run is given to, if each is lost; `submit` gives it to as many again.
+            on_ready: is called with the name of the worker when it is ready.
+
+        Fails with:
+            JournalFailure: the queue cannot be read or written.
+
+        Raises:
+            ValueError: the runs are those of this process.
+        """
+        return self._queue.work(programs, concurrency=concurrency, grace=grace, attempts=attempts, on_ready=on_ready)
+
+    @property
+    def _queue(self) -> RunQueue:
+        from fxai.durable.run_queue import RunQueue  # few programs have workers
+
+        if self._jobs is None:
+            raise ValueError("the runs of this process have no workers: keep them in SQLite or PostgreSQL")
+
+        def read(run: str) -> EffectOf[RunJournal, JournalFailure, None]:
+            return self._attempt(run, lambda: RunJournal.open(run, self._store))
+
+        return RunQueue(read, self._jobs)
 
     # -- going on with them
 

@@ -169,6 +169,8 @@ FED: dict[str, list[tuple[str, ...]]] = {
         ("r", EVIL, "--result", json.dumps(EVIL), "--store", "STORE"),
     ],
     "runs cancel": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE")],
+    "runs submit": [(EVIL, EVIL, "--store", "STORE"), (EVIL, f"{EVIL}{'x' * 200}", "--store", "STORE")],
+    "runs work": [(EVIL, "--store", "STORE"), (f"{TARGETS}:{EVIL}", "--store", "STORE")],
     "runs resume": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE", *ASKED, f"{TARGETS}:talks")],
     "mcp call": [
         ("SERVER", "look"),
@@ -210,7 +212,7 @@ def test_nothing_harmful_is_printed(
     arguments = [each.replace("LISTED", listed).replace("SERVER", server).replace("STORE", store) for each in given]
     typed = f"{EVIL}\n/tools\n/history\n/help\n/{'x' * 9}\n/clear\n"
     plain = fxai(*name.split(), *arguments, piped=typed)
-    quiet = name in ("serve", "mcp serve", "worker") or "-q" in given  # they write no objects
+    quiet = name in ("serve", "mcp serve", "worker", "runs work") or "-q" in given  # they write no objects
     objects = fxai(*name.split(), *arguments, *([] if quiet else ["--json"]), piped=typed)
 
     shown = plain.out.replace("\x1b", "") if "--color" in given else plain.out  # there the codes are our own

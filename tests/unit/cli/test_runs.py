@@ -133,3 +133,14 @@ def test_a_run_of_another_program_is_not_resumed_here(fxai: Run) -> None:
     ended = fxai("runs", "resume", "mine")
     assert ended.code == 2
     assert "run its program again" in ended.err
+
+
+def test_a_run_is_submitted(fxai: Run) -> None:
+    """Once; what it is queued for, and that it is cancelled there, is told."""
+    assert fxai("runs", "submit", "r", "shop:handle_order").out == "submitted: r\n"
+    assert "queued" in fxai("runs", "submit", "r", "shop:handle_order").out
+    assert json.loads(fxai("runs", "submit", "r", "shop:handle_order", "--json").out)["new"] is False
+    assert fxai("runs", "list").out.startswith("r  queued")
+    assert fxai("runs", "cancel", "r").code == 0
+    assert fxai("runs", "list").out.startswith("r  cancelled")
+    assert "was cancelled" in fxai("runs", "submit", "r", "shop:handle_order").err

@@ -1,0 +1,201 @@
+"""Queues of runs: any program submits a run, and workers on other machines begin it, or go on with it.
+
+A job of a work queue stands for one stretch of a run: until it ends, or waits for an answer. The answer submits the
+next one, so that nobody holds a run in memory while it waits. What is true stands in the journal of the run: a job that
+is lost, doubled or late has the run looked at once more, and does no harm.
+
+>>> import tempfile
+>>> from fxai.durable.runs import Runs
+>>> with tempfile.TemporaryDirectory() as folder:
+...     runs = Runs.sqlite(f"{folder}/runs.db")
+...     fx.run(runs.submit("order-17", "shop:handle_order")), fx.run(runs.submit("order-17", "shop:handle_order"))
+...     fx.run(runs.list())[0].status
+(True, False)
+'queued'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, TypeVar, cast, final
+
+import msgspec
+
+from fxai.durable.failure import JournalFailure, RunCancelled, RunOwned
+from fxai.durable.record import Submitted
+from fxai.durable.run_journal import RunJournal
+from fxai.effects import fx
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Suspend
+from fxai.effects.scope import scoped
+from fxai.effects.service import Clock
+
+if TYPE_CHECKING:
+    from fxai.storage.job_worker import Job
+    from fxai.storage.work_queue import WorkQueue
+
+_A = TypeVar("_A")
+_R = TypeVar("_R")
+
+Program: TypeAlias = Callable[[str], EffectOf[Any, Any, _R]]
+"""The program of a run, of its name, with its durable layer."""
+
+Read: TypeAlias = Callable[[str], EffectOf[RunJournal, JournalFailure, None]]
+"""Reads the journal of a run, which need not be there yet."""
+
+_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_LONGEST: Final = 200  # characters of the name of a program
+_PATIENCE: Final = 60.0  # seconds at most between two looks at a run that another program has
+
+
+class _Order(msgspec.Struct, frozen=True):
+    """What a job says."""
+
+    run: str
+    tries: int = 0
+    """How often another program had the run when a worker took the job."""
+
+
+@final
+class RunQueue:
+    """The queue of the runs of a store."""
+
+    def __init__(self, read: Read, place: Path | str) -> None:
+        self._read = read
+        self._place = place
+
+    # -- for programs
+
+    def submit(
+        self, run: str, program: str, *, priority: int, delay: float
+    ) -> EffectOf[bool, RunCancelled | JournalFailure, None]:
+        """As `Runs.submit`."""
+        if not 0 < len(program) <= _LONGEST:
+            raise ValueError(f"a program is named by 1 to {_LONGEST} characters, not by {program!r}")
+        return Generate(self._submit, (run, program, priority, delay), {})
+
+    def _submit(self, run: str, program: str, priority: int, delay: float) -> Generator[AnyEffect, Any, bool]:
+        journal: RunJournal = yield self._read(run)
+        known = journal.known
+        if known.cancelled is not None:
+            yield fx.fail(RunCancelled(run))
+        if known.status == "done":
+            return False
+        if known.submitted:
+            job = known.submitted[-1].job
+            state = yield self._ask(run, lambda queue: queue.look_up(job))
+            if not state.is_over:
+                return False
+        return (yield from self._enqueue(journal, program, priority, delay))
+
+    def submit_again(self, journal: RunJournal) -> Generator[AnyEffect, Any, None]:
+        """Has a worker go on with a run that was submitted before, and whose questions are answered now.
+
+        Where a program has not left it yet, the worker that has its job looks again when that has ended.
+        """
+        known = journal.known
+        if not known.submitted or known.questions or known.status != "stopped":
+            return
+        last = known.submitted[-1]
+        is_left = known.closed is not None
+        if is_left or (yield self._ask(known.run, lambda queue: queue.look_up(last.job))).is_over:
+            yield from self._enqueue(journal, last.program, last.priority, 0.0)
+
+    def _enqueue(
+        self, journal: RunJournal, program: str, priority: int, delay: float
+    ) -> Generator[AnyEffect, Any, bool]:
+        """A new job of a run; of two programs that submit it at once both name the same one."""
+        run = journal.known.run
+        job = f"{run} {len(journal.known.submitted)}"
+        yield journal.append(Submitted((yield _CLOCK).now(), program, job, priority))
+        text = msgspec.json.encode(_Order(run)).decode()
+        submitting: Callable[[WorkQueue], Any] = lambda queue: queue.submit(  # noqa: E731
+            _kind(program), job, text, priority=priority, delay=delay
+        )
+        return cast(bool, (yield self._ask(run, submitting)))
+
+    def withdraw(self, journal: RunJournal) -> Generator[AnyEffect, Any, None]:
+        """Cancels the job of a run that was cancelled, where no worker has it yet: those that do see it themselves."""
+        known = journal.known
+        if not known.submitted:
+            return
+        job = known.submitted[-1].job
+
+        def cancel(queue: WorkQueue) -> EffectOf[None, OSError, None]:
+            return queue.look_up(job).flat_map(
+                lambda state: queue.cancel(job) if state.status == "waiting" else fx.succeed(None)
+            )
+
+        yield self._ask(known.run, cancel)
+
+    def _ask(self, run: str, f: Callable[[WorkQueue], EffectOf[_A, OSError, None]]) -> EffectOf[_A, JournalFailure]:
+        from fxai.storage.work_queue import WorkQueue  # it needs DBOS
+
+        def fail(error: object) -> JournalFailure:
+            return JournalFailure(run, f"its queue: {error}")
+
+        asked: EffectOf[_A, Any, Any] = scoped(WorkQueue.open(self._place).flat_map(f))
+        return asked.map_error(fail)
+
+    # -- for workers
+
+    def work(
+        self,
+        programs: Mapping[str, Program[_R]],
+        *,
+        concurrency: int,
+        grace: float,
+        attempts: int,
+        on_ready: Callable[[str], object] | None,
+    ) -> EffectOf[Never, JournalFailure, _R | None]:
+        """As `Runs.work`."""
+
+        def serve(queue: WorkQueue) -> AnyEffect:
+            handlers = {_kind(name): partial(self._run, queue, name, program) for name, program in programs.items()}
+            return queue.serve(handlers, concurrency=concurrency, grace=grace, attempts=attempts, on_ready=on_ready)
+
+        working: EffectOf[Never, JournalFailure, Any] = self._ask("", cast(Any, serve))
+        return working
+
+    def _run(self, queue: WorkQueue, name: str, program: Program[Any], job: Job) -> AnyEffect:
+        return Generate(self._run_stretch, (queue, name, program, job), {})
+
+    def _run_stretch(
+        self, queue: WorkQueue, name: str, program: Program[Any], job: Job
+    ) -> Generator[AnyEffect, Any, str]:
+        """Runs the program until it has ended, or waits for an answer; gives how the run stands then."""
+        order = msgspec.json.decode(job.text, type=_Order)
+        known = (yield self._read(order.run)).known
+        if known.status in ("done", "cancelled"):
+            return cast(str, known.status)
+        while True:
+            end: Exit[Any, Any] = yield Suspend(lambda: program(order.run)).exit()
+            if not isinstance(end, Succeeded) and any(isinstance(one, RunOwned) for one in end.cause.failures):
+                yield from self._try_later(queue, name, job, order)
+                return "owned"
+            known = (yield self._read(order.run)).known
+            is_answered = known.status == "stopped" and known.closed is not None
+            if not is_answered:  # else somebody has answered while it was left
+                break
+        if known.status in ("failed", "stopped"):
+            _log(order.run, end)
+        return cast(str, known.status)
+
+    def _try_later(self, queue: WorkQueue, name: str, job: Job, order: _Order) -> Generator[AnyEffect, Any, None]:
+        """Another program has the run: one that was lost, and is not known to be, or one that is no worker."""
+        later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
+        delay = min(_PATIENCE, 2.0**order.tries)
+        yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
+
+
+def _kind(program: str) -> str:
+    return f"fxai run {program}"
+
+
+def _log(run: str, end: Exit[Any, Any]) -> None:
+    import logging  # most runs end well
+
+    why = "its program ended, and the run has not" if isinstance(end, Succeeded) else end.cause.squash()
+    logging.getLogger("fxai.durable").warning("the run %r did not end: %s", run, why)
