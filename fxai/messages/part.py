@@ -33,6 +33,8 @@ def _plus(left: int | None, right: int | None) -> int | None:
 class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=True, forbid_unknown_fields=True):
     """Tokens that a request used, counted by the provider. None means that the provider gave no number.
 
+    What is no number of tokens, such as a negative one, is None as well.
+
     Attributes:
         input_tokens: All tokens of the prompt, cached ones among them.
         output_tokens: All tokens of the answer, reasoning among them.
@@ -46,6 +48,12 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=
     cached_input_tokens: int | None = None
     cache_write_input_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            count: object = getattr(self, name)
+            if count is not None and (type(count) is not int or count < 0):  # a server says it: nothing is given back
+                msgspec.structs.force_setattr(self, name, None)
 
     def __add__(self, other: Usage) -> Usage:
         """The sum: associative and commutative, with `Usage()` as its neutral value."""

@@ -16,7 +16,6 @@ Level(committed=25, reserved=0)
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any, TypeVar, cast, final
 
 import msgspec
@@ -24,7 +23,6 @@ from typing_extensions import override
 
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Failed
-from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Gen
 from fxai.effects.layer import LayerOf, MemoMap
@@ -43,6 +41,7 @@ from fxai.models.token_bound import Estimate, RequestBounds, Unbounded, bytes_of
 from fxai.models.usage_limit import Extent, Limit, Reservation, Unknown, check_limits
 from fxai.storage.allowance import Allowances
 from fxai.storage.allowance_rows import AfterCrash
+from fxai.storage.pool import stay_open
 
 _L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
 
@@ -116,19 +115,11 @@ def limit(
     given: LayerOf[Any, Any, Any] = layer
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-        open_ = fx.suspend(lambda: _stay_open(shared, scope))
+        open_ = stay_open(shared.stay_open, in_thread=shared.blocks).provide_context(ContextOf.make(Scope, scope))
         built = open_.and_then(given.build_in(memo, scope))
         return built.map(lambda services: services.merge(_around(services, terms, bounds)))
 
     return cast(_L, LayerOf(build))
-
-
-def _stay_open(allowances: Allowances, scope: Scope) -> EffectOf[None]:
-    """Keeps the connections of the allowances open until the layer is released."""
-    stack = ExitStack()
-    stack.enter_context(allowances.stay_open())
-    scope.add(lambda _: attempt_work(stack.close, lambda _: None, in_thread=allowances.blocks))
-    return fx.succeed(None)
 
 
 def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> ContextOf[Any]:

@@ -279,7 +279,7 @@ class Reservation:
 
 
 def _honest(usage: Usage) -> Usage:
-    """The usage without numbers that cannot be; a part of the tokens is never more than all of them."""
+    """The usage, in which a part of the tokens is never more than all of them."""
     read, written = _number(usage.cached_input_tokens), _number(usage.cache_write_input_tokens)
     thought = _number(usage.reasoning_tokens)
     given, answer = _number(usage.input_tokens), _number(usage.output_tokens)
@@ -292,8 +292,8 @@ def _honest(usage: Usage) -> Usage:
     )
 
 
-def _number(given: object) -> int | None:
-    return min(given, MOST) if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+def _number(given: int | None) -> int | None:
+    return None if given is None else min(given, MOST)
 
 
 def _is_refused(cause: Cause[Any]) -> bool:

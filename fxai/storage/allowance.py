@@ -46,7 +46,7 @@ from fxai.storage.allowance_rows import (
 )
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
+    pass
 
 LEASE: Final = 60.0
 """How long a reservation stands without being renewed, in seconds."""
@@ -306,28 +306,9 @@ class SqliteAllowances(Allowances):
     """Allowances in a private SQLite file, shared by the processes of one machine."""
 
     def __init__(self, path: Path) -> None:
-        from fxai.storage.pool import Pool  # which few programs need
+        from fxai.storage.database import DatabasePool  # which imports what databases need
 
-        self._path = path
-        self._pool: Pool[tuple[Connection, tuple[int, int]]] = Pool(self._connect, self._is_there)
-
-    @contextmanager
-    def _connect(self) -> Generator[tuple[Connection, tuple[int, int]]]:
-        from fxai.storage.database import connect  # which imports what databases need
-
-        with connect(self._path, *_TABLES, any_thread=True) as database:
-            yield database, self._file()
-
-    def _file(self) -> tuple[int, int]:
-        found = self._path.stat()
-        return found.st_dev, found.st_ino
-
-    def _is_there(self, opened: tuple[Connection, tuple[int, int]]) -> bool:
-        """Whether the file is still that which was opened: others would write into another one."""
-        try:
-            return self._file() == opened[1]
-        except OSError:
-            return False
+        self._pool = DatabasePool(path, *_TABLES)
 
     @override
     def stay_open(self) -> AbstractContextManager[None]:
@@ -338,7 +319,7 @@ class SqliteAllowances(Allowances):
     def _transact(self, keys: list[str]) -> Generator[Rows]:
         from fxai.storage.database import transact  # which imports what databases need
 
-        with self._pool.take(lambda opened: transact(opened[0])) as (database, _):
+        with self._pool.take(transact) as database:
             yield _DatabaseRows(database, "?", keys)
 
 

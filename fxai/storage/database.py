@@ -16,11 +16,13 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
+from weakref import WeakValueDictionary
 
+from fxai.storage.pool import Pool
 from fxai.storage.private_file import create_file, file_path, protect, warn
 
 if TYPE_CHECKING:
@@ -71,6 +73,72 @@ def connect(path: Path, *tables: str, any_thread: bool = False) -> Generator[Con
         raise OSError(f"{text}; give text of whole characters") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
         raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
+
+
+@final
+class DatabasePool:
+    """Connections to one database, which are kept open only inside of `stay_open`; several threads may share them.
+
+    Args:
+        path: the database, as `database_path` gives it.
+        tables: statements that make its tables, where they are not there.
+    """
+
+    def __init__(self, path: Path, *tables: str) -> None:
+        self._path = path
+        self._tables = tables
+        self._pool: Pool[tuple[Connection, tuple[int, int]]] = Pool(self._connect, self._is_there)
+
+    def stay_open(self) -> AbstractContextManager[None]:
+        """Keeps connections open for the block."""
+        return self._pool.stay_open()
+
+    @contextmanager
+    def take(
+        self, begin: Callable[[Connection], AbstractContextManager[object]] = nullcontext
+    ) -> Generator[Connection]:
+        """A connection for the block, which `begin` surrounds, such as `transact`; failures as of `connect`."""
+        with self._pool.take(lambda opened: begin(opened[0])) as (database, _):
+            yield database
+
+    @contextmanager
+    def _connect(self) -> Generator[tuple[Connection, tuple[int, int]]]:
+        with connect(self._path, *self._tables, any_thread=True) as database:
+            yield database, self._file()
+
+    def _file(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_dev, found.st_ino
+
+    def _is_there(self, opened: tuple[Connection, tuple[int, int]]) -> bool:
+        """Whether the file is still that which was opened: others would write into another one."""
+        try:
+            return self._file() == opened[1]
+        except OSError:
+            return False
+
+
+_pools: Final[WeakValueDictionary[tuple[Path, tuple[str, ...]], DatabasePool]] = WeakValueDictionary()
+
+
+def pool_of(path: Path, *tables: str) -> DatabasePool:
+    """The pool of a database, which all share that store the same in it; arguments as of `DatabasePool`."""
+    with _CREATING:
+        known = _pools.get((path, tables))
+        if known is None:
+            known = _pools[path, tables] = DatabasePool(path, *tables)
+        return known
+
+
+@contextmanager
+def read_once(database: Connection) -> Generator[None]:
+    """A transaction that only reads, and sees one moment."""
+    database.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
 
 
 @contextmanager

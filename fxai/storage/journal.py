@@ -32,10 +32,11 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.concurrency import Lock
-from fxai.effects.effect import Effect, FailCause, Suspend
+from fxai.effects.effect import Effect, FailCause, Suspend, Then
 from fxai.effects.scope import Scope
 from fxai.storage import is_intact, read_record, seal
-from fxai.storage.database import connect, transact
+from fxai.storage.database import connect, pool_of, read_once, transact
+from fxai.storage.pool import stay_open
 from fxai.storage.private_file import file_name, hold_file, own_folder, warn
 
 if TYPE_CHECKING:
@@ -260,7 +261,8 @@ class TableJournal(Journal[_T]):
         table, head, name, data = form.table, f"{form.name}_head", form.key, form.data
         columns = f"{name} TEXT, number INTEGER, part INTEGER, {data} TEXT NOT NULL, PRIMARY KEY ({name}, number, part)"
         heads = f"{name} TEXT PRIMARY KEY, oldest INTEGER NOT NULL, newest INTEGER NOT NULL"
-        self._tables = (
+        self._pool = pool_of(
+            path,
             f"CREATE TABLE IF NOT EXISTS {table} ({columns}) STRICT, WITHOUT ROWID",
             f"CREATE TABLE IF NOT EXISTS {head} ({heads}) STRICT, WITHOUT ROWID",
         )
@@ -279,8 +281,7 @@ class TableJournal(Journal[_T]):
 
     @override
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
-        with connect(self.path, *self._tables) as database:
-            database.execute("BEGIN")  # one moment
+        with self._pool.take(read_once) as database:
             return f(self._entries(database))
 
     def _entries(self, database: Connection) -> Iterator[Entry[_T]]:
@@ -335,8 +336,7 @@ class TableJournal(Journal[_T]):
 
     @override
     def read_state(self) -> Any:
-        with connect(self.path, *self._tables) as database:
-            database.execute("BEGIN")
+        with self._pool.take(read_once) as database:
             text = self._state_text(database)
             if text is None:
                 self._bounds(database)
@@ -391,7 +391,7 @@ class TableJournal(Journal[_T]):
     def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
         data = msgspec.Raw(self._form.encode(part).encode())
         state_text = None if state is None else self._form.encode_state(state)
-        with connect(self.path, *self._tables) as database, transact(database):
+        with self._pool.take(transact) as database:
             entry = choose(self._entries(database)) if choose else None
             number, place = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
             if state_text is not None:
@@ -416,7 +416,7 @@ class TableJournal(Journal[_T]):
 
     @override
     def clear(self) -> None:
-        with connect(self.path, *self._tables) as database, transact(database):
+        with self._pool.take(transact) as database:
             states = [self._states] if self._has_states(database) else []
             for table in (self._form.table, f"{self._form.name}_head", *states):
                 database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
@@ -424,7 +424,8 @@ class TableJournal(Journal[_T]):
     @override
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
         folder = self.path.with_name(f"{self.path.name}.locks")
-        return hold_file(lambda: own_folder(folder) / f"{self._form.name}-{file_name(self._key)}.lock", wait=wait)
+        held = hold_file(lambda: own_folder(folder) / f"{self._form.name}-{file_name(self._key)}.lock", wait=wait)
+        return Then(held, stay_open(self._pool.stay_open))
 
     def _parts(self, texts: dict[int, object]) -> tuple[_T, ...]:
         """The parts of an entry, of its rows by their places."""

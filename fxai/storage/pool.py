@@ -20,8 +20,12 @@ import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, Never, TypeVar, final
 from weakref import WeakSet
+
+from fxai.effects.constructor import attempt_work
+from fxai.effects.effect import Effect, Fetch, FlatMap, Succeed
+from fxai.effects.scope import Scope
 
 _C = TypeVar("_C")
 
@@ -121,6 +125,25 @@ class Pool(Generic[_C]):
         self._lock = threading.Lock()  # which another thread of that process may have held
         _inherited.append(self._idle)
         self._idle = []
+
+
+def stay_open(
+    opened: Callable[[], AbstractContextManager[None]], *, in_thread: bool = True
+) -> Effect[None, Never, Scope]:
+    """Keeps connections open until the scope around ends.
+
+    Args:
+        opened: what keeps them open for a block.
+        in_thread: whether it takes time to close them.
+    """
+
+    def enter(scope: Scope) -> Effect[None]:
+        stack = ExitStack()
+        stack.enter_context(opened())
+        scope.add(lambda _: attempt_work(stack.close, lambda _: None, in_thread=in_thread))
+        return Succeed(None)
+
+    return FlatMap(Fetch(Scope), enter)
 
 
 def _enter(begin: Callable[[_C], AbstractContextManager[object]], connection: _C) -> ExitStack:

@@ -117,6 +117,16 @@ def test_tokens_of_all_rounds_count(way: Way, backend: Backend) -> None:
     assert (end.failure.what, len(end.model.requests)) == ("tokens", 4)
 
 
+@BOTH
+def test_a_server_that_counts_backwards_gives_no_tokens_back(way: Way, backend: Backend) -> None:
+    """What is no number of tokens is unknown: it makes no budget larger."""
+    turn = [call("add", ONE), finish("tool-calls", Usage(10, 5))]
+    hostile = [call("add", ONE), finish("tool-calls", Usage(-1000, 5))]
+    end = end_of(way, backend, [turn, hostile, turn, turn, text("never")], budget=Budget(tokens=45))
+
+    assert (end.failure.what, len(end.model.requests)) == ("tokens", 4)
+
+
 # -- calls
 
 

@@ -190,7 +190,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], EffectOf[Any, Any, Any]]]] = {
         lambda folder: Memory.file(folder / "memory.jsonl").commit(Prompt.make("Hello")),
     ),
     "memory database": (
-        "fxai.storage.journal.connect",
+        "fxai.storage.database.connect",
         lambda folder: Memory.sqlite(folder / "memory.db").commit(Prompt.make("Hello")),
     ),
     "chat file": ("fxai.storage.history.replace_file", _saved),
@@ -208,9 +208,9 @@ def test_what_writes_to_the_disk_has_ended_when_the_cancellation_goes_on(
     work = Work()
     real = pkgutil.resolve_name(place)
 
-    def slow(*args: Any) -> Any:
+    def slow(*args: Any, **options: Any) -> Any:
         work()
-        return real(*args)
+        return real(*args, **options)
 
     monkeypatch.setattr(place, slow)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -279,3 +280,12 @@ def test_usage_adds_what_is_known() -> None:
     assert (left + right).total_tokens == 4
     assert Usage().total_tokens is None
     assert repr(Usage(1)) == "Usage(input_tokens=1)"
+
+
+@pytest.mark.parametrize("count", [-1, -(10**30), True, float("nan"), 1.5, "7"])
+def test_what_is_no_number_of_tokens_is_unknown(count: object) -> None:
+    """Whoever made the usage: a server, a host, a model of one's own; nothing is counted backwards."""
+    wrong: Any = count
+
+    assert Usage(wrong, 3, wrong, wrong, wrong) == Usage(None, 3)
+    assert (Usage(5, 3) + Usage(wrong, wrong)).total_tokens == 8

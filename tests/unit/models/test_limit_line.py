@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result
 
-from fxai.effects import Backend, Effect, Gen, Layer, fx
+from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, fx
 from fxai.messages import RateLimitError, Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.storage.allowance_rows import Claim, Refusal
@@ -31,10 +31,11 @@ def _model(
     return limit(scripted, rate, allowances=allowances, patience=patience, estimate=_nothing)
 
 
-def _ask(tokens: int, ended: list[Any], name: object) -> Effect[None, Any]:
-    asked: Any = LanguageModel.generate_text("?", max_tokens=tokens)
-    answered: Effect[None, Any] = asked.tap(lambda _: fx.sync(lambda: ended.append(name))).as_(None)
-    return answered
+def _ask(tokens: int, ended: list[Any], name: object) -> EffectOf[None, Any, LanguageModel | None]:
+    def note(_: object) -> Effect[None]:
+        return fx.sync(lambda: ended.append(name))
+
+    return LanguageModel.generate_text("?", max_tokens=tokens).flat_map(note)
 
 
 class Counted:

@@ -19,6 +19,7 @@ from fxai.effects import Backend, Effect, Layer, fx
 from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.storage.allowance_rows import Claim
+from fxai.storage.journal import JSON, TableJournal
 from fxai.storage.pool import Pool
 from fxai.testing import ScriptedModel, finish, text
 from tests.kit.postgres import fresh_database
@@ -207,6 +208,31 @@ def test_a_file_that_was_replaced_is_opened_anew(tmp_path: Path) -> None:
         assert allowances.look_up("k", now=0.0).reserved == 1
         assert allowances.reserve("three", (CLAIM,), now=0.0) is None
         assert Allowances.sqlite(path).look_up("k", now=0.0).reserved == 2
+
+
+def _open_files(path: Path) -> int:
+    return sum(os.path.realpath(one) == str(path) for one in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is open is not told here")
+def test_a_journal_keeps_its_connection_as_long_as_it_is_owned(tmp_path: Path, backend: Backend) -> None:
+    """One for all that is read and appended; journals beside it in the same database share it."""
+    path = tmp_path.resolve() / "notes.db"
+    one, other = TableJournal(path, "one", JSON), TableJournal(path, "other", JSON)
+    seen = list[int]()
+
+    def work() -> None:
+        for journal in (one, other):
+            journal.append("note")
+            assert journal.read(lambda newest: [entry.parts for entry in newest]) == [("note",)]
+            seen.append(_open_files(path))
+
+    fx.run(fx.scoped(one.own().and_then(other.own()).and_then(fx.in_thread(work))), backend=backend)
+    seen.append(_open_files(path))
+    one.append("another")
+    seen.append(_open_files(path))
+
+    assert seen == [1, 1, 0, 0]
 
 
 FORKS = """
