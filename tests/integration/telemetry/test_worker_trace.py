@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from fxai.distributed import Cluster, distribute
 from fxai.effects import Layer, fx
 from fxai.testing import ScriptedModel, call
 from fxai.tools import OutcomeUnknown, Toolkit
-from tests.kit import clusters
+from tests.kit import clusters, queues
 from tests.kit.collector import Collected, collector
 from tests.kit.traced_tools import COLLECTOR, desk, kit, plain
 from tests.kit.traces import Traces
@@ -87,6 +88,19 @@ def test_a_worker_is_traced_by_an_option_too(collected: Collected) -> None:
         ("right", "execute_tool look"),
         ("search", "execute_tool look"),
     ]
+
+
+def test_a_call_on_a_queue_is_in_the_trace_of_the_program(collected: Collected, tmp_path: Path) -> None:
+    """What names the span stands in the database with the call, and the worker's spans stand under it."""
+    traces, place = Traces(), str(tmp_path / "calls.db")
+    with queues.start(place) as queue:
+        worker = queue.add_worker(f"{WORKER}:desk")
+        remote = distribute(desk, f"{WORKER}:desk").provide(Cluster.queue_layer(place))
+        assert fx.run(kit.call("look", "tea").provide(remote).provide(traces.layer())).result == "TEA"
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 143, worker.output
+
+    assert _tree(collected, traces) == {"execute_tool look": ["left", "right", "search"]}
 
 
 def test_a_worker_with_a_tracer_has_the_calls_span_where_the_program_has_none(collected: Collected) -> None:
