@@ -74,6 +74,8 @@ async def _serve(
         raise
     finally:
         await shield(in_thread(thread.close))
+    if isinstance(end, Failed) and end.cause.defects:
+        raise end.cause.squash()
     words = str(end.cause.squash()) if isinstance(end, Failed) else "it has ended"
     return Failed(Cause((Fail(ClusterUnavailable(place_of(place), words)),)))
 

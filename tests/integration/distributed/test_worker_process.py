@@ -40,6 +40,18 @@ def _worker(*arguments: str) -> tuple[int, str]:
         (["tcp://127.0.0.1:1", "tests.kit.cluster_tools:kit"], 1, "is of type Toolkit: a target has tools and their"),
         (["tcp://127.0.0.1:1", "tests.kit.cluster_tools:broken"], 1, "broken cannot be built: FailureError: no desk"),
         (["nowhere"], 1, "there is no cluster at nowhere: "),
+        ([], 2, "a worker has a scheduler or a queue; name one: tcp://host:8786, or --queue"),
+        (["--queue", "jobs.db"], 2, "a worker of a queue runs the calls of its targets; name one: module:name"),
+        (["--queue", "jobs.db", "tcp://127.0.0.1:1"], 2, "with --queue there is no scheduler tcp://127.0.0.1:1"),
+        (["--queue", "jobs.db", "a:b", "--resource", "GPU=1"], 2, "--resource is for clusters of Dask, and --queue"),
+        (["--queue", "jobs.db", "a:b", "--tls-ca", "ca.pem"], 2, "--tls-ca is for clusters of Dask, and --queue"),
+        (["--queue", "mysql://localhost/jobs", "a:b"], 2, "--queue: a PostgreSQL database is named by postgresql://"),
+        (
+            ["--queue", "/dev/null/jobs.db", "tests.kit.cluster_tools:desk"],
+            1,
+            "there is no cluster at /dev/null/jobs.db",
+        ),
+        (["--queue", "jobs.db", "tests.kit.nowhere:desk"], 1, "tests.kit.nowhere:desk cannot be used: ModuleNotFound"),
     ],
 )
 def test_a_worker_that_cannot_work_says_why_in_one_line(
