@@ -16,9 +16,9 @@ from fxai.distributed import Cluster, distribute
 from fxai.effects import EffectOf, Gen, fx
 from tests.benchmarks.measure import FXAI, Budget, Measured, slowness
 from tests.kit import cluster_tools as tools
-from tests.kit import clusters
+from tests.kit import clusters, queues
 
-__all__ = ["CALLS", "Spent", "at_once", "spend", "works"]
+__all__ = ["CALLS", "Spent", "at_once", "idle_queue", "spend", "spend_on_queue", "works"]
 
 CALLS, SLICES = 10_000, 10
 HERE = "in process"
@@ -61,6 +61,27 @@ def spend(workers: int, number: int, slices: Sequence[int]) -> list[Spent]:
     with running(workers) as (cluster, pids):
         live = distribute(tools.desk, TARGET).provide(Cluster.layer(cluster.address))
         return fx.run(_spend(pids, number, slices).provide(live))
+
+
+def spend_on_queue(place: str, workers: int, number: int, calls: int) -> Spent:
+    """What calls on a queue cost each process."""
+    with TemporaryDirectory() as folder, queues.start(place) as queue:
+        os.environ[tools.FOLDER] = folder
+        started = [queue.add_worker(TARGET, "--threads", "64") for _ in range(workers)]
+        pids = {f"worker {number}": worker.pid for number, worker in enumerate(started)}
+        live = distribute(tools.desk, TARGET).provide(Cluster.queue_layer(place))
+        return fx.run(_spend(pids, number, [calls]).provide(live))[0]
+
+
+def idle_queue(place: str, seconds: float = 10.0) -> float:
+    """How much of a core a worker takes that waits for calls."""
+    with TemporaryDirectory() as folder, queues.start(place) as queue:
+        os.environ[tools.FOLDER] = folder
+        worker = queue.add_worker(TARGET)
+        time.sleep(2.0)
+        before = _cpu(worker.pid)
+        time.sleep(seconds)
+        return (_cpu(worker.pid) - before) / seconds
 
 
 @fx.gen

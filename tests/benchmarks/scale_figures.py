@@ -3,7 +3,8 @@
 process: agent runs that wait for a model, all at once in one process: memory and CPU of each.
 durable: durable runs of two turns and one call, in each store: CPU and time of each, and bytes in SQLite.
 limits: reservations and their ends, in each store: CPU and time of both, with connections kept open and without.
-queue: jobs of a work queue, submitted, run and read in one process: CPU and time of each, in each database.
+queue: jobs of a work queue, submitted, run and read in one process, and calls on a queue over two workers: CPU and time
+    of each, in each database; and what a worker takes that waits.
 cluster: calls on a cluster: CPU of the program, the scheduler and the workers, by workers and by calls at once.
 """
 
@@ -129,6 +130,13 @@ def queue() -> None:
         places = {"SQLite": str(Path(folder) / "jobs.db"), "PostgreSQL": fresh_database(server)}
         for name, place in places.items():
             print(f"{name}: {fx.run(fx.scoped(_jobs(place, 500)))}", flush=True)
+        from tests.benchmarks.cluster import idle_queue, spend_on_queue
+
+        for name, place in places.items():
+            spent = spend_on_queue(place, 2, 64, 1_000)
+            parts = ", ".join(f"{part} {seconds * 1e3:.2f}" for part, seconds in spent.items())
+            print(f"{name}, calls over 2 workers, 64 at once: ms a call: {parts}", flush=True)
+            print(f"{name}, a worker that waits: {idle_queue(place):.1%} of a core", flush=True)
 
 
 @fx.gen
