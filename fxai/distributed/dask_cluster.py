@@ -47,7 +47,7 @@ class DaskEngine(Engine):
         local: tuple[int, int] | None = None,
     ) -> None:
         """The cluster whose scheduler is at an address, or `local`: so many processes of so many calls at once."""
-        self.address = address
+        self.address: str = address
         self._thread = LoopThread("fxai-cluster")
         self._connect = (lambda: self._join(security, seconds)) if local is None else (lambda: self._start(*local))
         self._client: Any = None  # from `open` on

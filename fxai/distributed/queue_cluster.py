@@ -57,7 +57,7 @@ class QueueEngine(Engine):
     joins_calls = True
 
     def __init__(self, place: Path | str) -> None:
-        self.address = place_of(place)
+        self.address: str = place_of(place)
         self._place = place
         self._scope = Scope()
         self._queue: WorkQueue | None = None

@@ -90,7 +90,7 @@ class _Worker:
         self._jobs: dict[str, Job] = {}
         self._stopped: set[str] = set()
         self._host = cast(Host, None)
-        self.worker = f"of {place_of(place)}"
+        self.worker: str = f"of {place_of(place)}"
         self.has_begun: bool = False
         self.ended: Future[None] = Future()
         """Is done when nothing of it runs any more."""
