@@ -364,3 +364,39 @@ def test_a_layer_without_a_model_has_nothing_to_limit() -> None:
 
     with pytest.raises(ValueError, match="this one gives none"):
         fx.run(LanguageModel.generate_text("?").provide(around))
+
+
+def test_what_could_not_be_written_is_written_with_the_next(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The answer stands, a line in the log says why; the use of both requests is counted once each."""
+    allowances, away = Allowances.in_process(), list[str]()
+    settle = allowances.settle
+
+    def fails_at_first(id_: str, *given: Any, **options: Any) -> None:
+        if not away:
+            away.append(id_)
+            raise OSError("the disk is full")
+        settle(id_, *given, **options)
+
+    monkeypatch.setattr(allowances, "settle", fails_at_first)
+    turn = [text("Yes."), finish("stop", Usage(20, 5))]
+    model = limit(ScriptedModel.make([turn, turn]).layer, TEAM, allowances=allowances)
+    asked = LanguageModel.generate_text("?")
+    look = fx.sync(lambda: _used(allowances, "team tokens"))
+
+    @fx.gen
+    def program() -> Gen[list[Any], Any, Any]:
+        first = yield from asked
+        between = yield from look
+        yield from asked
+        return [first.text, between]
+
+    answer, between = fx.run(program().provide(model))
+
+    assert answer == "Yes."
+    assert between[0] == 0
+    assert between[1] > 0
+    assert _used(allowances, "team tokens") == (50, 0)
+    assert "what a request used is not written yet" in caplog.text
+    assert "the disk is full" in caplog.text
