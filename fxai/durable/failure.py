@@ -176,6 +176,18 @@ class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
 
 
 @final
+class RunAsleep(DurableFailure, frozen=True, tag="asleep"):
+    """The run sleeps long, and leaves its worker meanwhile; no other program sees this."""
+
+    seconds: float
+    """How long it sleeps."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the run {self.run!r} sleeps for {self.seconds:g} s, and goes on when it is run again"
+
+
+@final
 class QuestionUnknown(DurableFailure, frozen=True, tag="unknown-question"):
     """The run has no such open question, or it cannot be answered so."""
 
@@ -221,6 +233,6 @@ class JournalFailure(DurableFailure, frozen=True, tag="journal"):
 
 
 AnyDurableFailure: TypeAlias = (
-    RunOwned | RunUnknown | RunWaiting | QuestionUnknown | RunCancelled | ProgramChanged | JournalFailure
+    RunOwned | RunUnknown | RunWaiting | RunAsleep | QuestionUnknown | RunCancelled | ProgramChanged | JournalFailure
 )
 """Every `DurableFailure` that there is."""

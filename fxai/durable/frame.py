@@ -26,7 +26,8 @@ from fxai.durable.record import AnyRecord, Asked, Part, Timer
 from fxai.durable.run_journal import RunJournal
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Generate, Succeed
+from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Generate, Succeed, Suspend, Sync
+from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 
 _SHORT: Final = 1.0  # seconds: what sleeps less begins anew
@@ -167,7 +168,19 @@ class FrameClock(Clock):
             await self._write(Timer(path, until))
         elif until > self.base.now():
             _ = self._frame.go_on()
-        await self.base.sleep(until - self.base.now())
+        await self._sleep_until(until)
+
+    async def _sleep_until(self, until: float) -> None:
+        """Sleeps; where a worker has the run, and nothing else is under way in it, the run is left meanwhile."""
+        journal = self._frame.journal
+        journal.sleeping.append(until)
+        try:
+            while journal.hold is not None and until - self.base.now() > journal.hold:
+                await self.base.sleep(journal.hold)
+                journal.leave_asleep(self.base.now())
+            await self.base.sleep(until - self.base.now())
+        finally:
+            journal.sleeping.remove(until)
 
     async def _write(self, timer: Timer) -> None:
         journal = self._frame.journal
@@ -198,6 +211,13 @@ class FrameClock(Clock):
             late.discard(scope)
 
 
+@final
+class Hold(msgspec.Struct, frozen=True):
+    """How many seconds a worker holds a run that sleeps; it is found in the context, under its class."""
+
+    seconds: float
+
+
 # -- what a program in a frame may have to do
 
 Steps: TypeAlias = Generator[AnyEffect, Any, Any]
@@ -209,6 +229,36 @@ def append(frame: Frame, record: AnyRecord) -> AnyEffect:
     """Appends a record; where that fails, the run is left, and nothing more is run."""
     written: EffectOf[None, DurableFailure] = frame.journal.append(record)
     return written.catch_all(lambda failure: leave(failure, frame))
+
+
+def under_way(frame: Frame, effect: AnyEffect) -> AnyEffect:
+    """The effect, while which the run is not left for a sleep: its work would be lost, or in doubt."""
+    journal = frame.journal
+
+    def end() -> None:
+        journal.under_way -= 1
+
+    def begin() -> AnyEffect:
+        journal.under_way += 1
+        return effect.ensuring(Sync(end))
+
+    return Suspend(begin)
+
+
+def under_way_in_scope(frame: Frame) -> AnyEffect:
+    """The same, until the scope around closes."""
+    journal = frame.journal
+
+    def end() -> None:
+        journal.under_way -= 1
+
+    def begin(scope: Scope) -> AnyEffect:
+        journal.under_way += 1
+        scope.add(lambda _: Sync(end))
+        return Succeed(None)
+
+    scope: EffectOf[Scope, Any, Any] = Fetch(Scope)
+    return scope.flat_map(begin)
 
 
 def leave(failure: Any, frame: Frame) -> AnyEffect:

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from typing_extensions import override
 
-from fxai.durable.failure import DurableFailure, ProgramChanged, RunCancelled, RunWaiting
-from fxai.durable.frame import Frame, digest
+from fxai.durable.failure import DurableFailure, ProgramChanged, RunAsleep, RunCancelled, RunWaiting
+from fxai.durable.frame import Frame, Hold, digest, leave_openly
 from fxai.durable.record import Begun, Closed, Ended, Opened, RunStatus
 from fxai.durable.replay import Replay
 from fxai.durable.run_journal import RunJournal
@@ -27,7 +27,7 @@ from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, Enclosure
-from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, Generate, Succeed, Within
+from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fetch, Fold, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
@@ -116,7 +116,13 @@ def _add(
         return frame.into(ledgers.put(Clock, clock).put(Enclosure, Enclosure(cancellable)))
 
     def cancellable(program: AnyEffect) -> AnyEffect:
-        return cut(program, frame.journal.cancelling, RunCancelled(frame.journal.known.run))
+        stopped, journal = object(), frame.journal
+
+        def explain(failure: Any) -> Any:
+            return journal.why_stopped() if failure is stopped else failure
+
+        cancelled: EffectOf[Any, Any, Any] = cut(Fold(program, leave_openly, None), journal.cancelling, stopped)
+        return cancelled.map_error(explain)
 
     return intercept(layer, lambda _: Succeed(replay)).map_context(add)
 
@@ -137,6 +143,8 @@ class _Opening:
         journal: RunJournal = yield self._runs.open(self._run, may_begin=True)
         yield journal.own()
         journal.watch(self._runs.store, scope)
+        hold: Hold | None = yield Ask(lambda context: context.services.get(Hold))
+        journal.hold = None if hold is None else hold.seconds
         yield journal.refresh()  # what another program did before it was owned
         known = journal.known
         if known.cancelled is not None:
@@ -176,6 +184,8 @@ def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None,
     failures = end.cause.failures
     if any(isinstance(one, RunCancelled) for one in failures):
         return "cancelled", ""
+    if any(isinstance(one, RunAsleep) for one in failures):
+        return None, ""
     waits = any(isinstance(one, RunWaiting | OutcomeUnknown) for one in failures)
     return "waiting" if waits and questions else "failed", str(failures[0] if failures else repr(error))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from fxai.durable.failure import ProgramChanged, Question, RunWaiting
-from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, wait
+from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, under_way, wait
 from fxai.durable.record import Begun, Ended, Part
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
@@ -94,7 +94,7 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
         in_doubt = cause.defects or cause.interrupted or any(isinstance(one, OutcomeUnknown) for one in cause.failures)
         return None if in_doubt else append(frame, Ended(path, "refused")).and_then(FailCause(cause))
 
-    value = yield Fold(Local(effect, frame.inside(path).into), fail, None)
+    value = yield under_way(frame, Fold(Local(effect, frame.inside(path).into), fail, None))
     yield append(frame, Ended(path, "value", form.encode_unsafe(value)))
     return value
 

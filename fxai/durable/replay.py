@@ -18,7 +18,18 @@ from typing_extensions import override
 from fxai.agents.answer import Answer
 from fxai.agents.state import StateStore
 from fxai.durable.failure import ProgramChanged, RunWaiting
-from fxai.durable.frame import Frame, Steps, append, digest, leave, leave_openly, stop_cancelled, wait
+from fxai.durable.frame import (
+    Frame,
+    Steps,
+    append,
+    digest,
+    leave,
+    leave_openly,
+    stop_cancelled,
+    under_way,
+    under_way_in_scope,
+    wait,
+)
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, Turn
 from fxai.durable.settlement import (
     ask_about,
@@ -97,7 +108,7 @@ class Replay(Interceptor):
         if turn is not None:
             return (yield self._replay(frame, turn, request, tracer))
         yield frame.go_on()
-        parts = yield Local(asking, frame.inside(path).into)
+        parts = yield under_way(frame, Local(asking, frame.inside(path).into))
         yield append(frame, Turn(path, _parts_data(parts), request, _trace_of(tracer)))
         return parts
 
@@ -109,7 +120,8 @@ class Replay(Interceptor):
             turn = frame.journal.known.part(path).turn
             if turn is None:
                 begun = stop_cancelled(frame).and_then(frame.go_on())
-                inner = parts.provide_built(Ask(frame.inside(path).services))
+                asked = StreamOf.unwrap(under_way_in_scope(frame).as_(parts))
+                inner = asked.provide_built(Ask(frame.inside(path).services))
                 return begun.as_(_journal_stream(frame, path, request, inner, _trace_of(tracer)))
             again = self._replay(frame, turn, request, tracer)
             return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))
@@ -171,7 +183,7 @@ class Replay(Interceptor):
             part.question = question = None
         if question is None or part.reply is None:
             about.approval_id = f"approval_{digest(frame.journal.known.run.encode(), path.encode())}"
-            request: ApprovalRequest | Outcome | None = yield asking
+            request: ApprovalRequest | Outcome | None = yield under_way(frame, asking)
             if isinstance(request, Outcome) or (request is None and not external):
                 return request
             if question is None:
@@ -207,7 +219,7 @@ class Replay(Interceptor):
         if part.begun is None or not (joins or resumes):
             yield append(frame, Begun(path, about.call.name, about.call.params))
         ran = Local(running, frame.inside(path, begun, leaves=True).into)
-        ended = _journal_end(frame, path, about, store, ran)
+        ended = _journal_end(frame, path, about, store, ran if resumes else under_way(frame, ran))
         outcome = yield Fold(ended, partial(_finalize, part, key), partial(_finalize, part, key))
         if outcome is None:
             outcome = yield from self._settle_unknown(frame, path, about, part)
@@ -456,7 +468,7 @@ def _doubt(frame: Frame, path: str, unknown: OutcomeUnknown) -> AnyEffect:
 
 
 def _work(frame: Frame, about: WorkInfo, path: str, working: AnyEffect, store: StateStore | None) -> Steps:
-    working = Local(working, frame.inside(path).into)
+    working = under_way(frame, Local(working, frame.inside(path).into))
     part = frame.journal.known.part(path)
     if part.ended is not None:
         frame.reach(part.ended.time)

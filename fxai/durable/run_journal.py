@@ -17,12 +17,12 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import takewhile
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar, cast, final
 
 import anyio
 import msgspec
 
-from fxai.durable.failure import JournalFailure, RunOwned
+from fxai.durable.failure import JournalFailure, RunAsleep, RunCancelled, RunOwned
 from fxai.durable.record import (
     Answered,
     AnyRecord,
@@ -77,6 +77,13 @@ class RunJournal:
         self._call: Callable[[Callable[[], object]], None] | None = None  # the event loop of the program that has it
         self._scopes: set[anyio.CancelScope] = set()
         self._news: anyio.Event | None = None
+        self.hold: float | None = None
+        """How many seconds a sleep is waited for, where the run is left for longer ones; None: it never is."""
+        self.under_way: int = 0
+        """How many parts are being done that would be lost, or in doubt, if the run were left."""
+        self.sleeping: list[float] = []
+        """Until when parts of the run sleep."""
+        self._asleep: RunAsleep | None = None
         self._clock: Clock | None = None
         self._offset = 0.0
 
@@ -187,6 +194,19 @@ class RunJournal:
             yield
         finally:
             self._scopes.discard(scope)
+
+    def leave_asleep(self, now: float) -> None:
+        """Has the program of the run stop where it does nothing but sleep, and will for longer than it is held."""
+        left = min(self.sleeping) - now
+        if self.hold is not None and left > self.hold and not self.under_way and not self.known.questions:
+            self._asleep = RunAsleep(self.known.run, left)
+            for scope in self._scopes:
+                scope.cancel()
+
+    def why_stopped(self) -> RunCancelled | RunAsleep:
+        """Why the scopes of the program were cancelled."""
+        is_cancelled = self.known.cancelled is not None or self._asleep is None
+        return RunCancelled(self.known.run) if is_cancelled else cast(RunAsleep, self._asleep)
 
     async def news(self, clock: Clock, seconds: float) -> None:
         """Waits until others have appended something, for `seconds` by the clock at most."""

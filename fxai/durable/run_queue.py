@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, TypeVar, cast, f
 
 import msgspec
 
-from fxai.durable.failure import JournalFailure, RunCancelled, RunOwned
+from fxai.durable.failure import JournalFailure, RunAsleep, RunCancelled, RunOwned
+from fxai.durable.frame import Hold
 from fxai.durable.record import Submitted
 from fxai.durable.run_journal import RunJournal
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
-from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Suspend
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Suspend
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 
@@ -147,20 +149,26 @@ class RunQueue:
         *,
         concurrency: int,
         grace: float,
+        hold: float | None,
         attempts: int,
         on_ready: Callable[[str], object] | None,
     ) -> EffectOf[Never, JournalFailure, _R | None]:
         """As `Runs.work`."""
 
         def serve(queue: WorkQueue) -> AnyEffect:
-            handlers = {_kind(name): partial(self._run, queue, name, program) for name, program in programs.items()}
+            handlers = {
+                _kind(name): partial(self._run, queue, hold, name, program) for name, program in programs.items()
+            }
             return queue.serve(handlers, concurrency=concurrency, grace=grace, attempts=attempts, on_ready=on_ready)
 
         working: EffectOf[Never, JournalFailure, Any] = self._ask("", cast(Any, serve))
         return working
 
-    def _run(self, queue: WorkQueue, name: str, program: Program[Any], job: Job) -> AnyEffect:
-        return Generate(self._run_stretch, (queue, name, program, job), {})
+    def _run(self, queue: WorkQueue, hold: float | None, name: str, program: Program[Any], job: Job) -> AnyEffect:
+        def mark(context: ContextOf[Any]) -> ContextOf[Any]:
+            return context if hold is None else context.put(Hold, Hold(hold))
+
+        return Local(Generate(self._run_stretch, (queue, name, program, job), {}), mark)
 
     def _run_stretch(
         self, queue: WorkQueue, name: str, program: Program[Any], job: Job
@@ -172,9 +180,14 @@ class RunQueue:
             return cast(str, known.status)
         while True:
             end: Exit[Any, Any] = yield Suspend(lambda: program(order.run)).exit()
-            if not isinstance(end, Succeeded) and any(isinstance(one, RunOwned) for one in end.cause.failures):
+            if any(isinstance(one, RunOwned) for one in _failures(end)):
                 yield from self._try_later(queue, name, job, order)
                 return "owned"
+            asleep = next((one for one in _failures(end) if isinstance(one, RunAsleep)), None)
+            if asleep is not None:
+                journal: RunJournal = yield self._read(order.run)
+                yield from self._enqueue(journal, name, journal.known.submitted[-1].priority, asleep.seconds)
+                return "asleep"
             known = (yield self._read(order.run)).known
             is_answered = known.status == "stopped" and known.closed is not None
             if not is_answered:  # else somebody has answered while it was left
@@ -188,6 +201,10 @@ class RunQueue:
         later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
         delay = min(_PATIENCE, 2.0**order.tries)
         yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
+
+
+def _failures(end: Exit[Any, Any]) -> tuple[Any, ...]:
+    return () if isinstance(end, Succeeded) else end.cause.failures
 
 
 def _kind(program: str) -> str:

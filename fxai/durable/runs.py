@@ -296,6 +296,7 @@ class Runs:
         *,
         concurrency: int = 16,
         grace: float = 30.0,
+        hold: float | None = 60.0,
         attempts: int = 20,
         on_ready: Callable[[str], object] | None = None,
     ) -> EffectOf[Never, JournalFailure, _R | None]:
@@ -307,8 +308,11 @@ class Runs:
 
         Args:
             programs: the program of a run, of its name, with its durable layer; by what `submit` calls it.
-            concurrency: how many runs it has at once; a run that sleeps is one of them.
+            concurrency: how many runs it has at once.
             grace: how many seconds they have when it is cancelled; then they are interrupted, and others have them.
+            hold: a run that sleeps leaves when it has slept for so many seconds and has as many to sleep; it is queued
+                until then. While a turn, a call or a step is under way in it, or a question is open, it stays. None: it
+                always stays.
             attempts: how many workers a submitted run is given to, if each is lost; `submit` gives it to as many again.
             on_ready: is called with the name of the worker when it is ready.
 
@@ -318,7 +322,9 @@ class Runs:
         Raises:
             ValueError: the runs are those of this process.
         """
-        return self._queue.work(programs, concurrency=concurrency, grace=grace, attempts=attempts, on_ready=on_ready)
+        return self._queue.work(
+            programs, concurrency=concurrency, grace=grace, hold=hold, attempts=attempts, on_ready=on_ready
+        )
 
     @property
     def _queue(self) -> RunQueue:

@@ -104,7 +104,7 @@ def _work(order: dict[str, str]) -> int:
     def main(run: str) -> Any:
         return program(_world(folder, run), runs, run, run)
 
-    fx.run_exit(runs.work({_PROGRAM: main}, concurrency=8, attempts=1000))
+    fx.run_exit(runs.work({_PROGRAM: main}, concurrency=8, attempts=1000, hold=None))
     return 1
 
 

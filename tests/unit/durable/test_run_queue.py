@@ -10,7 +10,7 @@ import pytest
 from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
-from fxai.durable import JournalFailure, Reply, RunCancelled, Runs, durable
+from fxai.durable import JournalFailure, Reply, RunCancelled, Runs, durable, step
 from fxai.effects import Gen, Layer
 from fxai.messages import Finish, Text, ToolCall
 from fxai.models import ModelRequest
@@ -214,3 +214,58 @@ def test_what_cannot_be_submitted_is_refused(tmp_path: Path) -> None:
         _ = Runs.sqlite(tmp_path / "runs.db").submit("a", "")
     end: Any = fx.run_exit(Runs.sqlite("/proc/nothing/runs.db").submit("a", "plain"))
     assert isinstance(end.cause.failures[0], JournalFailure)
+
+
+@pytest.mark.parametrize("is_forked", [False, True])
+def test_a_run_that_sleeps_long_leaves_the_worker(shop: Shop, is_forked: bool) -> None:
+    """It is queued until then, and another run has its place; where it forked two sleeps, the first of them counts."""
+
+    def sleep(run: str) -> Any:
+        def go() -> Gen[None, Any, Any]:
+            shop.log.append(f"begin {run}")
+            woke = step("wake", fx.sync(lambda: shop.log.append(f"woke {run}")), type(None))
+            handle = yield from fx.fork(fx.sleep(1.2).and_then(woke))
+            if is_forked:
+                yield from fx.sleep(2.4)
+            yield from handle.join()
+
+        program: Any = fx.scoped(fx.gen(go)())
+        return program.provide(durable(Layer.empty(), run=run, store=shop.place))
+
+    def both() -> Gen[None, Any, Any]:
+        yield from shop.runs.submit("a", "hanging")
+        yield from shop.until("a", "running")
+        yield from shop.until("a", "queued")
+        yield from shop.runs.submit("b", "plain")
+        yield from shop.until("b", "done")
+        yield from shop.until("a", "done")
+
+    shop.hanging = sleep  # type: ignore[method-assign]
+    shop.with_worker(fx.gen(both), concurrency=1, hold=0.1)
+    assert shop.log.index("b") < shop.log.index("woke a")
+    assert shop.log.count("woke a") == 1
+    assert shop.log.count("begin a") >= 2
+
+
+def test_a_run_that_does_something_beside_its_sleep_stays(shop: Shop) -> None:
+    """What is under way would be lost, or in doubt."""
+
+    def program(run: str) -> Any:
+        working: Any = step("work", fx.sleep(0.6).as_(1), int)
+        both: Any = fx.all_(fx.sleep(1.2), working)
+        return (
+            fx.sync(lambda: shop.log.append(run))
+            .and_then(both)
+            .provide(durable(Layer.empty(), run=run, store=shop.place))
+        )
+
+    def until() -> Gen[None, Any, Any]:
+        yield from shop.runs.submit("a", "hanging")
+        yield from shop.until("a", "done")
+
+    shop.hanging = program  # type: ignore[method-assign]
+    shop.with_worker(fx.gen(until), hold=0.1)
+    assert fx.run(shop.runs.show("a")).questions == ()
+    assert [(one.name, one.status) for one in fx.run(shop.runs.show("a")).steps if one.name == "work"] == [
+        ("work", "ended")
+    ]
