@@ -31,7 +31,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.reason import QuotaExhaustedError, RateLimitError, UnknownError
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, PriceTable
-from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown
+from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown, places_of
 from fxai.storage.allowance import LEASE, Allowances
 from fxai.storage.allowance_rows import AfterCrash, Claim, Refusal
 
@@ -129,6 +129,7 @@ class Admission:
     def __init__(self, info: ModelInfo, terms: Terms) -> None:
         self.terms = terms
         self._info = info
+        self._places = places_of(terms.limits, info)
         self._late: deque[tuple[str, tuple[Claim, ...], float]] = deque()  # what could not be settled in its time
 
     def admit(self, extent: Extent) -> EffectOf[Reservation, AiError, Scope | None]:
@@ -144,7 +145,7 @@ class Admission:
             return fx.fail(AiError("limit", "ask", QuotaExhaustedError(description=said)))
 
         def stand() -> EffectOf[Reservation, AiError, Scope | None]:
-            reservation = Reservation(self.terms.limits, self._info, price, extent)
+            reservation = Reservation(self._places, price, extent)
             lines = _lines_of(self.terms.allowances)
             place = _Place(tuple(claim.key for claim in reservation.claims if claim.seconds is not None))
             lines.join(place)

@@ -151,6 +151,7 @@ class _Limited(ForwardingModel):
         self._model = model
         self._admission = admission
         self._bounds = bounds
+        self._bounds_answers = admission.terms.bounds_answers
 
     @override
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
@@ -179,7 +180,7 @@ class _Limited(ForwardingModel):
         """The request as it is asked, with its reservation."""
         extent = yield from self._bounds.of(request, self._model)
         reservation = yield from self._admission.admit(extent)
-        most = reservation.extent.answer if self._admission.terms.bounds_answers else request.max_tokens
+        most = reservation.extent.answer if self._bounds_answers else request.max_tokens
         return msgspec.structs.replace(request, max_tokens=most), reservation
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import count
 from os import urandom
@@ -136,6 +135,11 @@ class Limit(msgspec.Struct, frozen=True):
             if one is not None and (not isinstance(cast(object, one), int) or one > MOST):
                 raise ValueError(f"the {kind} of the limit {self.name!r} are {one!r}: an integer of at most {MOST}")
 
+    @property
+    def units(self) -> int | None:
+        """The money in whole units, billionths of the currency."""
+        return None if self.money is None else _units(self.money)
+
     def key(self, kind: Kind, info: ModelInfo | None = None) -> str:
         """The key under which allowances count it: `allowances.look_up(limit.key("tokens"), now=time.time())`.
 
@@ -189,32 +193,42 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 @final
+class Place(msgspec.Struct, frozen=True):
+    """Where the requests to one model are counted under one limit."""
+
+    kind: Kind
+    claim: Claim
+    """A claim to nothing."""
+
+
+def places_of(limits: tuple[Limit, ...], info: ModelInfo) -> tuple[Place, ...]:
+    """Where requests to a model are counted, by limit and kind."""
+    return tuple(
+        Place(kind, Claim(one.key(kind, info), 0, most, one.seconds))
+        for one in limits
+        for kind, most in zip(_KINDS, (one.requests, one.tokens, one.units), strict=True)
+        if most is not None
+    )
+
+
+@final
 class Reservation:
     """What one request may use under each limit, and what it turned out to use."""
 
-    def __init__(self, limits: tuple[Limit, ...], info: ModelInfo, price: Price | None, extent: Extent) -> None:
+    def __init__(self, places: tuple[Place, ...], price: Price | None, extent: Extent) -> None:
         self.id = f"{_ID}-{next(_numbers)}"
         self.usage: Usage | None = None
         self.extent = extent
-        self._limits = limits
-        self._info = info
+        self._places = places
         self._price = price
         self._is_unused = True  # whether the model never read the request
         self._has_parts = False
-        self._claims = tuple(self._claim())
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
+        self.claims = self._claim()
         """What is reserved."""
-        return tuple(claim for _, claim in self._claims)
 
-    def _claim(self) -> Iterator[tuple[Kind, Claim]]:
-        for one in self._limits:
-            money = None if one.money is None else _units(one.money)
-            for kind, whole in zip(_KINDS, (one.requests, one.tokens, money), strict=True):
-                if whole is not None:
-                    amount = self._amount(kind, self.extent.given, self.extent.answer)
-                    yield kind, Claim(one.key(kind, self._info), amount, whole, one.seconds)
+    def _claim(self) -> tuple[Claim, ...]:
+        given, answer = self.extent.given, self.extent.answer
+        return tuple([one.claim.of(self._amount(one.kind, given, answer)) for one in self._places])
 
     def _amount(self, kind: Kind, given: int, answer: int) -> int:
         """How much so many tokens are, at most."""
@@ -230,7 +244,7 @@ class Reservation:
 
         What a window alone is too small for has the whole window: what of it is used now is waited for.
         """
-        kind = next(kind for kind, claim in self._claims if claim.key == refusal.claim.key)
+        kind = next(one.kind for one in self._places if one.claim.key == refusal.claim.key)
         left = refusal.left if refusal.claim.seconds is None else refusal.claim.most
         given, answer = self.extent.given, 0
         if kind == "tokens":
@@ -242,7 +256,7 @@ class Reservation:
         if not least <= answer < self.extent.answer:
             return False
         self.extent = Extent(given, answer)
-        self._claims = tuple(self._claim())
+        self.claims = self._claim()
         return True
 
     # -- what became of it
@@ -265,10 +279,10 @@ class Reservation:
     def settle(self, unknown: Unknown) -> tuple[Claim, ...]:
         """The claims to what was used; of what nobody counted the most is taken, or nothing."""
         if self._is_unused:
-            return tuple(claim.of(0) for claim in self.claims)
+            return tuple([one.claim for one in self._places])
         whole = Extent(0, 0) if unknown == "release" else self.extent
         used = _honest(self.usage or Usage())
-        return tuple(claim.of(self._settle(kind, used, whole)) for kind, claim in self._claims)
+        return tuple([one.claim.of(self._settle(one.kind, used, whole)) for one in self._places])
 
     def _settle(self, kind: Kind, used: Usage, whole: Extent) -> int:
         given, answer = used.input_tokens, used.output_tokens

@@ -45,7 +45,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     def of(self, amount: int) -> Claim:
         """The same claim to another amount."""
-        return msgspec.structs.replace(self, amount=amount)
+        return Claim(self.key, amount, self.most, self.seconds)
 
     def slot(self, at: float) -> int:
         """The part of the time that `at` is in."""
