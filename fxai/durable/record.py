@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from fxai.durable.failure import Question, Reply
+from fxai.schema.data import JSON_ERRORS
 
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled", "stopped"]
 """How a run stands.
@@ -182,7 +183,7 @@ def decode(text: bytes) -> AnyRecord:
     """
     try:
         return _RECORD.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         raise OSError(f"it holds no record of a run ({error}); a newer version of fxai may have written it") from error
 
 

@@ -42,6 +42,7 @@ from fxai.effects.constructor import attempt_work
 from fxai.effects.effect import Effect, EffectOf, Fetch, Sync
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
+from fxai.schema.data import JSON_ERRORS
 from fxai.storage.journal import Entry, Form, Journal
 from fxai.storage.journal_store import JournalStore, watch
 
@@ -58,7 +59,7 @@ def _encode_state(state: RunState) -> str:
 def _decode_state(text: bytes) -> RunState:
     try:
         return _STATE.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_ERRORS as error:
         raise OSError(f"it holds no state of a run ({error})") from error
 
 

@@ -77,14 +77,16 @@ def _turn(text: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
     if turn == len(tree):
         results = [part.result for m in messages if m.role == "tool" for part in m.content]
         return (Text(repr(results)), Finish("stop"))
-    calls = [
-        ToolCall(
-            f"{turn}.{at}",
-            "work" if isinstance(one, int) else "sub",
-            one if isinstance(one, int) else {"prompt": repr(one)},
-        )
-        for at, one in enumerate(tree[turn])
-    ]
+    calls: list[ToolCall] = []
+    numbers = [one for one in tree[turn] if isinstance(one, int)]
+    two = numbers[:2] if len(numbers) > 1 else []  # these are made by a composite
+    if two:
+        calls.append(ToolCall(f"{turn}.two", "two", {"calls": [{"name": "work", "args": number} for number in two]}))
+    for at, one in enumerate(tree[turn]):
+        if not isinstance(one, int):
+            calls.append(ToolCall(f"{turn}.{at}", "sub", {"prompt": repr(one)}))
+        elif one not in two:
+            calls.append(ToolCall(f"{turn}.{at}", "work", one))
     return (*calls, Finish("tool-calls"))
 
 
@@ -144,17 +146,19 @@ def _run(tree: Tree, store: Any, delays: list[int], done: Counter[int], heard: C
         return _after(turns, note)
 
     hooks = _Hooks(turns, Counter() if heard is None else heard)
+    two = Toolkit.make(work).as_tool("two", concurrency=None)
 
     def make() -> Any:
         prompt: Any = StatefulPrompt.make("counting", hooks.render)
         options: Any = {"on_step": hooks.hear, "stop_when": hooks.stop, "prepare_step": hooks.prepare}
-        return Agent.make("sub", toolkit=Toolkit.make(work), prompt=prompt, **options)
+        return Agent.make("sub", toolkit=Toolkit.make(work, two.tool), prompt=prompt, **options)
 
     sub = make()
     agent = sub.with_tools(sub.as_tool(), on_conflict="first")
     for _ in range(3):  # sub-agents have sub-agents
         agent = make().with_tools(agent.as_tool())
-    layer: Any = work.handler(handle) | Layer.succeed(LanguageModel, _Told(turns))
+    working: Any = work.handler(handle)
+    layer: Any = working | two.layer.provide(working) | Layer.succeed(LanguageModel, _Told(turns))
     asked: Any = agent.execute(repr(tree))
     return fx.run_exit(asked.provide(durable(layer, run="r", store=Runs(store, "this process"))))
 
