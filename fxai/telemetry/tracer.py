@@ -91,13 +91,13 @@ class _Place:
     __slots__ = ("agent", "calls", "conversation", "requests")
 
     def __init__(self, agent: str | None = None, conversation: str | None = None) -> None:
-        self.agent = agent
-        self.conversation = conversation
-        self.requests = 0
-        self.calls = 0
+        self.agent: str | None = agent
+        self.conversation: str | None = conversation
+        self.requests: int = 0
+        self.calls: int = 0
 
 
-_NOWHERE: Final = _Place()
+_NOWHERE: Final[_Place] = _Place()
 
 
 @final
