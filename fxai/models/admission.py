@@ -127,7 +127,7 @@ class Admission:
     """Where requests to one model are let through."""
 
     def __init__(self, info: ModelInfo, terms: Terms) -> None:
-        self.terms = terms
+        self.terms: Terms = terms
         self._info = info
         self._places = places_of(terms.limits, info)
         self._late: deque[tuple[str, tuple[Claim, ...], float]] = deque()  # what could not be settled in its time

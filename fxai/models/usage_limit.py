@@ -216,14 +216,14 @@ class Reservation:
     """What one request may use under each limit, and what it turned out to use."""
 
     def __init__(self, places: tuple[Place, ...], price: Price | None, extent: Extent) -> None:
-        self.id = f"{_ID}-{next(_numbers)}"
+        self.id: str = f"{_ID}-{next(_numbers)}"
         self.usage: Usage | None = None
-        self.extent = extent
+        self.extent: Extent = extent
         self._places = places
         self._price = price
         self._is_unused = True  # whether the model never read the request
         self._has_parts = False
-        self.claims = self._claim()
+        self.claims: tuple[Claim, ...] = self._claim()
         """What is reserved."""
 
     def _claim(self) -> tuple[Claim, ...]:
