@@ -1,0 +1,82 @@
+"""Watches of journals: who goes on with one is told when another program has appended to it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from pathlib import Path
+
+import pytest
+
+from fxai.storage.journal import JSON
+from fxai.storage.journal_store import FileJournals, JournalStore, ProcessJournals, TableJournals, watch
+
+
+def _store(kind: str, folder: Path) -> JournalStore:
+    if kind == "process":
+        return ProcessJournals()
+    return FileJournals(folder / "journals", JSON) if kind == "files" else TableJournals(folder / "journals.db", JSON)
+
+
+def _watches() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "fxai journal watch"]
+
+
+@pytest.mark.parametrize("kind", ["process", "files", "table"])
+def test_new_entries_are_told(kind: str, tmp_path: Path) -> None:
+    """By the number of the newest, of this journal alone, until that is ended."""
+    store, told = _store(kind, tmp_path), queue.SimpleQueue[int]()
+    store.journal("ann").append("hello")
+    stop = watch(store, "ann", told.put)
+    store.journal("bob").append("hello")
+    store.journal("ann").append("hello again")
+    while told.get(timeout=30) != 2:
+        pass
+    stop()
+    stop()  # no more than once
+    for thread in _watches():
+        thread.join(30)
+    assert _watches() == []
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """Nobody has written anything yet, so nothing is told."""
+    store, told = _store("table", tmp_path), queue.SimpleQueue[int]()
+    stop = watch(store, "ann", told.put)
+    assert told.get(timeout=30) == 0
+    stop()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_cannot_be_told_holds_off_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What it raised goes to the log, once; the others are told all the same."""
+    store, told = _store("table", tmp_path), queue.SimpleQueue[int]()
+
+    def refuse(_: int) -> None:
+        raise OSError("it is damaged")
+
+    stops = [watch(store, "ann", refuse), watch(store, "bob", told.put)]
+    store.journal("bob").append("hello")
+    while told.get(timeout=30) != 1:
+        pass
+    assert told.get(timeout=30) == 1
+    for stop in stops:
+        stop()
+    assert [record.message for record in caplog.records if "is not watched any more" in record.message] != []
+    assert sum("it is damaged" in record.message for record in caplog.records) == 1
+
+
+def test_a_store_that_cannot_be_read_is_looked_at_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The trouble is told once, and what comes after it is not lost."""
+    store, told = _store("table", tmp_path), queue.SimpleQueue[int]()
+    place = tmp_path / "journals.db"
+    place.write_text("this is no database, and long enough to be one" * 100)
+    stop = watch(store, "ann", told.put)
+    while not any("it is tried again" in record.message for record in caplog.records):
+        threading.Event().wait(0.05)
+    place.unlink()
+    store.journal("ann").append("hello")
+    while told.get(timeout=30) != 1:
+        pass
+    stop()
+    assert sum("it is tried again" in record.message for record in caplog.records) == 1
