@@ -92,10 +92,10 @@ def load(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def kills(session: nox.Session) -> None:
-    """Does each of three hundred durable runs end, killed at any moment, a hundred of them on a cluster?"""
+    """Does each of five hundred durable runs end, killed at any moment, on a cluster and on queues, too?"""
     session.install("-e", ".[dev]")
-    killed = ("tests/integration/durable", "tests/integration/distributed/test_durable_kill.py")
-    session.run("pytest", *killed, *session.posargs, env={"FXAI_KILLED_RUNS": "100"})
+    there = [f"tests/integration/distributed/test_{where}_kill.py" for where in ("durable", "queue")]
+    session.run("pytest", "tests/integration/durable", *there, *session.posargs, env={"FXAI_KILLED_RUNS": "100"})
 
 
 @nox.session(python="3.11")

@@ -13,8 +13,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Never, cast, final
 
+import msgspec
+
 from fxai.distributed.engine import ClusterUnavailable
-from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, Reply, lost_reply
+from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, Reply, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.queue_cluster import kind_of
 from fxai.distributed.worker_host import Host, TargetError
@@ -80,6 +82,13 @@ async def _serve(
     return Failed(Cause((Fail(ClusterUnavailable(place_of(place), words)),)))
 
 
+class _Named(msgspec.Struct):
+    """What a job says that it is."""
+
+    key: str
+    target: str
+
+
 @final
 class _Worker:
     """A worker, in the thread of its event loop."""
@@ -129,6 +138,9 @@ class _Worker:
         return AwaitExit(run)
 
     async def _answer(self, job: Job) -> Exit[str, Any]:
+        named = msgspec.json.decode(job.text, type=_Named)
+        if kind_of(named.target) != job.kind or named.key != job.id:  # else a row could have any module imported
+            return Succeeded(encode(lost_reply("its job is of another target or id", begun=False)).decode())
         self._jobs[job.id] = job
         answering = asyncio.ensure_future(self._host.answer(job.text.encode()))
         try:
@@ -147,9 +159,7 @@ class _Worker:
 
     async def begin(self, call: CallEnvelope) -> Reply | None:
         """None where the call may begin, else its reply."""
-        job = self._jobs.get(call.key)
-        if job is None:
-            return lost_reply("the job has another id than the call in it", begun=False)
+        job = self._jobs[call.key]
         if call.key in self._stopped:
             return Gone((InterruptReason(),))
         if job.begun_before and call.once:

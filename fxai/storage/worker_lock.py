@@ -18,6 +18,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
@@ -78,7 +79,7 @@ class WorkerLock(ABC):
 def is_served(place: Path | str, kind: str) -> bool:
     """Whether a worker lives that runs jobs of a kind, as seen from outside; it blocks."""
     if isinstance(place, Path):
-        return any(_is_served_by(path, kind) for path in place.parent.glob(f"{place.name}.worker-*"))
+        return any(_is_served_by(path, kind) for path in place.parent.glob(f"{escape(place.name)}.worker-*"))
     with connect(place) as database:
         row: Any = database.execute(_TAKE, (_kind_key(kind),)).fetchone()
         return not row[0]

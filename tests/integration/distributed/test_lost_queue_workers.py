@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ pytest.importorskip("dbos", reason="fxai[durable] is not installed")
 from fxai.distributed import Cluster, distribute
 from fxai.durable import Reply, Runs
 from fxai.effects import EffectOf, fx
+from fxai.storage.work_queue import WorkQueue
 from fxai.tools import HandlerUnavailable, OutcomeUnknown
 from tests.kit import cluster_tools as tools
 from tests.kit import queue_program, queues
@@ -92,6 +94,29 @@ def test_a_worker_that_is_told_to_end_lets_its_calls_end(folder: None, tmp_path:
         end = _on(queue.place, fx.scoped(program()))
         assert worker.wait() == 128 + signal.SIGTERM
     assert end.value[-1].result == 30
+
+
+def test_a_forged_row_has_nothing_imported(folder: None, tmp_path: Path) -> None:
+    """Whoever can write to the database can have calls of a worker's targets made, and no other module loaded."""
+
+    def forged(key: str, target: str) -> str:
+        return json.dumps({"key": key, "target": target, "tool": "add", "digest": "", "params": {"a": 1, "b": 2}})
+
+    texts = {"other": forged("other", "this:desk"), "id": forged("others", TARGET), "none": "[1]", "cut": '{"key":'}
+    with queues.start(str(tmp_path / "jobs.db")) as running:
+        worker = running.add_worker(TARGET)
+
+        @fx.gen
+        def program() -> Any:
+            queue = yield from WorkQueue.open(running.place)
+            for name, text in texts.items():
+                yield from queue.submit(f"call {TARGET}", name, text)
+            return (yield from fx.for_each(texts, queue.result))
+
+        ends = fx.run(fx.scoped(program()))
+        assert "Zen of Python" not in worker.output
+    assert ["is of another target or id" in str(end.text) for end in ends] == [True, True, False, False]
+    assert [end.status for end in ends] == ["done", "done", "failed", "failed"]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
 
+import psycopg
 import pytest
 
 from fxai import fx
@@ -291,6 +292,38 @@ def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
 
     assert "has lost its lock" in str(_run(place, program).failure())
     assert interrupted == ["a"]
+
+
+def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
+    """The server frees its lock with the connection: it interrupts what it runs, fails, and another one has the job."""
+    place = fresh_database(postgres_url)
+    interrupted: list[int] = []
+
+    def hang(job: Job) -> EffectOf[str]:
+        if job.begun_before:
+            return fx.succeed("later")
+        return fx.never().ensuring(fx.sync(lambda: interrupted.append(job.attempt)))
+
+    def cut() -> None:
+        with psycopg.connect(place, autocommit=True) as admin:
+            mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            held = f"locktype = 'advisory' AND mode = 'ExclusiveLock' AND {mine}"
+            admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE {held}".encode())
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("hang", "a", "")
+        worker = yield from fx.fork(queue.serve({"hang": hang}))
+        while (yield from queue.look_up("a")).status != "running":
+            yield from fx.sleep(0.01)
+        yield from fx.in_thread(cut)
+        failed = yield from worker.join().result()
+        yield from fx.fork(queue.serve({"hang": hang}))
+        return failed, (yield from queue.result("a"))
+
+    failed, ended = _run(place, program)
+    assert "has lost its lock" in str(failed.failure())
+    assert interrupted == [1]
+    assert (ended.text, ended.attempt) == ("later", 2)
 
 
 class _Bomb:
