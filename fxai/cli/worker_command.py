@@ -159,6 +159,8 @@ def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
 
     if isinstance(failure, TargetError):
         return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
+    if failure.address.startswith("tls://"):
+        return CliError(str(failure), "give --tls-ca, --tls-cert and --tls-key of the cluster's authority")
     return CliError(str(failure), "start one with: dask scheduler")
 
 

@@ -98,7 +98,8 @@ class CallRegistry(SchedulerPlugin):
 
     def begin(self, key: str, worker: str, once: bool) -> str:
         """`GO`, `STOPPED`, or the address of the worker that has begun the call, where that must be `once`."""
-        if key in self._stopped:
+        is_over = self._scheduler is not None and key not in self._scheduler.tasks  # its program has left
+        if is_over or key in self._stopped:
             return STOPPED
         before = self._begun.get(key)
         if before is not None and once:
@@ -120,10 +121,14 @@ class CallRegistry(SchedulerPlugin):
 
     # -- asked by clients
 
-    def stop(self, key: str) -> bool:
-        """Stops a call; gives whether it has begun, so that its end has to be waited for."""
-        self._stopped.add(key)
-        self._let_call_go(key)
+    def stop(self, keys: list[str]) -> list[str]:
+        """Stops calls; gives those that have begun, so that their ends have to be waited for."""
+        self._stopped.update(keys)
+        stopped = set(keys)
+        self.let_go([serial for serial, showing in self._showings.items() if showing.key in stopped])
+        return [key for key in keys if self._stop_begun(key)]
+
+    def _stop_begun(self, key: str) -> bool:
         worker = self._begun.get(key)
         if worker is None or self._scheduler is None or worker not in self._scheduler.workers:
             return False

@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from dask import config
 from distributed import Client, LocalCluster
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
@@ -20,6 +21,7 @@ from typing_extensions import override
 
 from fxai.distributed.call_registry import CallRegistry
 from fxai.distributed.dask_host import HostPlugin, run_call
+from fxai.distributed.dask_scheduler import require_scheduler
 from fxai.distributed.engine import Engine, PendingCall
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 _POLL_SECONDS: Final = 20.0
+_LARGE: Final = 5_000_000
+"""Bytes of a call; of 10 MB Dask warns its users, who are others."""
 _INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
 
 
@@ -54,6 +58,7 @@ class DaskEngine(Engine):
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self._calls: dict[str, PendingCall] = {}
+        self._stopping: list[PendingCall] = []  # those that the registry is told of next
         self._futures: dict[str, Any] = {}  # of Dask, in its thread
         self._watched = 0  # calls whose preliminary values are read
         self._reader: asyncio.Task[None] | None = None
@@ -75,6 +80,7 @@ class DaskEngine(Engine):
         await self._join(None, 10.0)
 
     async def _join(self, security: Security | None, seconds: float) -> None:
+        await require_scheduler(self.address, security, "client", seconds)
         options: dict[str, Any] = {} if security is None else {"security": security}
         made: Any = cast(Any, Client)(self.address, asynchronous=True, timeout=seconds, set_as_default=False, **options)
         client: Any = await self._stack.enter_async_context(made)
@@ -133,7 +139,7 @@ class DaskEngine(Engine):
 
     @override
     def stop(self, pending: PendingCall) -> None:
-        self._thread.call(lambda: self._spawn(self._stop(pending)))
+        self._thread.call(self._stop_soon, pending)
 
     async def _follow(
         self,
@@ -147,9 +153,7 @@ class DaskEngine(Engine):
         self._watch(1 if call.client else 0)
         reply = encode(lost_reply("the program has left the cluster", begun=True))
         try:
-            future = self._client.submit(
-                run_call, encode(call), key=pending.key, pure=False, resources=resources or None, priority=priority
-            )
+            future = self._submit(call, resources, priority)
             self._futures[pending.key] = future
             try:
                 reply = await self._result(pending, resources, seconds)
@@ -163,13 +167,23 @@ class DaskEngine(Engine):
             del self._calls[pending.key]
             pending.end(reply)
 
+    def _submit(self, call: CallEnvelope, resources: dict[str, float], priority: int) -> Any:
+        data = encode(call)
+        options: dict[str, Any] = {"pure": False, "resources": resources or None, "priority": priority}
+        if len(data) < _LARGE:
+            return self._client.submit(run_call, data, key=call.key, **options)
+        with cast(Any, config).set(
+            {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
+        ):  # it goes to one worker
+            return self._client.submit(run_call, data, key=call.key, **options)
+
     async def _result(self, pending: PendingCall, resources: dict[str, float], seconds: float | None) -> bytes:
         while True:
             limit = asyncio.timeout(seconds)
             try:
                 async with limit:
-                    reply: bytes = await self._futures[pending.key]
-                    return reply
+                    reply: Any = await self._futures[pending.key]
+                    return reply if isinstance(reply, bytes) else b""
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -200,11 +214,20 @@ class DaskEngine(Engine):
             begun = True
         return encode(lost_reply(why, begun=begun))
 
-    async def _stop(self, pending: PendingCall) -> None:
-        with suppress(OSError):  # the scheduler is lost, and the call with it
-            begun = await self._client.scheduler.fxai_stop(key=pending.key)
-            if not begun and pending.key in self._futures:
-                await self._client.cancel([self._futures[pending.key]], force=True)
+    def _stop_soon(self, pending: PendingCall) -> None:
+        self._stopping.append(pending)
+        if len(self._stopping) == 1:
+            self._spawn(self._stop())
+
+    async def _stop(self) -> None:
+        """Stops calls, all in one message: programs are cancelled with thousands of them under way."""
+        stopping, self._stopping = self._stopping, []
+        keys = [pending.key for pending in stopping]
+        with suppress(OSError):  # the scheduler is lost, and the calls with it
+            begun = set(await self._client.scheduler.fxai_stop(keys=keys))
+            waiting = [self._futures[key] for key in keys if key not in begun and key in self._futures]
+            if waiting:
+                await self._client.cancel(waiting, force=True)
 
     async def _take(self, serial: int) -> None:
         with suppress(OSError):

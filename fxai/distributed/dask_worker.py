@@ -13,10 +13,10 @@ from typing import Any, cast, final
 from urllib.parse import urlsplit
 
 from distributed import Status, Worker
-from distributed.core import rpc
 from distributed.utils import get_ip
 
 from fxai.distributed.dask_host import HostPlugin, host_of
+from fxai.distributed.dask_scheduler import connection_arguments, require_scheduler
 from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.worker_host import TargetError
@@ -75,9 +75,10 @@ class _Process:
         options = self._options
         self._worker = self._make()
         host = host_of(self._worker)
-        host.wrap = options.wrap or host.wrap
+        host.wrap, host.grace = options.wrap or host.wrap, options.grace
         for target in options.targets:
             await host.open(target)
+        await self._require_scheduler(options.seconds)
         try:
             await self._worker
         except Exception as error:
@@ -85,20 +86,18 @@ class _Process:
         if self._on_listening is not None:
             self._on_listening(self._worker.address)
         await self._worker.finished()
-        await self._require_scheduler()
+        await self._require_scheduler(2.0)  # Dask closes it where it was sent away, and where the scheduler is gone
 
-    async def _require_scheduler(self) -> None:
-        """Whether the worker was sent away, or its scheduler is gone: Dask closes it in both cases."""
-        asked: Any = cast(Any, rpc)(self._scheduler, connection_args=self._worker.connection_args)
+    async def _require_scheduler(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(2.0), asked:
-                await asked.identity()
+            await require_scheduler(self._scheduler, self._options.security, "worker", seconds)
         except OSError as error:
-            raise self._unavailable("it does not answer any more") from error
+            raise self._unavailable(str(error)) from error
 
     def _make(self) -> Any:
         options = self._options
         try:
+            _ = connection_arguments(self._scheduler, options.security, "worker")
             host = options.host or cast(Any, get_ip)(*_host_and_port(self._scheduler))
         except (OSError, ValueError) as error:
             raise self._unavailable(str(error)) from error
@@ -122,6 +121,7 @@ class _Process:
         worker = self._worker
         if worker is None or worker.status is not Status.running:
             return
+        worker.memory_manager.memory_pause_fraction = False  # else Dask lets it go on, as it has memory left
         worker.status = Status.paused
         with suppress(TimeoutError):
             async with asyncio.timeout(self._options.grace):

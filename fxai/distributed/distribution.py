@@ -30,10 +30,12 @@ from typing_extensions import TypeVar, override
 from fxai.distributed.cluster import Cluster
 from fxai.distributed.engine import PendingCall
 from fxai.distributed.envelope import (
+    FORM,
     WIDE,
     CallEnvelope,
     Gave,
     decode_cause,
+    lost_reply,
     read_reply,
 )
 from fxai.distributed.worker_host import TargetError, find_target, target_of
@@ -251,6 +253,7 @@ class RemoteHandler:
             sent=0.0 if left is None else time.time(),
             idempotency_key=about.idempotency_key,
             messages=self._messages(call),
+            form=FORM,
             trace=trace,
         )
 
@@ -342,7 +345,10 @@ def _encode_params(tool: ToolInfo, params: Any) -> bytes:
 
 def _exit(tool: ToolInfo, text: bytes) -> Exit[Any, Any]:
     """How the handler ended, of its reply."""
-    reply = read_reply(text)
+    try:
+        reply = read_reply(text)
+    except msgspec.DecodeError as error:
+        reply = lost_reply(f"its reply cannot be read: {error}; do program and workers have one fxai?", begun=True)
     if not isinstance(reply, Gave):
         return Failed(decode_cause(tool, reply))
     try:

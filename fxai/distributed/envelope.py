@@ -41,6 +41,10 @@ WIDE: Final = Limits(max_bytes=1 << 30, max_depth=500, max_values=50_000_000)
 """What a side reads of the other one, which the program trusts."""
 
 
+FORM: Final = 1
+"""Of envelopes and replies; another one where an older side would read them wrongly."""
+
+
 @final
 class CallEnvelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call on its way to a worker."""
@@ -67,6 +71,8 @@ class CallEnvelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """What its handler is told that the call is named by; empty: by its `key`."""
     messages: str | None = None
     """The conversation, as `Prompt.to_json` writes it; None: it was not sent."""
+    form: int = 0
+    """That of the program, as in `FORM`."""
     trace: dict[str, str] = {}
     """What the spans of the handler belong to."""
 

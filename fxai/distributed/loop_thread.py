@@ -15,6 +15,7 @@ thread in the program, and a worker has one for handlers.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -24,6 +25,20 @@ from typing import Any, cast, final
 from typing_extensions import TypeVar
 
 _A = TypeVar("_A")
+
+
+async def in_daemon(work: Callable[[], _A]) -> _A:
+    """The value of `work`, done in a thread of its own, which the end of the process does not wait for."""
+    future: Future[_A] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as raised:
+            future.set_exception(raised)
+
+    threading.Thread(target=run, name="fxai-import", daemon=True).start()
+    return await asyncio.shield(asyncio.wrap_future(future))
 
 
 @final
@@ -58,15 +73,29 @@ class LoopThread:
         with suppress(RuntimeError):
             cast("asyncio.AbstractEventLoop", self._loop).call_soon_threadsafe(f, *arguments)
 
-    def close(self) -> None:
-        """Ends the loop, whose tasks are cancelled, and waits for the thread; again does nothing."""
+    def close(self, seconds: float | None = None) -> bool:
+        """Ends the loop, whose tasks are cancelled, and waits for the thread; again does nothing.
+
+        Args:
+            seconds: how long it is waited for; None: without end. What goes on then ends with the process.
+
+        Gives whether the thread has ended.
+        """
         over = self._over
         if over is not None:
             self.call(over.set)
-            self._thread.join()
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        asyncio.run(self._main())
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            main = loop.create_task(self._main())
+            while not main.done():
+                try:
+                    loop.run_until_complete(main)
+                except (SystemExit, KeyboardInterrupt) as raised:  # of one task, which ends by it; the others go on
+                    logging.getLogger("fxai.distributed").error("a task has raised %r", raised)
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -109,7 +109,7 @@ class _Worker:
         self.has_begun = True
         options = self._options
         host = self._host = Host(self)
-        host.wrap = options.wrap or host.wrap
+        host.wrap, host.grace = options.wrap or host.wrap, options.grace
         try:
             for target in options.targets:
                 await host.open(target)

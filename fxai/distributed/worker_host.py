@@ -16,6 +16,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, Protocol, cast, final
 
@@ -23,6 +24,7 @@ import anyio
 import msgspec
 
 from fxai.distributed.envelope import (
+    FORM,
     WIDE,
     CallEnvelope,
     FailReason,
@@ -36,8 +38,8 @@ from fxai.distributed.envelope import (
     lost_reply,
     read_call,
 )
-from fxai.distributed.loop_thread import LoopThread
-from fxai.effects.cause import Exit, Succeeded
+from fxai.distributed.loop_thread import LoopThread, in_daemon
+from fxai.effects.cause import Cause, Die, Exit, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Await, EffectOf, Within
 from fxai.effects.layer import AnyLayer
@@ -54,7 +56,7 @@ from fxai.tools.toolkit import bound_of
 _LOG: Final = logging.getLogger("fxai.distributed")
 
 GRACE: Final = 30.0
-"""Seconds that handlers and layers have to end when a worker closes."""
+"""Seconds that handlers, and then layers, have to end when a worker closes, unless it says otherwise."""
 
 
 class TargetError(LookupError):
@@ -92,7 +94,7 @@ def find_target(name: str) -> Target:
         value: Any = import_module(module)
         for part in path.split("."):
             value = getattr(value, part)
-    except Exception as raised:
+    except (Exception, SystemExit) as raised:
         raise TargetError(f"{name} cannot be used: {type(raised).__name__}: {raised}") from raised
     return target_of(value, name)
 
@@ -154,6 +156,8 @@ class Host:
     def __init__(self, link: Link) -> None:
         self.wrap: Callable[[AnyLayer], AnyLayer] = _as_it_is
         """Is given the layer of each target, and gives the one that is built."""
+        self.grace: float = GRACE
+        """Seconds that handlers, and then layers, have to end when it closes."""
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._thread = LoopThread("fxai-handlers")
@@ -192,7 +196,7 @@ class Host:
         return await asyncio.shield(opening)
 
     async def _open(self, name: str) -> Target:
-        target = await asyncio.to_thread(find_target, name)
+        target = await in_daemon(lambda: find_target(name))
         await self._within(self._hold(target))
         self._targets[name] = target
         return target
@@ -215,18 +219,22 @@ class Host:
                 target.services = services
                 ready.set_result(None)
                 await self._over.wait()
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             if ready.done():
                 _LOG.error("the layer of %s was not released: %r", target.name, raised, exc_info=raised)
             else:
                 why = f"the layer of {target.name} cannot be built: {type(raised).__name__}: {raised}"
                 ready.set_exception(TargetError(why))
+        finally:
+            ready.cancel()  # it is done, unless this task was cancelled
 
     # -- calls
 
     async def answer(self, data: bytes) -> bytes:
         """The reply to a call, both as JSON text."""
         call = read_call(data)
+        if call.form != FORM:
+            return encode(lost_reply(_other_form(call, self._link.worker), begun=False))
         try:
             target = await self.open(call.target)
         except TargetError as error:
@@ -234,15 +242,15 @@ class Host:
         found = target.tools.get(call.tool)
         if found is None or found.digest != call.digest:
             return encode(lost_reply(_other_tool(target, call, self._link.worker), begun=False))
-        before = await self._link.begin(call)
-        if before is not None:
-            return encode(before)
         return await self._run(call, found.tool, cast("Runtime[Any]", target.services))
 
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
-        scope = self._scopes[call.key] = anyio.CancelScope()
-        self._there.add(call.key)
+        scope = self._scopes[call.key] = anyio.CancelScope()  # it may be stopped before it is known that it may begin
         try:
+            before = await self._link.begin(call)
+            if before is not None:
+                return encode(before)
+            self._there.add(call.key)
             reply: bytes = await self._within(self._run_within(call, tool, services, scope))
             return reply
         finally:
@@ -252,13 +260,19 @@ class Host:
         self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any], scope: anyio.CancelScope
     ) -> bytes:
         """Runs the call, in the thread of handlers."""
+        reply: Reply = Gone((InterruptReason(),))
+        if scope.cancel_called:
+            return encode(reply)
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks.add(task)
-        reply: Reply = Gone((InterruptReason(),))
         try:
             with scope:
                 reply = _reply(tool, await services.run_exit(self._effect(call, tool)))
             return encode(reply)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as raised:  # such as that of `sys.exit`: the end of the call, and not of the worker
+            return encode(encode_cause(tool, Cause((Die(raised),))))
         finally:
             self._tasks.discard(task)
 
@@ -307,28 +321,30 @@ class Host:
     # -- the end
 
     async def close(self) -> None:
-        """Cancels what runs, releases the layers, in at most twice `GRACE` seconds, and ends the thread; once."""
+        """Cancels what runs, releases the layers, in at most twice `grace` seconds, and ends the thread; once."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        await self._within(self._wind_up())
-        await asyncio.to_thread(self._thread.close)
+        with suppress(TimeoutError):  # a handler holds the thread
+            async with asyncio.timeout(2 * self.grace + 1):
+                await self._within(self._wind_up())
+        if not await in_daemon(lambda: self._thread.close(1.0)):
+            _LOG.warning("the thread of handlers does not end: it is left behind")
 
     async def _wind_up(self) -> None:
         for scope in self._scopes.values():
             scope.cancel()
-        await _end_of(self._tasks, "calls go on")
+        await self._end_of(self._tasks, "calls go on")
         self._over.set()
-        await _end_of(self._holders, "layers are not released")
+        await self._end_of(self._holders, "layers are not released")
 
-
-async def _end_of(tasks: set[asyncio.Task[Any]], what: str) -> None:
-    if tasks:
-        _, left = await asyncio.wait(tasks, timeout=GRACE)
-        if left:
-            _LOG.warning("after %s s %d %s: they are left behind", GRACE, len(left), what)
+    async def _end_of(self, tasks: set[asyncio.Task[Any]], what: str) -> None:
+        if tasks:
+            _, left = await asyncio.wait(tasks, timeout=self.grace)
+            if left:
+                _LOG.warning("after %s s %d %s: they are left behind", self.grace, len(left), what)
 
 
 def _deadline(call: CallEnvelope) -> float | None:
@@ -336,6 +352,13 @@ def _deadline(call: CallEnvelope) -> float | None:
         return None
     waited = max(0.0, time.time() - call.sent) if call.sent else 0.0
     return time.monotonic() + call.seconds - waited
+
+
+def _other_form(call: CallEnvelope, worker: str) -> str:
+    return (
+        f"on {worker} the program writes calls in the form {call.form}, and this worker reads the form {FORM}; "
+        "use one version of fxai"
+    )
 
 
 def _other_tool(target: Target, call: CallEnvelope, worker: str) -> str:

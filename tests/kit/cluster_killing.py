@@ -209,7 +209,7 @@ def _run_scheduler(order: Mapping[str, str]) -> int:
     logging.disable(logging.CRITICAL)
 
     async def run() -> None:
-        made: Any = cast(Any, Scheduler)(host="127.0.0.1", port=0, dashboard=False)
+        made: Any = cast(Any, Scheduler)(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0")
         async with made as scheduler:
             place = Path(order["place"])
             place.with_suffix(".new").write_text(scheduler.address)
