@@ -20,6 +20,7 @@ True
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -33,6 +34,7 @@ import msgspec
 
 if TYPE_CHECKING:
     import os
+    from sqlite3 import Connection
 
     from sqlalchemy import Engine
 
@@ -516,6 +518,8 @@ def _system_database(engine: Engine, *, is_sqlite: bool) -> Any:
 
 
 def _sqlite_engine(path: Path) -> Engine:
+    from sqlite3 import sqlite_version_info
+
     from sqlalchemy import create_engine
     from sqlalchemy.pool import QueuePool
 
@@ -523,9 +527,18 @@ def _sqlite_engine(path: Path) -> Engine:
 
     with connect(path, _MARK):  # private to its owner, in WAL mode
         pass
-    return create_engine(
-        "sqlite://", creator=lambda: open_for_pool(path), poolclass=QueuePool, pool_size=8, max_overflow=24
-    )
+
+    def open_one() -> Connection:
+        database = open_for_pool(path)
+        if sqlite_version_info < (3, 42):  # it knows no parts of seconds, which DBOS asks for from Python 3.12 on
+            database.create_function("unixepoch", 1, _unix_time)
+        return database
+
+    return create_engine("sqlite://", creator=open_one, poolclass=QueuePool, pool_size=8, max_overflow=24)
+
+
+def _unix_time(part: object) -> float | None:
+    return time.time() if part == "subsec" else None
 
 
 def _postgres_engine(url: str) -> Engine:
