@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MORE: Final = """\b
 Examples:
-  dask scheduler --host 127.0.0.1
+  dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:8787
   fxai worker tcp://127.0.0.1:8786 shop:desk
   fxai worker tcp://10.0.0.5:8786 shop:desk --threads 64 --resource GPU=1
   fxai worker tls://10.0.0.5:8786 shop:desk --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
@@ -62,7 +62,7 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The certificate of this worker.")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of that certificate.")
 @click.option(
-    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that calls have to end."
+    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that calls have to end, and then their finalizers."
 )
 @click.option(
     "--telemetry", is_flag=True, help="Trace the calls, by the providers that OpenTelemetry has for the process."
@@ -161,7 +161,7 @@ def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
         return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
     if failure.address.startswith("tls://"):
         return CliError(str(failure), "give --tls-ca, --tls-cert and --tls-key of the cluster's authority")
-    return CliError(str(failure), "start one with: dask scheduler")
+    return CliError(str(failure), "start one with: dask scheduler --host 127.0.0.1")
 
 
 def _explain_queue(failure: ClusterUnavailable | TargetError) -> CliError:
