@@ -62,7 +62,11 @@ Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 1
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The certificate of this worker.")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of that certificate.")
 @click.option(
-    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that calls have to end, and then their finalizers."
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds that calls have to end, and then their finalizers.",
 )
 @click.option(
     "--telemetry", is_flag=True, help="Trace the calls, by the providers that OpenTelemetry has for the process."
