@@ -335,6 +335,10 @@ class PostgresAllowances(Allowances):
         self._ahead = 0.0  # seconds, of the server's clock
         self._until = 0.0  # when to compare the clocks again, by the monotonic clock
 
+    @override
+    def __reduce__(self) -> tuple[type[PostgresAllowances], tuple[str]]:
+        return PostgresAllowances, (self._url,)
+
     def _connect(self) -> AbstractContextManager[Any]:
         from fxai.storage.postgres import connect  # which imports what databases need
 

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 from weakref import WeakValueDictionary
 
+from typing_extensions import override
+
 from fxai.storage.pool import Pool
 from fxai.storage.private_file import create_file, file_path, protect, warn
 
@@ -88,6 +90,10 @@ class DatabasePool:
         self._path = path
         self._tables = tables
         self._pool: Pool[tuple[Connection, tuple[int, int]]] = Pool(self._connect, self._is_there)
+
+    @override
+    def __reduce__(self) -> tuple[Callable[..., DatabasePool], tuple[Path | str, ...]]:
+        return pool_of, (self._path, *self._tables)  # another process opens its own
 
     def stay_open(self) -> AbstractContextManager[None]:
         """Keeps connections open for the block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -233,6 +234,16 @@ def test_a_journal_keeps_its_connection_as_long_as_it_is_owned(tmp_path: Path, b
     seen.append(_open_files(path))
 
     assert seen == [1, 1, 0, 0]
+
+
+def test_allowances_can_be_sent_to_another_process(tmp_path: Path, postgres_url: str) -> None:
+    """While their connections are open too: the other one opens its own, and sees the same."""
+    url = fresh_database(postgres_url)
+    for allowances in (Allowances.sqlite(tmp_path / "limits.db"), Allowances.postgres(url)):
+        with allowances.stay_open():
+            assert allowances.reserve("one", (CLAIM,), now=0.0) is None
+            sent: Allowances = pickle.loads(pickle.dumps(allowances))
+            assert sent.look_up("k", now=0.0).reserved == 1
 
 
 FORKS = """
