@@ -28,26 +28,27 @@ Examples:
 
 A durable run goes on after a crash, in another process, from its journal: what has ended is not run again.
 """
-_MORE_ANSWER: Final = """\b
-An approval is answered by --approve or --deny, with why; an external call by --result or --failure, in JSON; a call
-in doubt by one of these, by --again (it did not run, or may run twice) or by --unknown (the model is told so).
+_MORE_ANSWER: Final = """An approval is answered by --approve or --deny, with why; an external call by --result or
+--failure, in JSON; a call in doubt by one of these, by --again (it did not run, or may run twice) or by --unknown
+(the model is told so).
+
 \b
 Examples:
   fxai runs answer order-17 b38cfe1a4d --deny "not today"
   fxai runs answer order-17 b38cfe1a4d --result '{"paid": true}'
 """
-_MORE_SUBMIT: Final = """\b
-PROGRAM is what workers call it: the target that fxai runs work was given. A run that is queued, that a worker has, or
-that is done is not submitted again.
+_MORE_SUBMIT: Final = """PROGRAM is what workers call it: the target that fxai runs work was given. A run that is
+queued, that a worker has, or that is done is not submitted again.
+
 \b
 Examples:
   fxai runs submit order-17 shop:handle_order
   fxai runs submit order-18 shop:handle_order --priority 5 --delay 60
 """
-_MORE_WORK: Final = """\b
-TARGET is module:name or path.py:name of a function that gives, of the name of a run, its program with its durable
-layer. A run that waits for an answer leaves the worker; the answer submits it again. Runs of a worker that is lost are
-gone on with by others. Ctrl-C lets the runs that it has end; a second one does not wait.
+_MORE_WORK: Final = """TARGET is module:name or path.py:name of a function that gives, of the name of a run, its
+program with its durable layer. A run that waits for an answer leaves the worker; the answer submits it again. Runs of
+a worker that is lost are gone on with by others. Ctrl-C lets the runs that it has end; a second one does not wait.
+
 \b
 Examples:
   fxai runs work shop:handle_order
@@ -55,9 +56,8 @@ Examples:
 
 Exit codes: 1 it cannot work, 2 wrong use, 130 and 143 stopped by a signal.
 """
-_MORE_RESUME: Final = """\b
-Name the same agent as when it began. What the model was asked with is compared: where the program has changed,
---on-change continue goes on with the new one.
+_MORE_RESUME: Final = """Name the same agent as when it began. What the model was asked with is compared: where the
+program has changed, --on-change continue goes on with the new one.
 
 Exit codes: 0 it answered, 1 it failed or waits for answers, 2 wrong use, 130 stopped by Ctrl-C.
 """

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from fxai.cli.command import cli
 from fxai.cli.example import PROMPTS
 from tests.kit.command_line import Ended, Run
 
@@ -209,3 +211,29 @@ def test_it_introduces_itself(fxai: Run) -> None:
     assert fxai().out == fxai("--help").out
     assert "_FXAI_COMPLETE" in fxai("--help").out
     assert all(word in fxai("run", "-h").out for word in ("--agent", "--layer", "Exit codes", "Examples"))
+
+
+def _help_pages() -> list[tuple[str, ...]]:
+    """The words that lead to each command, of every group."""
+    found: list[tuple[str, ...]] = []
+
+    def add(command: click.Command, words: tuple[str, ...]) -> None:
+        found.append(words)
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                assert child is not None
+                add(child, (*words, name))
+
+    add(cli, ())
+    return found
+
+
+@pytest.mark.parametrize("words", _help_pages(), ids=" ".join)
+def test_help_is_text(fxai: Run, words: tuple[str, ...]) -> None:
+    """Each command explains itself, without a character that only click understands."""
+    shown = fxai(*words, "--help")
+    assert shown.code == 0
+    assert shown.out.startswith("Usage: ")
+    assert all(character.isprintable() or character == "\n" for character in shown.out)
