@@ -9,9 +9,10 @@ ValueError: a work queue has no resources: ...
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Never, cast, final
+from typing import TYPE_CHECKING, Any, Final, Never, cast, final
 
 import msgspec
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fxai.distributed.worker_options import WorkerOptions
+
+
+_LOG: Final = logging.getLogger("fxai.distributed")
 
 
 def serve_calls(
@@ -148,7 +152,11 @@ class _Worker:
         except asyncio.CancelledError:
             self._stopped.add(job.id)
             self._host.stop(job.id)
-            job.last_words = (await shield(answering)).decode()
+            ended, _ = await shield(asyncio.wait({answering}, timeout=self._host.grace))
+            if ended and answering.exception() is None:
+                job.last_words = answering.result().decode()
+            else:
+                _LOG.warning("after %s s the handler of %s goes on: it is left behind", self._host.grace, job.id)
             raise
         finally:
             self._stopped.discard(job.id)

@@ -22,7 +22,7 @@ from fxai.effects import EffectOf, fx
 from fxai.storage.work_queue import WorkQueue
 from fxai.tools import HandlerUnavailable, OutcomeUnknown
 from tests.kit import cluster_tools as tools
-from tests.kit import queue_program, queues
+from tests.kit import hostile_desk, queue_program, queues
 from tests.kit.cluster_tools import Pair, kit, records
 from tests.kit.source import ROOT
 
@@ -94,6 +94,29 @@ def test_a_worker_that_is_told_to_end_lets_its_calls_end(folder: None, tmp_path:
         end = _on(queue.place, fx.scoped(program()))
         assert worker.wait() == 128 + signal.SIGTERM
     assert end.value[-1].result == 30
+
+
+def test_a_handler_that_holds_its_thread_does_not_keep_its_worker(folder: None, tmp_path: Path) -> None:
+    """SIGTERM: after the grace it is left behind, the process ends, and of the call the outcome is not known."""
+    target = "tests.kit.hostile_desk:desk"
+    with queues.start(str(tmp_path / "jobs.db")) as queue:
+        worker = queue.add_worker(target, "--grace", "0.5")
+
+        @fx.gen
+        def program() -> Any:
+            holding = yield from fx.fork(hostile_desk.kit.call("hold", "a queue"))
+            while not records("holds a queue"):
+                yield from fx.sleep(0.02)
+            worker.signal(signal.SIGTERM)
+            code = yield from fx.in_thread(worker.wait)
+            yield from fx.in_thread(lambda: queue.add_worker(target))
+            return code, (yield from holding.join().result()).failure()
+
+        live = distribute(hostile_desk.desk, target).provide(Cluster.queue_layer(queue.place))
+        code, failure = fx.run(fx.scoped(program()).provide(live))
+    assert code == 128 + signal.SIGTERM
+    assert isinstance(failure, OutcomeUnknown)
+    assert records("holds a queue") == ["holds a queue"]
 
 
 def test_a_forged_row_has_nothing_imported(folder: None, tmp_path: Path) -> None:
