@@ -89,7 +89,7 @@ def _handlers(world: World) -> Any:
         def handle(key: str) -> Any:
             def begin() -> Any:
                 world.note(f"begin-{name}", key)
-                return fx.sleep(len(key) * 13.0 % 700).map(lambda _: end())
+                return fx.sleep(3000 + len(key) * 13.0).map(lambda _: end())
 
             def end() -> str:
                 world.note(f"end-{name}", key)

@@ -19,7 +19,7 @@ from tests.kit.killing import KilledRun
 from tests.kit.postgres import fresh_database
 from tests.kit.queue_killing import QueueKilling
 
-RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "4"))
+RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "3"))
 
 _SHOP = """
 from fxai import fx
