@@ -108,7 +108,7 @@ _NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)  # a name that no file can have, an
 
 
 @final
-class Stopped(Exception):
+class StoppedError(Exception):
     """Carries a `Refused` out of a worker thread."""
 
     def __init__(self, problem: Problem, path: str) -> None:
@@ -138,9 +138,9 @@ class _OnDisk(Folder):
         try:
             found = (self._root / path).resolve()
         except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
-            raise Stopped("no such file", path) from None
+            raise StoppedError("no such file", path) from None
         if not found.is_relative_to(self._root):
-            raise Stopped("outside of this folder", path)
+            raise StoppedError("outside of this folder", path)
         return found
 
     def _text(self, path: str) -> str:
@@ -150,16 +150,16 @@ class _OnDisk(Folder):
         asked = Path(os.path.normpath(self._root / path))
         parts = asked.relative_to(self._root).parts if asked.is_relative_to(self._root) else (asked.name,)
         if any(map(is_secret_name, (*parts, *found.relative_to(self._root).parts))):
-            raise Stopped("may hold secrets", path)
+            raise StoppedError("may hold secrets", path)
         text = _text(found, path)
         if has_secret(text):
-            raise Stopped("may hold secrets", path)
+            raise StoppedError("may hold secrets", path)
         return text
 
     def _folder(self, path: str) -> Path:
         found = self._inside(path)
         if not os.path.isdir(found):  # noqa: PTH112  # unlike Path.is_dir it is False for any name
-            raise Stopped("no folder" if os.path.exists(found) else "no such file", path)  # noqa: PTH110
+            raise StoppedError("no folder" if os.path.exists(found) else "no such file", path)  # noqa: PTH110
         return found
 
 
@@ -169,7 +169,7 @@ def _names(place: Path, path: str) -> tuple[str, ...]:
             shown = [entry for entry in entries if not entry.name.startswith(".")]
         names = [entry.name + ("/" if os.path.isdir(entry) else "") for entry in shown]  # noqa: PTH112  # as above
     except OSError:
-        raise Stopped("not readable", path) from None
+        raise StoppedError("not readable", path) from None
     return tuple(sorted(names))
 
 
@@ -178,19 +178,19 @@ def _text(place: Path, path: str) -> str:
         with regular(place) as file:
             data = file.read(_LARGEST + 1)
     except FileNotFoundError:
-        raise Stopped("no such file", path) from None
+        raise StoppedError("no such file", path) from None
     except IsADirectoryError:
-        raise Stopped("no file", path) from None
+        raise StoppedError("no file", path) from None
     except OSError as wrong:
-        raise Stopped("no such file" if wrong.errno in _NOWHERE else "not readable", path) from None
+        raise StoppedError("no such file" if wrong.errno in _NOWHERE else "not readable", path) from None
     if len(data) > _LARGEST:
-        raise Stopped("larger than 2 MB", path)
+        raise StoppedError("larger than 2 MB", path)
     if b"\0" in data:
-        raise Stopped("no text file", path)
+        raise StoppedError("no text file", path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise Stopped("no text file", path) from None
+        raise StoppedError("no text file", path) from None
 
 
 def regular(place: Path) -> BinaryIO:
@@ -210,7 +210,7 @@ def regular(place: Path) -> BinaryIO:
 
 
 def in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
-    """What `f` gives in a worker thread; it fails with what a `Stopped` carries."""
+    """What `f` gives in a worker thread; it fails with what a `StoppedError` carries."""
     return fx.attempt_async(
-        lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, Stopped) else None
+        lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, StoppedError) else None
     )

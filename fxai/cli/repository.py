@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, final
 import msgspec
 from typing_extensions import override
 
-from fxai.cli.folder import Folder, Refused, Stopped, in_thread, regular
+from fxai.cli.folder import Folder, Refused, StoppedError, in_thread, regular
 from fxai.cli.redaction import has_secret
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -87,10 +87,10 @@ def _log(top: Path, place: Path, path: str, count: int, since: str | None, until
     try:
         with ExitStack() as stack:
             return _History.at(top, place, path, stack).log(max(1, min(count, _MOST_COMMITS)), first, last)
-    except Stopped as stopped:
-        raise Stopped(stopped.refused.problem, path) from None
+    except StoppedError as stopped:
+        raise StoppedError(stopped.refused.problem, path) from None
     except (ArithmeticError, LookupError, ValueError, OSError, RuntimeError, zlib.error, struct.error):
-        raise Stopped("history not readable", path) from None
+        raise StoppedError("history not readable", path) from None
 
 
 # ---- git repositories, read as data: no program is run, so nothing of what their configuration names can be
@@ -263,13 +263,13 @@ class _History:
             if inside.is_dir() or all((folder / name).exists() for name in ("HEAD", "objects", "refs")):
                 found = inside if inside.is_dir() else folder
                 return _History(found / "HEAD", found, (top,), stack)
-        raise Stopped("no git repository", path)
+        raise StoppedError("no git repository", path)
 
     def log(self, count: int, since: float, until: float) -> tuple[Commit, ...]:
         """The last `count` commits between two moments, the newest first."""
         tip = self._tip()
         if tip is None:
-            raise Stopped("no commits", "")
+            raise StoppedError("no commits", "")
         cut = set((self._text(self._common / "shallow", _LARGEST_REFS) or "").split())
         seen, waiting = {tip}, [self._entry(tip, 0)]
         found: list[Commit] = []
@@ -293,7 +293,7 @@ class _History:
 
     def _tip(self) -> str | None:
         if (self._common / "reftable").exists():
-            raise Stopped("history not readable", "")
+            raise StoppedError("history not readable", "")
         place, name = self._head, "HEAD"
         for _ in range(5):
             text = self._text(place, 4096) or self._packed_reference(name)
@@ -306,7 +306,7 @@ class _History:
             if not text.startswith("ref:") or parts[0] != "refs" or not all(part.strip(".") for part in parts):
                 break
             place = self._common / name
-        raise Stopped("history not readable", "")
+        raise StoppedError("history not readable", "")
 
     def _packed_reference(self, name: str) -> str | None:
         for line in (self._text(self._common / "packed-refs", _LARGEST_REFS) or "").splitlines():
@@ -349,7 +349,7 @@ class _History:
     def _charge(self, data: bytes) -> bytes:
         self._left -= len(data) + 1024
         if self._left < 0:
-            raise Stopped("history too long", "")
+            raise StoppedError("history too long", "")
         return data
 
     def _all_packs(self, width: int) -> list[_Pack]:
@@ -383,7 +383,7 @@ class _History:
     def _open_file(self, place: Path) -> BinaryIO | None:
         found = place.resolve()
         if not any(found.is_relative_to(bound) for bound in self._bounds):
-            raise Stopped("outside of this folder", "")
+            raise StoppedError("outside of this folder", "")
         try:
             return self._stack.enter_context(regular(found))
         except (FileNotFoundError, NotADirectoryError):
@@ -396,7 +396,7 @@ def _open_linked(file: Path, top: Path, stack: ExitStack) -> _History:
     own = (file.parent / named).resolve()
     bounds: tuple[Path, ...] = (top,)
     if not own.is_relative_to(top) and (own / _first_line(own / "gitdir")).resolve() != file.resolve():
-        raise Stopped("outside of this folder", "")
+        raise StoppedError("outside of this folder", "")
     shared = _first_line(own / "commondir")
     common = (own / shared).resolve() if shared else own
     if not own.is_relative_to(top):
@@ -499,4 +499,4 @@ def _parse_date(words: str, text: str, now: datetime) -> datetime:
     for form in _WRITTEN:
         with suppress(ValueError):
             return datetime.strptime(f"{words} {zone}", f"{form} %z")
-    raise Stopped("no date", text)
+    raise StoppedError("no date", text)

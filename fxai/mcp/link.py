@@ -123,7 +123,7 @@ class Link:
     async def run(self) -> None:
         """Connects, and stays connected until `leave` is called, it is cancelled, or the connection is lost."""
         try:
-            with suppress(_OldServer):
+            with suppress(_OldServerError):
                 await self._connect(self._settings.mode)
                 return
             self.watch = self._report.watch = self._new_watch()
@@ -171,7 +171,7 @@ class Link:
                 await stack.enter_async_context(client)
             except Exception as error:
                 if mode == "auto" and self._is_old(leaf(error)):
-                    raise _OldServer from error
+                    raise _OldServerError from error
                 raise
             await self._serve(client)
 
@@ -378,7 +378,7 @@ def _version() -> str:
         return "0"
 
 
-class _OldServer(Exception):
+class _OldServerError(Exception):
     """The server ended at a request of the newest protocol."""
 
 

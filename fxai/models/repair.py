@@ -37,7 +37,7 @@ from fxai.tools.tool_options import ToolInfo
 
 
 @final
-class RepairBroke(RuntimeError):
+class RepairBrokeError(RuntimeError):
     """The defect of a repair, and not of the tool."""
 
     @staticmethod
@@ -45,7 +45,9 @@ class RepairBroke(RuntimeError):
         """The defect that says whose it is, the bug its cause; what leaves the run, or is no `Exception`, stays."""
         if not isinstance(bug, Exception) or isinstance(bug, LeftRunError):
             return bug
-        broke = RepairBroke(f"the repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}")
+        broke = RepairBrokeError(
+            f"the repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}"
+        )
         broke.__cause__ = bug
         return broke
 
@@ -127,7 +129,7 @@ def _decode(data: Any) -> ToolCall | str | None:
 def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:
     """What to tell the model of a repair that failed; the cause to end with where it broke or was interrupted."""
     if cause.defects:
-        broken = [RepairBroke.of(call, defect) for defect in cause.defects]
+        broken = [RepairBrokeError.of(call, defect) for defect in cause.defects]
         return Cause((*map(Die, broken), *(reason for reason in cause.reasons if not isinstance(reason, Die))))
     if not cause.failures or len(cause.failures) < len(cause.reasons):
         return cause
@@ -191,5 +193,5 @@ def explain_break(call: ToolCall, cause: Cause[Any]) -> OutcomeUnknown | Interru
     left = next((defect.failure for defect in cause.defects if isinstance(defect, LeftRunError)), None)
     if left is not None:
         return left if isinstance(left, OutcomeUnknown) else Interrupted(call.name, str(left))
-    broke = "the repair of the call" if any(isinstance(d, RepairBroke) for d in cause.defects) else "the tool"
+    broke = "the repair of the call" if any(isinstance(d, RepairBrokeError) for d in cause.defects) else "the tool"
     return Interrupted(call.name, f"{broke} broke; what went wrong is not for the model")

@@ -75,7 +75,7 @@ _SAID: Final = 8  # tokens of a pointer to what is too deep
 _LONGEST: Final = 200
 
 
-class Exhausted(Exception):
+class ExhaustedError(Exception):
     """The budget is used up; the place where, as far as it is known, is the argument."""
 
 
@@ -97,11 +97,11 @@ class Steps:
         """Count steps at a place.
 
         Raises:
-            Exhausted: so many are not left.
+            ExhaustedError: so many are not left.
         """
         self.left -= steps
         if self.left < 0:
-            raise Exhausted(place)
+            raise ExhaustedError(place)
 
 
 @final
@@ -131,11 +131,11 @@ class Findings(list[Fault]):
         """Keep a fault.
 
         Raises:
-            Exhausted: `MAX_FAULTS` are found.
+            ExhaustedError: `MAX_FAULTS` are found.
         """
         self.append(fault)
         if len(self) >= MAX_FAULTS:
-            raise Exhausted
+            raise ExhaustedError
 
     def add_integer(self, pointer: str) -> None:
         """Keep a place where a whole number stands for an integer."""
@@ -148,17 +148,17 @@ class Findings(list[Fault]):
         """Count steps.
 
         Raises:
-            Exhausted: so many are not left.
+            ExhaustedError: so many are not left.
         """
         self.left -= steps
         if self.left < 0:
-            raise Exhausted
+            raise ExhaustedError
 
     def visit(self) -> None:
         """Count a place.
 
         Raises:
-            Exhausted: no step is left.
+            ExhaustedError: no step is left.
         """
         self.walked += 1
         self.take(1)
@@ -383,7 +383,7 @@ class Reach:
             return Growth(MAX_STEPS, 2)
         try:
             return _Growing(self._places, self._order).growth()
-        except Exhausted:
+        except ExhaustedError:
             most = max(place.visits for place in self._places)
             return Growth(most, most)
 

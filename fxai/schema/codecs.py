@@ -28,7 +28,7 @@ from fxai.schema.pattern import (
     Node,
     Other,
     PatternError,
-    PatternTimeout,
+    PatternTimeoutError,
     Repeat,
     Series,
     compiled_python_pattern,
@@ -195,7 +195,7 @@ class Matching(msgspec.Struct, frozen=True):
                 with shared_matcher() as matcher:
                     if not matcher.search(compiled_python_pattern(self.pattern), self.pattern, value):
                         expected = f"string matching {self.pattern!r}"
-            except PatternTimeout:
+            except PatternTimeoutError:
                 expected = in_time(self.pattern)
             if expected:
                 raise DecodeError(DecodeFailure((Fault("", expected, found_in(value)),)))

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, Exhausted, Findings
-from fxai.schema.conversion import Conversion, Unfit
+from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Findings
+from fxai.schema.conversion import Conversion, UnfitError
 from fxai.schema.data import JSON_ERRORS
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
@@ -208,7 +208,7 @@ class Compiled:
             try:
                 try:
                     return step.inward(wire)
-                except Unfit as error:
+                except UnfitError as error:
                     faults = _search(partial(step.faults, "inward", wire, "")) or (_unplaced_fault(error, wire),)
                     if refuse is raise_faults:
                         raise DecodeError(DecodeFailure(tuple(faults))) from error
@@ -250,7 +250,7 @@ class Compiled:
             try:
                 try:
                     return step.outward(value)
-                except Unfit as error:
+                except UnfitError as error:
                     faults = _search(partial(step.faults, "outward", value, ""))
                     raise DecodeError(DecodeFailure(tuple(faults or (_unplaced_fault(error, value),)))) from error
             except RecursionError:
@@ -291,7 +291,7 @@ class Compiled:
 def _search(walk: Callable[[Findings], None], found: Findings | None = None) -> Findings:
     """What a walk over a value finds, as far as the budget goes."""
     found = Findings.within(_CODEC_STEPS) if found is None else found
-    with suppress(Exhausted), shared_matcher():
+    with suppress(ExhaustedError), shared_matcher():
         walk(found)
     return found
 
@@ -325,5 +325,5 @@ def _is_written(data: object) -> bool:
         return False
 
 
-def _unplaced_fault(error: Unfit, value: object) -> Fault:
+def _unplaced_fault(error: UnfitError, value: object) -> Fault:
     return Fault("", str(error.__cause__ or "another value"), found_in(value))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final, Protocol, TypeAlias, final
 
-from fxai.schema.budget import MAX_STEPS, STRIDE, Exhausted, new_stack
+from fxai.schema.budget import MAX_STEPS, STRIDE, ExhaustedError, new_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import SECONDS, Matcher
@@ -44,14 +44,14 @@ class Work:
         self.numbers_of: dict[int, object] = {}
 
     def take(self, steps: int) -> None:
-        """Count steps. Raises `Exhausted`: so many are not left."""
+        """Count steps. Raises `ExhaustedError`: so many are not left."""
         self.left -= steps
         if self.left < 0:
-            raise Exhausted
+            raise ExhaustedError
 
 
 Check: TypeAlias = Callable[[Any, Work], bool]
-"""Whether a value is taken; raises `Exhausted` and `PatternTimeout`."""
+"""Whether a value is taken; raises `ExhaustedError` and `PatternTimeoutError`."""
 
 
 # ---- one schema
@@ -122,7 +122,7 @@ def _flat(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
     def check(value: object, work: Work) -> bool:
         work.left -= weight
         if work.left < 0:
-            raise Exhausted
+            raise ExhaustedError
         checks = find(type(value))
         for one in table[_kind(value)] if checks is None else checks:
             if not one(value, work):
@@ -141,7 +141,7 @@ def _deep(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
     def check(value: Any, work: Work) -> bool:
         work.level = level = work.level + 1
         if level > _DEEPEST:
-            raise Exhausted
+            raise ExhaustedError
         try:
             return flat(value, work) if level % STRIDE else new_stack(lambda: flat(value, work))
         finally:

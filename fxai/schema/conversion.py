@@ -1,7 +1,7 @@
 """Conversions: the steps between a Python value and its wire value, along the paths of a type that hold a codec.
 
-A conversion goes inward (wire value to Python value) and outward. On the way it only raises `Unfit`; what does not fit,
-and where, is found afterwards by its fault walks, so that good values pay nothing for them.
+A conversion goes inward (wire value to Python value) and outward. On the way it only raises `UnfitError`; what does not
+fit, and where, is found afterwards by its fault walks, so that good values pay nothing for them.
 
 >>> from decimal import Decimal
 >>> from fxai.schema.codecs import DECIMAL_STRING
@@ -26,13 +26,13 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, final
 import msgspec
 from typing_extensions import override
 
-from fxai.schema.budget import Exhausted, Findings
+from fxai.schema.budget import ExhaustedError, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
 
 
-class Unfit(Exception):
+class UnfitError(Exception):
     """A value that a conversion does not take; the fault walks find out why."""
 
 
@@ -47,11 +47,11 @@ class Conversion:
 
     @abstractmethod
     def inward(self, wire: Any) -> Any:
-        """The Python value of a wire value. Raises `Unfit`."""
+        """The Python value of a wire value. Raises `UnfitError`."""
 
     @abstractmethod
     def outward(self, value: Any) -> Any:
-        """The wire value of a Python value. Raises `Unfit`."""
+        """The wire value of a Python value. Raises `UnfitError`."""
 
     @abstractmethod
     def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
@@ -101,16 +101,16 @@ class Coded(Conversion):
         try:
             return self.codec.decode(wire)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            raise Unfit from error
+            raise UnfitError from error
 
     @override
     def outward(self, value: Any) -> Any:
         if not isinstance(value, self.python):
-            raise Unfit
+            raise UnfitError
         try:
             wire = self.codec.encode(value)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            raise Unfit from error
+            raise UnfitError from error
         return wire if self.inner is None else self.inner.outward(wire)
 
     @override
@@ -187,9 +187,9 @@ class Choice(Conversion):
             if arm.fits_wire(wire):
                 try:
                     return wire if arm.step is None else arm.step.inward(wire)
-                except Unfit:
+                except UnfitError:
                     continue
-        raise Unfit
+        raise UnfitError
 
     @override
     def outward(self, value: Any) -> Any:
@@ -197,9 +197,9 @@ class Choice(Conversion):
             if arm.fits_python(value):
                 try:
                     return value if arm.step is None else arm.step.outward(value)
-                except Unfit:
+                except UnfitError:
                     continue
-        raise Unfit
+        raise UnfitError
 
     @override
     def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
@@ -217,7 +217,7 @@ class Choice(Conversion):
             if arm.step is None:
                 return
             faults = Findings.within(found.left)
-            with suppress(Exhausted):
+            with suppress(ExhaustedError):
                 arm.step.faults(way, value, pointer, faults)
             found.walked += faults.walked
             found.left = faults.left
@@ -284,7 +284,7 @@ class Items(Conversion):
     @override
     def outward(self, value: Any) -> Any:
         if not self._accepts(value):
-            raise Unfit
+            raise UnfitError
         return list(map(self.item.outward, value))
 
     @override
@@ -312,7 +312,7 @@ class Fixed(Conversion):
     @override
     def outward(self, value: Any) -> Any:
         if not is_listed(value) or len(value) != len(self.items):
-            raise Unfit
+            raise UnfitError
         return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
 
     @override
@@ -343,7 +343,7 @@ class Entries(Conversion):
     @override
     def outward(self, value: Any) -> Any:
         if not _is_mapping(value):
-            raise Unfit
+            raise UnfitError
         key, item = self.key, self.value
         return {k if key is None else key.outward(k): v if item is None else item.outward(v) for k, v in value.items()}
 
@@ -402,12 +402,12 @@ class Fields(Conversion):
         try:
             return self.cls(**given)
         except (ValueError, TypeError) as error:
-            raise Unfit from error
+            raise UnfitError from error
 
     @override
     def outward(self, value: Any) -> Any:
         if not isinstance(value, self.accepted):
-            raise Unfit
+            raise UnfitError
         given: dict[str, Any] = {}
         for slot in self.slots:
             member = _member(value, slot)
@@ -425,7 +425,7 @@ class Fields(Conversion):
         for slot in self.slots:
             try:
                 member = _member(value, slot) if way == "outward" else _wire_member(value, slot, way)
-            except Unfit:
+            except UnfitError:
                 found.add(Fault(pointer_to(pointer, slot.token), "a value", NOTHING))
                 continue
             if slot.step is not None and member is not _UNSET:
@@ -434,7 +434,7 @@ class Fields(Conversion):
             found.take(found.walked - walked)
             try:
                 self.inward(value)
-            except Unfit as error:
+            except UnfitError as error:
                 found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
 
 
@@ -453,5 +453,5 @@ def _member(value: Any, slot: Slot) -> Any:
     try:
         member = getattr(value, slot.name)
     except AttributeError as error:
-        raise Unfit from error
+        raise UnfitError from error
     return _UNSET if slot.default is not None and slot.default(member) else member

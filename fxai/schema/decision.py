@@ -49,7 +49,7 @@ class Decider:
     def takes(self, value: object, work: Work | None = None) -> bool:
         """Whether plain data is an instance of the document.
 
-        Raises `Exhausted`: the steps are used up. `PatternTimeout`: the time of the patterns is used up.
+        Raises `ExhaustedError`: the steps are used up. `PatternTimeoutError`: the time of the patterns is used up.
         """
         return self._checks[id(self._root)](value, work or Work())
 

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import inspect as nodes
 from typing_extensions import override
 
-from fxai.schema.budget import Exhausted, Findings
+from fxai.schema.budget import ExhaustedError, Findings
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.fault import (
     NOTHING,
@@ -86,7 +86,7 @@ class Explainer:
 def _findings(judge: _Judge, value: object, pointer: str, found: Findings) -> Findings:
     try:
         judge(value, pointer, found)
-    except Exhausted:
+    except ExhaustedError:
         found.complete = False
     return found
 

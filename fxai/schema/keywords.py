@@ -28,7 +28,7 @@ from fxai.schema.constraint import is_multiple
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import DIALECTS
 from fxai.schema.location import names_inside
-from fxai.schema.pattern import PatternTimeout
+from fxai.schema.pattern import PatternTimeoutError
 from fxai.schema.search import MATCHER, SEARCH, VALUES_A_STEP, QuietArray, error_about, late_error, quiet_copy
 
 _validators: Final[Any] = jsonschema.validators
@@ -55,7 +55,7 @@ def _in_time(keyword: _Keyword) -> _Keyword:
     def keyword_in_time(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         try:
             yield from keyword(validator, rule, instance, schema)
-        except PatternTimeout as timeout:
+        except PatternTimeoutError as timeout:
             yield late_error(timeout)
 
     return keyword_in_time

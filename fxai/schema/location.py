@@ -330,7 +330,7 @@ class Reader:
         self.root: Site = Site("", document)
         self.dialect: Dialect = dialect_of(document)
         self.steps: Steps = Steps(MAX_PLACES)
-        """How much may still be read; `Exhausted` is raised beyond it."""
+        """How much may still be read; `ExhaustedError` is raised beyond it."""
         self._evaluated: dict[str, Container[str]] = {}
         self._nulls: dict[str, bool] = {}
         self._references = References.of(document)

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from returns.result import Success
 
-from fxai.schema.budget import MAX_STEPS, Exhausted, Steps, with_stack
+from fxai.schema.budget import MAX_STEPS, ExhaustedError, Steps, with_stack
 from fxai.schema.data import JSON_ERRORS, is_array, is_object, size_of
 from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import REF_ALONE, dialect_of
@@ -27,7 +27,7 @@ from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import inside, targets_of, validator_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
-from fxai.schema.pattern import Matcher, PatternTimeout
+from fxai.schema.pattern import Matcher, PatternTimeoutError
 from fxai.schema.search import Search
 
 _MOST_INSIDE: Final = 4
@@ -65,7 +65,7 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
 
     try:
         return with_stack(read)
-    except (Exhausted, PatternTimeout, RecursionError):
+    except (ExhaustedError, PatternTimeoutError, RecursionError):
         return data, ()
 
 
@@ -158,7 +158,7 @@ class _Reader:
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise Exhausted
+            raise ExhaustedError
 
     def _text(self, validator: Any, text: str, pointer: str, depth: int) -> Any:
         levels = self._limits.max_depth - depth

@@ -32,7 +32,7 @@ SECONDS: Final = 0.04
 """How long the patterns of one validation may compute, all together."""
 
 
-class PatternTimeout(Exception):
+class PatternTimeoutError(Exception):
     """A pattern took longer than it may."""
 
 
@@ -428,11 +428,11 @@ class Matcher:
         self.late: str | None = None
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Whether the pattern is found anywhere in the text. Raises `PatternTimeout`: the time is used up."""
+        """Whether the pattern is found anywhere in the text. Raises `PatternTimeoutError`: the time is used up."""
         return self.search(compiled_pattern(pattern), pattern, text)
 
     def search(self, compiled: Any, pattern: str, text: str) -> bool:
-        """The same by a pattern that is compiled already. Raises `PatternTimeout`: the time is used up."""
+        """The same by a pattern that is compiled already. Raises `PatternTimeoutError`: the time is used up."""
         if self.late is None and self._left > 0:
             start = thread_time()
             try:
@@ -442,7 +442,7 @@ class Matcher:
             finally:
                 self._left -= thread_time() - start
         self.late = self.late or pattern
-        raise PatternTimeout(pattern)
+        raise PatternTimeoutError(pattern)
 
 
 class _Shared(threading.local):

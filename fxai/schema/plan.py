@@ -25,7 +25,19 @@ from typing import Annotated, Any, Final, ForwardRef, Literal, Never, NoReturn, 
 
 import msgspec
 
-from fxai.schema.conversion import Arm, Choice, Coded, Conversion, Entries, Fields, Fixed, Items, Later, Slot, Unfit
+from fxai.schema.conversion import (
+    Arm,
+    Choice,
+    Coded,
+    Conversion,
+    Entries,
+    Fields,
+    Fixed,
+    Items,
+    Later,
+    Slot,
+    UnfitError,
+)
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.fault import SchemaError
 from fxai.schema.type_info import (
@@ -282,7 +294,7 @@ def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> list[tuple[st
         try:
             wire = default if slot.step is None else slot.step.outward(default)
             found.append((member.encode_name, msgspec.to_builtins(wire, str_keys=True)))
-        except (Unfit, TypeError, ValueError):
+        except (UnfitError, TypeError, ValueError):
             continue  # a default that has no wire form is left out
     return found
 

@@ -18,11 +18,11 @@ from typing import Any, Final, final
 
 from jsonschema.exceptions import ValidationError
 
-from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, NO_GROWTH, STRIDE, Exhausted, new_stack
+from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, NO_GROWTH, STRIDE, ExhaustedError, new_stack
 from fxai.schema.constraint import Work
 from fxai.schema.data import identity, is_array, is_object, size_of
 from fxai.schema.decision import Decider
-from fxai.schema.pattern import SECONDS, Matcher, PatternTimeout
+from fxai.schema.pattern import SECONDS, Matcher, PatternTimeoutError
 
 MATCHER: Final[ContextVar[Matcher]] = ContextVar("fxai_pattern_matcher")
 
@@ -90,7 +90,7 @@ class Search:
         try:
             with self.under_way():
                 return self.decides(self._validator, quiet)
-        except Exhausted:
+        except ExhaustedError:
             return False
 
     def errors(self, value: object) -> list[ValidationError]:
@@ -102,7 +102,7 @@ class Search:
         try:
             with self.under_way():
                 self._find(quiet_copy(value), found)
-        except Exhausted:
+        except ExhaustedError:
             self.undecided = self._memo is not None and not self.unsaid
             self.unsaid = self.unsaid or self._refused
         self.unsaid = self.unsaid and not found
@@ -134,7 +134,7 @@ class Search:
     def decides(self, validator: Any, value: object) -> bool:
         """Whether a validator's schema takes plain data, which must live as long as the search.
 
-        Raises `Exhausted`: the steps are used up.
+        Raises `ExhaustedError`: the steps are used up.
         """
         return self.takes(validator, value, validator.schema, lambda: validator.iter_errors(value))
 
@@ -144,13 +144,15 @@ class Search:
             return
         self.spend(1 + (len(schema) // _KEYWORDS_A_STEP if is_object(schema) else 0))
         if self._level > _DEEPEST:
-            raise Exhausted
+            raise ExhaustedError
         if self._memo is not None and is_object(schema):
             if self.takes(validator, instance, schema, errors):
                 return
             if self._deciding:
                 late = self._matcher.late
-                yield KeywordError("not what the schema says") if late is None else late_error(PatternTimeout(late))
+                yield (
+                    KeywordError("not what the schema says") if late is None else late_error(PatternTimeoutError(late))
+                )
                 return
         yield from self._deeper(errors)
 
@@ -158,7 +160,7 @@ class Search:
         """Whether a schema takes a value; where schemas multiply it is decided once for each value."""
         check = None if self._decider is None else self._decider.check_of(schema)
         if check is not None and self._matcher.late is None:
-            with suppress(PatternTimeout):  # an error is found then
+            with suppress(PatternTimeoutError):  # an error is found then
                 return check(instance, self._work)
         if self._memo is None:
             self.spend(1)
@@ -170,7 +172,7 @@ class Search:
         if known is None:
             self.spend(len(schema) // _KEYWORDS_A_STEP if is_object(schema) else 0)
             if self._level > _DEEPEST:
-                raise Exhausted
+                raise ExhaustedError
             deciding, self._deciding = self._deciding, True
             try:
                 known = self._memo[key] = next(self._deeper(errors), None) is None
@@ -183,14 +185,14 @@ class Search:
         check = None if self._decider is None or self._memo is not None else self._decider.check_of(schema)
         try:
             return check is not None and self._matcher.late is None and check(instance, self._work)
-        except PatternTimeout:
+        except PatternTimeoutError:
             return False
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises `Exhausted`: so many are not left."""
+        """Count steps. Raises `ExhaustedError`: so many are not left."""
         self._left -= steps
         if self._left < 0:
-            raise Exhausted
+            raise ExhaustedError
 
     def identity(self, value: Any) -> Hashable:
         """What is the same for equal values, counted for the size of the value."""
@@ -265,7 +267,7 @@ class KeywordError(ValidationError):
     names: tuple[str, ...] = ()
 
 
-def late_error(timeout: PatternTimeout) -> KeywordError:
+def late_error(timeout: PatternTimeoutError) -> KeywordError:
     """That a pattern took too long."""
     return KeywordError("a pattern took too long", validator="late", cause=timeout)
 

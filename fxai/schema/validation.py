@@ -19,14 +19,14 @@ from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, Exhausted, Steps, with_stack
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Steps, with_stack
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import NOTHING, Fault, describe, either, found_in, in_order, pointer_of, pointer_to, quantity
 from fxai.schema.parsing import too_deep, written
-from fxai.schema.pattern import PatternTimeout, in_time
+from fxai.schema.pattern import PatternTimeoutError, in_time
 
 
 @final
@@ -272,7 +272,7 @@ def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag
     steps = Steps(_MOST_LOOKED_AT)
     try:
         by_leaf = [dict(_tags(leaf.schema, follow, (), steps, needed=True)) for leaf in leaves]
-    except Exhausted:
+    except ExhaustedError:
         return []
     shared = [path for path in by_leaf[0] if all(path in tags for tags in by_leaf)]
     return [_Tag(path, tuple(tags[path] for tags in by_leaf)) for path in sorted(shared, key=len)]
@@ -477,11 +477,11 @@ class _Slow:
         try:
             if with_stack(lambda: decider.takes(value)):
                 return ()
-        except Exhausted:
+        except ExhaustedError:
             return (_undecided_fault(value),)
         except RecursionError:
             return too_deep(MAX_LEVELS).faults
-        except PatternTimeout:
+        except PatternTimeoutError:
             pass  # where that is, is told
         return self.find_faults(value) or (Fault("", describe(self._document), found_in(value)),)
 

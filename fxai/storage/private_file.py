@@ -194,10 +194,10 @@ def own_folder(folder: Path) -> Path:
     make_folder(folder)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise _Refused(f"{folder} is a symbolic link, which may lead anywhere; move it away")
+        raise _RefusedError(f"{folder} is a symbolic link, which may lead anywhere; move it away")
     if sys.platform != "win32":
         if os.geteuid() not in (0, found.st_uid):
-            raise _Refused(f"{folder} belongs to another user; give another path")
+            raise _RefusedError(f"{folder} belongs to another user; give another path")
         if stat.S_IMODE(found.st_mode) & _OTHERS:
             folder.chmod(0o700)
     return folder
@@ -280,19 +280,21 @@ def _explain(path: Path, error: OSError) -> OSError:
 
 def _check(path: Path, found: os.stat_result, *, in_place: bool) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise _Refused(f"{path} is a symbolic link, which may lead anywhere; give the path of the file itself")
+        raise _RefusedError(f"{path} is a symbolic link, which may lead anywhere; give the path of the file itself")
     if not stat.S_ISREG(found.st_mode):
-        raise _Refused(f"{path} is no regular file; give another path, or move it away")
+        raise _RefusedError(f"{path} is no regular file; give another path, or move it away")
     if sys.platform == "win32":
         return
     user = os.geteuid()
     if user != 0 and found.st_uid not in (user, 0):
-        raise _Refused(f"{path} belongs to another user, who can read it; give another path")
+        raise _RefusedError(f"{path} belongs to another user, who can read it; give another path")
     if in_place and found.st_nlink > 1:
-        raise _Refused(f"{path} has another name (a hard link), which would be written too; put a copy in its place")
+        raise _RefusedError(
+            f"{path} has another name (a hard link), which would be written too; put a copy in its place"
+        )
 
 
-class _Refused(OSError):
+class _RefusedError(OSError):
     """What stands at the place of a private file is none."""
 
 

@@ -30,7 +30,7 @@ from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import run_exit
-from fxai.testing.law import Break, Law, LawCase, NoExamples, Trial, TrialOptions
+from fxai.testing.law import Break, Law, LawCase, NoExamplesError, Trial, TrialOptions
 from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject, engines
 from fxai.tools.call import Outcome
 from fxai.tools.handler import HandlerError
@@ -111,7 +111,7 @@ def _strangers(subject: Handled, trial: Trial) -> Break | None:
 
     try:
         return apart(lambda: trial.find_break(invalid_parameters(subject.tool), partial(_refuses, subject)))
-    except NoExamples:
+    except NoExamplesError:
         return None  # it takes everything
 
 

@@ -111,7 +111,7 @@ class Trial(msgspec.Struct, frozen=True):
         """The smallest break that was found, or nothing.
 
         Raises:
-            NoExamples: nothing could be drawn.
+            NoExamplesError: nothing could be drawn.
         """
         import hypothesis
         from hypothesis.errors import Flaky, Unsatisfiable
@@ -122,17 +122,17 @@ class Trial(msgspec.Struct, frozen=True):
             found = law(drawn)
             if found is not None:
                 last[:] = [found]
-                raise _Broken
+                raise _BrokenError
 
         test: Any = self._settings()(hypothesis.given(data)(hold))
         try:
             (test if self.seed is None else hypothesis.seed(self.seed)(test))()
-        except _Broken:
+        except _BrokenError:
             return last[0]
         except Flaky:
             return _now_and_then(last[0])
         except Unsatisfiable:
-            raise NoExamples from None
+            raise NoExamplesError from None
         return None
 
     def _settings(self) -> Any:
@@ -151,11 +151,11 @@ class Trial(msgspec.Struct, frozen=True):
         )
 
 
-class _Broken(Exception):
+class _BrokenError(Exception):
     """Tells Hypothesis that the law does not hold for what it drew."""
 
 
-class NoExamples(Exception):
+class NoExamplesError(Exception):
     """Nothing could be drawn that a law could be tried on."""
 
 
@@ -191,7 +191,7 @@ class Law(msgspec.Struct, frozen=True, eq=False):
             raise ImportError(message) from None
         try:
             found = self._find(subject, trial)
-        except NoExamples:
+        except NoExamplesError:
             found = Break(None, "", "no data could be drawn", "give data of your own: parameters=<a strategy>")
         if found is not None:
             raise LawError(called, self.statement, found)

@@ -29,7 +29,7 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import Engine, JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
-from fxai.testing.law import Break, Law, NoExamples, Trial
+from fxai.testing.law import Break, Law, NoExamplesError, Trial
 from fxai.tools.identity import NameConflictError, NameMap, NameRule
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import Annotations, ExplicitNull, Strict
@@ -132,7 +132,7 @@ def _agreement(subject: Subject, trial: Trial) -> Break | None:
         return taken
     try:
         return trial.find_break(not_instances(document), partial(_refuses, subject.tool, document))
-    except NoExamples:
+    except NoExamplesError:
         return None  # it takes everything
 
 
@@ -206,7 +206,7 @@ def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
     try:
         found = trial.find_break(instances(form.document), partial(_goes_back, form))
         return found or trial.find_break(instances(form.original, undeclared=False), partial(_goes_there, form))
-    except NoExamples:
+    except NoExamplesError:
         return None
 
 

@@ -27,7 +27,7 @@ from fxai.schema.data import is_object
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe
 from fxai.tools.tool import AnyTool
-from fxai.ui.client_history import HistoryFault, find_turn
+from fxai.ui.client_history import HistoryError, find_turn
 from fxai.ui.conversation import Conversation
 from fxai.ui.request import (
     IDS,
@@ -145,7 +145,7 @@ class RunInput(msgspec.Struct, frozen=True):
         known = conversation or Conversation(self.id, "", "", 0.0, 0.0)
         try:
             request = self._chat_request(known)
-        except HistoryFault as fault:
+        except HistoryError as fault:
             return Failure(self._place(Refusal(fault.code, fault.where, fault.message)))
         except RefusalError as error:
             return Failure(error.refusal)

@@ -1,7 +1,7 @@
 """Histories of clients: the messages that a client repeats, beside those that it was sent.
 
 A client may know less than the server: it was cut off, or another window went on. It never knows more, but for the
-answers to calls that wait. A message, a call, a result or a text that it was not sent is a `HistoryFault`.
+answers to calls that wait. A message, a call, a result or a text that it was not sent is a `HistoryError`.
 
 >>> from fxai.messages.prompt import Prompt
 >>> hello = UIMessage.make("u1", "user", "Hello")
@@ -12,7 +12,7 @@ answers to calls that wait. A message, a call, a result or a text that it was no
 't1'
 >>> find_turn([hello, UIMessage.make("a1", "assistant", "I will give you a discount.")], talk)
 Traceback (most recent call last):
-fxai.ui.client_history.HistoryFault: messages[1].parts: this text was not sent
+fxai.ui.client_history.HistoryError: messages[1].parts: this text was not sent
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.ui_message import Part, UIMessage, is_call, tool_name
 
 
-class HistoryFault(Exception):
+class HistoryError(Exception):
     """Something that a client repeats is not what it was sent: where, and what."""
 
     def __init__(self, code: Literal["unknown", "changed", "not-waiting", "invalid"], where: str, message: str) -> None:
@@ -47,7 +47,7 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
     """The turn that these messages end with; None: there are none.
 
     Raises:
-        HistoryFault: they are no path in the conversation, or not as they were sent.
+        HistoryError: they are no path in the conversation, or not as they were sent.
     """
     turn: Turn | None = None
     children: dict[str | None, list[Turn]] = {}
@@ -69,16 +69,16 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
 def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None, index: int) -> Turn:
     """The turn that begins with a message of the user's, and has this answer, if there is one."""
     if user.role != "user":
-        raise HistoryFault("changed", f"messages[{index}]", "a message of the user's was before it")
+        raise HistoryError("changed", f"messages[{index}]", "a message of the user's was before it")
     found = [turn for turn in turns if turn.user is not None and turn.user.id == user.id]
     if answer is not None:
         of_answer = [turn for turn in found if turn.message_id == answer.id]
         if found and not of_answer:
-            raise HistoryFault("unknown", f"messages[{index + 1}].id", "this message was not sent")
+            raise HistoryError("unknown", f"messages[{index + 1}].id", "this message was not sent")
         found = of_answer
     if not found:
         remedy = "the conversation is not as the page shows it: load it again"
-        raise HistoryFault("unknown", f"messages[{index}].id", f"this message is not known here; {remedy}")
+        raise HistoryError("unknown", f"messages[{index}].id", f"this message is not known here; {remedy}")
     return found[-1]
 
 
@@ -107,34 +107,34 @@ def compare_user(sent: UIMessage, turn: Turn, place: str) -> None:
     """Compares a message of the user's with the one that a turn begins with.
 
     Raises:
-        HistoryFault: its texts, or the number of its parts, are others.
+        HistoryError: its texts, or the number of its parts, are others.
     """
     if turn.user is not None and (len(sent.parts) != len(turn.user.parts) or sent.text != turn.user.text):
-        raise HistoryFault("changed", f"{place}.parts", "the user said something else")
+        raise HistoryError("changed", f"{place}.parts", "the user said something else")
 
 
 def compare_answer(sent: UIMessage, known: UIMessage | None, place: str) -> None:
     """Compares a message of the agent's with the one that is known; what it says of calls that wait is an answer.
 
     Raises:
-        HistoryFault: a text, a file or a call of it was not sent, or did not end so.
+        HistoryError: a text, a file or a call of it was not sent, or did not end so.
     """
     if known is None:
         return  # nothing of it is kept, and nothing of it counts
     for kind in ("text", "reasoning"):
         if not _text_of(known, kind).startswith(_text_of(sent, kind)):
-            raise HistoryFault("changed", f"{place}.parts", "this text was not sent")
+            raise HistoryError("changed", f"{place}.parts", "this text was not sent")
     files = {part["url"] for part in known.parts if part["type"] == "file"}
     calls, told = _calls(known), _calls(sent)
     for number, part in enumerate(sent.parts):
         here = f"{place}.parts[{number}]"
         if part["type"] == "file" and part["url"] not in files:
-            raise HistoryFault("changed", f"{here}.url", "this file was not sent")
+            raise HistoryError("changed", f"{here}.url", "this file was not sent")
         if is_call(part):
             id_ = part["toolCallId"]
             _compare_call(part, calls.get(id_, ()), here)
             if len(told[id_]) > len(calls[id_]):
-                raise HistoryFault("changed", here, f"this call of {tool_name(part)} was not made so often")
+                raise HistoryError("changed", here, f"this call of {tool_name(part)} was not made so often")
 
 
 def _text_of(message: UIMessage, kind: str) -> str:
@@ -152,14 +152,14 @@ def _calls(message: UIMessage) -> dict[str, list[Part]]:
 def _compare_call(part: Part, known: Sequence[Part], place: str) -> None:
     """A call of the client's, beside those of its id, of which it has to be one."""
     if not known:
-        raise HistoryFault("changed", place, f"this call of {tool_name(part)} was not made")
+        raise HistoryError("changed", place, f"this call of {tool_name(part)} was not made")
     problem = None
     for one in known:
         problem = _difference(part, one)
         if problem is None:
             return
     where, message = cast("tuple[str, str]", problem)
-    raise HistoryFault("changed", f"{place}{where}", message)
+    raise HistoryError("changed", f"{place}{where}", message)
 
 
 _DONE: Final = ("output-available", "output-error", "output-denied")
@@ -246,7 +246,7 @@ def read_answers(
         body: the other members of the body.
 
     Raises:
-        HistoryFault: an answer that nobody waits for, that is none, or that is the second one to a call.
+        HistoryError: an answer that nobody waits for, that is none, or that is the second one to a call.
     """
     waiting = {one.id: one for one in talk.pending(turn.id)}
     shown = next((one for one in reversed(talk.ui_messages(turn.id)) if one.role == "assistant"), None)
@@ -277,7 +277,7 @@ def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolCo
     if state == "approval-responded" and waiting.approval_id is not None:
         approval = part["approval"]
         if approval["id"] != waiting.approval_id:
-            raise HistoryFault("not-waiting", f"{place}.approval.id", "nobody asked for this approval")
+            raise HistoryError("not-waiting", f"{place}.approval.id", "nobody asked for this approval")
         return _approval(waiting, approval["approved"], approval.get("reason"), f"{place}.approval.reason", most)
     if state == "output-available" and part.get("preliminary"):
         return None
@@ -288,12 +288,12 @@ def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolCo
         return waiting.answer({"error": text}, is_failure=True), {"state": state, "errorText": text}
     if state in ("input-available", "approval-requested", "input-streaming"):
         return None
-    raise HistoryFault("not-waiting", f"{place}.state", "the call waits for an approval, and not for a result")
+    raise HistoryError("not-waiting", f"{place}.state", "the call waits for an approval, and not for a result")
 
 
 def _approval(waiting: Pending, approved: bool, reason: str | None, place: str, most: int) -> tuple[ToolContent, Part]:
     if reason is not None and len(reason) > most:
-        raise HistoryFault("invalid", place, f"a reason has at most {most} characters")
+        raise HistoryError("invalid", place, f"a reason has at most {most} characters")
     given = waiting.approve(reason) if approved else waiting.deny(reason)
     answer: dict[str, Any] = {"id": waiting.approval_id, "approved": approved}
     if reason is not None:
@@ -306,19 +306,19 @@ def _add_body_approvals(
 ) -> None:
     """Adds the approvals that stand in the body to those that were found in the message."""
     if not is_array(given):
-        raise HistoryFault("invalid", "approvals", "expected an array of answers to approvals")
+        raise HistoryError("invalid", "approvals", "expected an array of answers to approvals")
     by_id = {one.approval_id: one for one in waiting.values() if one.approval_id is not None}
     for index, answer in enumerate(given):
         place = f"approvals[{index}]"
         if not is_object(answer) or not isinstance(answer.get("approved"), bool):
-            raise HistoryFault("invalid", place, "expected an object with approvalId and approved")
+            raise HistoryError("invalid", place, "expected an object with approvalId and approved")
         id_: object = answer.get("approvalId")
         one = by_id.get(id_) if isinstance(id_, str) else None
         if one is None:
-            raise HistoryFault("not-waiting", f"{place}.approvalId", "nobody asked for this approval")
+            raise HistoryError("not-waiting", f"{place}.approvalId", "nobody asked for this approval")
         reason = answer.get("reason")
         if reason is not None and not isinstance(reason, str):
-            raise HistoryFault("invalid", f"{place}.reason", "expected string")
+            raise HistoryError("invalid", f"{place}.reason", "expected string")
         if one.id in found:
-            raise HistoryFault("not-waiting", place, "this approval is answered twice")
+            raise HistoryError("not-waiting", place, "this approval is answered twice")
         found[one.id] = _approval(one, answer["approved"], reason, f"{place}.reason", most)

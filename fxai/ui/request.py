@@ -30,7 +30,7 @@ from fxai.schema.data import is_object
 from fxai.schema.fault import DecodeFailure, pointer_tokens
 from fxai.schema.parsing import Limits, parse_json
 from fxai.tools.tool import AnyTool
-from fxai.ui.client_history import Answers, HistoryFault, compare_answer, compare_user, find_turn, read_answers
+from fxai.ui.client_history import Answers, HistoryError, compare_answer, compare_user, find_turn, read_answers
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.ui_message import Part, UIMessage, read_message, read_messages
 
@@ -231,7 +231,7 @@ def accept(
         return Success(_Acceptance(request, known, new_id, limits, tools).accept())
     except RefusalError as refused:
         return Failure(refused.refusal)
-    except HistoryFault as fault:
+    except HistoryError as fault:
         return Failure(Refusal(fault.code, fault.where, fault.message))
 
 

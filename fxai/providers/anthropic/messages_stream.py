@@ -40,7 +40,7 @@ from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import Blocks, Malformed, Unread, error_of, metadata_of, text_at
+from fxai.providers.anthropic.reply import Blocks, ReplyError, Unread, error_of, metadata_of, text_at
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
@@ -100,12 +100,12 @@ class Reader:
         try:
             event = msgspec.json.decode(data)
         except JSON_ERRORS as error:
-            return Failure(Malformed("", f"an event is no JSON: {error}").to_error(self._method))
+            return Failure(ReplyError("", f"an event is no JSON: {error}").to_error(self._method))
         if is_object(event) and event.get("type") == "error":
             return Failure(error_of(event, self._method))
         try:
             return Success(tuple(self._event(event)))
-        except Malformed as wrong:
+        except ReplyError as wrong:
             return Failure(wrong.to_error(self._method))
 
     def end(self) -> Result[None, AiError]:
@@ -147,7 +147,7 @@ class Reader:
 
     def _start(self, message: Any) -> Iterable[StreamPart]:
         if not is_object(message):
-            raise Malformed("/message", "a message belongs here")
+            raise ReplyError("/message", "a message belongs here")
         self._usage.update(_not_null(message.get("usage")))
         self._ended.update(_not_null(message))
         metadata, before = metadata_of(message), self._metadata
@@ -168,7 +168,7 @@ class Reader:
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
         if index in self._open:
-            raise Malformed("/index", f"the block {index} has started before")
+            raise ReplyError("/index", f"the block {index} has started before")
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
         newest = self._open.get(self._newest)  # of the open blocks, the one alone whose start may not be given yet
@@ -208,7 +208,7 @@ class Reader:
     def _extend(self, index: int, delta: Any) -> Iterable[StreamPart]:
         opened = self._open.get(index)
         if opened is None:
-            raise Malformed("/index", f"the block {index} has not started, or is whole")
+            raise ReplyError("/index", f"the block {index} has not started, or is whole")
         kind = text_at(delta, "type", "/delta")
         if kind in _TEXTS:
             member, grown = _TEXTS[kind]
@@ -236,7 +236,7 @@ class Reader:
     def _stop(self, index: int) -> Iterable[StreamPart]:
         opened = self._open.pop(index, None)
         if opened is None:
-            raise Malformed("/index", f"the block {index} has not started, or is whole")
+            raise ReplyError("/index", f"the block {index} has not started, or is whole")
         written = "".join(opened.pieces)
         if opened.kind in ("text", "thinking"):
             opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
@@ -268,7 +268,7 @@ class Reader:
     def _cut(self, index: int) -> Iterable[StreamPart]:
         """The last parts of a block that the end of the message cut, which only a message may that became too long."""
         if self._ended.get("stop_reason") not in _CUT:
-            raise Malformed("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
+            raise ReplyError("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
         opened = self._open[index]
         if opened.kind in _CALLS and not opened.pieces:
             opened.pieces.append("{")  # without any text it would be a call without parameters, which could be run
@@ -282,7 +282,7 @@ def _not_null(fields: Any) -> dict[str, Any]:
 def _index(event: Mapping[str, Any]) -> int:
     index = event.get("index")
     if not isinstance(index, int):
-        raise Malformed("/index", "the number of a block belongs here")
+        raise ReplyError("/index", "the number of a block belongs here")
     return index
 
 

@@ -69,7 +69,7 @@ _PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-class Malformed(Exception):
+class ReplyError(Exception):
     """An answer that is not what it should be, with the place, and what belongs there."""
 
     def __init__(self, pointer: str, description: str) -> None:
@@ -96,17 +96,17 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
     try:
         message = msgspec.json.decode(data)
     except JSON_ERRORS as error:
-        return Failure(Malformed("", f"the reply is no JSON: {error}").to_error(method))
+        return Failure(ReplyError("", f"the reply is no JSON: {error}").to_error(method))
     if is_object(message) and message.get("type") == "error":
         return Failure(error_of(message, method))
     try:
         if not is_object(message) or not is_array(message.get("content")):
-            raise Malformed("/content", "a message with a list of content blocks belongs here")
+            raise ReplyError("/content", "a message with a list of content blocks belongs here")
         blocks = Blocks(sent)
         content = [part for at, one in enumerate(message["content"]) for part in blocks.parts(one, f"/content/{at}")]
         end = blocks.end(message, message.get("usage"))
         return Success((*sent.warnings, metadata_of(message), *content, *end))
-    except Malformed as wrong:
+    except ReplyError as wrong:
         return Failure(wrong.to_error(method))
 
 
@@ -162,7 +162,7 @@ class Blocks:
         """The parts of a whole block.
 
         Raises:
-            Malformed: it lacks what its type must have.
+            ReplyError: it lacks what its type must have.
         """
         kind = text_at(block, "type", pointer)
         match kind:
@@ -321,9 +321,9 @@ def text_at(block: Any, key: str, pointer: str) -> str:
     """The text at a key of an object that came.
 
     Raises:
-        Malformed: there is none; it says where.
+        ReplyError: there is none; it says where.
     """
     found = block.get(key) if is_object(block) else None
     if not isinstance(found, str):
-        raise Malformed(f"{pointer}/{key}", "a text belongs here")
+        raise ReplyError(f"{pointer}/{key}", "a text belongs here")
     return found

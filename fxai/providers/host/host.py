@@ -20,7 +20,7 @@ from fxai.effects.concurrency import Lock
 from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import Clock
-from fxai.providers.host.program import HostFailure, HostProblem, Process, Program, TooMuch
+from fxai.providers.host.program import HostFailure, HostProblem, Process, Program, TooMuchError
 from fxai.providers.host.protocol import (
     VERSION,
     Acknowledged,
@@ -237,7 +237,7 @@ class Host:
         name, silence = self._program.name, self._program.silence
 
         def too_much(error: Exception) -> HostFailure | None:
-            return HostFailure(name, "too-much", str(error)) if isinstance(error, TooMuch) else None
+            return HostFailure(name, "too-much", str(error)) if isinstance(error, TooMuchError) else None
 
         reading = fx.attempt_async(process.line, too_much)
         clock = yield from fx.reference(Clock)

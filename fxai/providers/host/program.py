@@ -256,7 +256,7 @@ _CHUNK: Final = 65536
 _STDERR_KEPT: Final = 4000
 
 
-class TooMuch(Exception):
+class TooMuchError(Exception):
     """A line, or all lines of an answer, are longer than is read."""
 
 
@@ -334,7 +334,7 @@ class Process:
     async def line(self) -> bytes | None:
         """Its next line without the line's end, also one that its end cut short; None when its output has ended.
 
-        Raises `TooMuch`: the line, or the answer, is longer than is read.
+        Raises `TooMuchError`: the line, or the answer, is longer than is read.
         """
         while (at := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
@@ -357,7 +357,7 @@ class Process:
 
     def _within(self, size: int, most: int, what: str) -> None:
         if size > most:
-            raise TooMuch(f"its {what} is longer than {most} bytes (`max_{what}`)")
+            raise TooMuchError(f"its {what} is longer than {most} bytes (`max_{what}`)")
 
     async def listen(self) -> None:
         """Reads stderr to its end and keeps the last of it, so that a program that writes much is not held up."""

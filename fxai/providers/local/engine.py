@@ -2,7 +2,7 @@
 
 llama.cpp runs through the package `xllamacpp`, which is imported only here and only when a model is loaded. The engine
 waits in worker threads, so it serves asyncio and trio alike; a run that is cancelled stops between two tokens, or
-between two pieces of its prompt. Failures are a `LocalFailure` with its reason.
+between two pieces of its prompt. Failures are a `LocalError` with its reason.
 
 >>> Completion("Once upon a time", most=16).temperature
 0.0
@@ -35,7 +35,7 @@ from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
 from fxai.messages.part import Usage
 from fxai.messages.reason import ContextOverflowError, InternalProviderError, InvalidRequestError, ModelUnavailableError
-from fxai.providers.local.failure import LocalFailure, embedding_reason, reason_of
+from fxai.providers.local.failure import LocalError, embedding_reason, reason_of
 from fxai.providers.local.weights import Description, OnProgress, Progress, read_description
 from fxai.schema.data import JSON_ERRORS
 
@@ -121,7 +121,7 @@ class Engine:
     async def load(path: Path, setting: Setting, on_progress: OnProgress | None = None) -> Engine:
         """The model of the GGUF file at ``path``, loaded in a worker thread.
 
-        Raises `LocalFailure`: xllamacpp is not installed, or the file cannot be loaded.
+        Raises `LocalError`: xllamacpp is not installed, or the file cannot be loaded.
         """
         loaded: list[Engine] = []
 
@@ -151,7 +151,7 @@ class Engine:
     async def complete(self, task: Completion, on_text: OnText | None = None) -> Completed:
         """How the model goes on; ``on_text`` hears each piece of it as it comes.
 
-        Waits while as many runs as the engine serves at once are under way. Raises `LocalFailure`: the
+        Waits while as many runs as the engine serves at once are under way. Raises `LocalError`: the
         context is full before or while the text is written, or llama.cpp refused or failed.
         """
         return await in_thread(lambda: self._complete(task, on_text), limiter=self._limiter)
@@ -159,14 +159,14 @@ class Engine:
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """The vectors of the texts, of length 1, and the tokens they took; for an engine that is set to embed.
 
-        Waits as `complete` does. Raises `LocalFailure`: a text does not fit the context, or llama.cpp failed.
+        Waits as `complete` does. Raises `LocalError`: a text does not fit the context, or llama.cpp failed.
         """
         return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
 
     async def count(self, prompts: Sequence[Prompt]) -> int:
         """The tokens of these prompts together, as a completion of each would read them. Nothing is computed of them.
 
-        Raises `LocalFailure`: llama.cpp refused or failed.
+        Raises `LocalError`: llama.cpp refused or failed.
         """
         return await in_thread(lambda: self._count(prompts))
 
@@ -215,11 +215,11 @@ class Engine:
             answer = line.getresponse()
             told: Any = msgspec.json.decode(answer.read())
         except (OSError, HTTPException, *JSON_ERRORS) as wrong:
-            raise LocalFailure(InternalProviderError(description=f"llama.cpp counts no tokens: {wrong}")) from wrong
+            raise LocalError(InternalProviderError(description=f"llama.cpp counts no tokens: {wrong}")) from wrong
         finally:
             line.close()
         if answer.status != 200:
-            raise LocalFailure(reason_of(told.get("error", {})))
+            raise LocalError(reason_of(told.get("error", {})))
         return dict(told)
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
@@ -230,9 +230,9 @@ class Engine:
                 from_thread.check_cancelled()
                 said: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
                 if self.closed:
-                    raise LocalFailure(InternalProviderError(description="the model was released meanwhile"))
+                    raise LocalError(InternalProviderError(description="the model was released meanwhile"))
                 if "error" in said:
-                    raise LocalFailure(embedding_reason(said["error"], self.setting.context))
+                    raise LocalError(embedding_reason(said["error"], self.setting.context))
                 vectors.append(said["data"][0]["embedding"])
                 usage += Usage(input_tokens=said["usage"]["prompt_tokens"])
         return vectors, usage
@@ -242,7 +242,7 @@ class Engine:
         """Counts a run, which `close` waits for."""
         with self._idle:
             if self.closed:
-                raise LocalFailure(InvalidRequestError(description="the model was released: its scope has ended"))
+                raise LocalError(InvalidRequestError(description="the model was released: its scope has ended"))
             self._running += 1
         try:
             yield
@@ -290,18 +290,18 @@ class _Listener:
                 from_thread.run_sync(self.on_text, text)
 
     def result(self, task: Completion, context: int) -> Completed:
-        """The whole reply, with the text that was held back. Raises `LocalFailure` where it is incomplete."""
+        """The whole reply, with the text that was held back. Raises `LocalError` where it is incomplete."""
         if "error" in self.last:
-            raise LocalFailure(reason_of(self.last["error"]))
+            raise LocalError(reason_of(self.last["error"]))
         told = self.last.get("usage")
         if self.engine.closed or told is None or self.ended is None:
-            raise LocalFailure(InternalProviderError(description="the model broke off in the middle of its answer"))
+            raise LocalError(InternalProviderError(description="the model broke off in the middle of its answer"))
 
         details: dict[str, Any] = told.get("prompt_tokens_details") or {}
         usage = Usage(told["prompt_tokens"], told["completion_tokens"], details.get("cached_tokens"))
         if self.ended == "length" and told["completion_tokens"] < task.most:
             said = "it filled while the answer was written; allow a larger context, or ask for less"
-            raise LocalFailure(ContextOverflowError(tokens=told["total_tokens"], limit=context, description=said))
+            raise LocalError(ContextOverflowError(tokens=told["total_tokens"], limit=context, description=said))
         self._say("" if self.new is None else self.new.rest())
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
 
@@ -363,7 +363,7 @@ def _load(
         xllamacpp: Any = import_module("xllamacpp")
     except ImportError as missing:
         said = f'the package xllamacpp ({missing}); pip install "fxai[local]" brings it'
-        raise LocalFailure(ModelUnavailableError(model=str(path), problem="not-installed", description=said)) from None
+        raise LocalError(ModelUnavailableError(model=str(path), problem="not-installed", description=said)) from None
 
     description = read_description(path)
     size = path.stat().st_size
@@ -382,7 +382,7 @@ def _load(
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
         said = f"llama.cpp cannot load it ({wrong}); its log tells more: layer(…, verbose=True)"
-        raise LocalFailure(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
+        raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
     return server, description, folder
 
 

@@ -2,8 +2,8 @@
 
 >>> from fxai.messages.errors import ContextOverflowError
 >>> try:
-...     raise LocalFailure(ContextOverflowError(limit=2048))
-... except LocalFailure as failure:
+...     raise LocalError(ContextOverflowError(limit=2048))
+... except LocalError as failure:
 ...     print(failure.reason.message)
 Context window full, room for 2048
 """
@@ -24,7 +24,7 @@ from fxai.messages.reason import (
 
 
 @final
-class LocalFailure(Exception):
+class LocalError(Exception):
     """A typed failure on its way out of a worker thread; ``reason`` is the one of the `AiError` that it becomes."""
 
     def __init__(self, reason: Reason) -> None:

@@ -27,7 +27,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.providers.local.gbnf import integers, literal, multiples, numbers, pattern_grammar, string_grammar
 from fxai.providers.local.variants import Form, Variants
-from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
+from fxai.schema.budget import MAX_PLACES, ExhaustedError, descend, with_stack
 from fxai.schema.data import copy_data
 from fxai.schema.location import Place, PlaceError, Site
 from fxai.schema.pattern import PatternError
@@ -95,7 +95,7 @@ def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> R
     """
     try:
         return Success(with_stack(lambda: _Writer(schema, bounds or Bounds()).grammar()))
-    except Exhausted as error:
+    except ExhaustedError as error:
         why = f"its grammar takes more than {MAX_PLACES} steps: say fewer alternatives, or split the tool"
         return Failure(GrammarFailure(str(error), "schema", why))
     except PlaceError as wrong:

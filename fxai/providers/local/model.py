@@ -28,7 +28,7 @@ from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import TokenCount
 from fxai.providers.local.engine import Engine, Pooling, Setting
-from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.failure import LocalError
 from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import Turn, reading, warnings_of
 from fxai.providers.local.weights import OnProgress, assemble, check_file
@@ -156,7 +156,7 @@ def _find_file(model: str | Path | None, sha256: str | None, on_progress: OnProg
 
 def to_ai_error(error: Any, method: str) -> AiError | None:
     """The typed failure of an exception; None for a defect."""
-    return AiError(_MODULE, method, error.reason) if isinstance(error, LocalFailure) else None
+    return AiError(_MODULE, method, error.reason) if isinstance(error, LocalError) else None
 
 
 @final

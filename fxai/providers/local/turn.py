@@ -43,7 +43,7 @@ from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
 from fxai.providers.local.conversation import Conversation, clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, OnText, Prompt
-from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.failure import LocalError
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
 from fxai.providers.local.recipe import Candidate, narrow
 from fxai.schema.json_schema import JsonSchema
@@ -66,7 +66,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(names: tuple[str, ...], choice: ToolChoices) -> Wanted:
-        """The names that ``choice`` permits. Raises `LocalFailure` when it asks for an unknown tool."""
+        """The names that ``choice`` permits. Raises `LocalError` when it asks for an unknown tool."""
         if choice == "none":
             return Wanted(())
         if choice == "auto":
@@ -76,7 +76,7 @@ class Wanted(msgspec.Struct, frozen=True):
         unknown = [name for name in asked if name not in names]
         if unknown or not asked:
             said = f"asks for {', '.join(unknown) or 'a tool'}, and the tools are {', '.join(names) or 'none'}"
-            raise LocalFailure(InvalidRequestError(parameter="tool_choice", constraint=said))
+            raise LocalError(InvalidRequestError(parameter="tool_choice", constraint=said))
         return Wanted(asked, forced=mode != "auto")
 
 
@@ -97,7 +97,7 @@ class Turn:
         self.schemas: dict[str, dict[str, Any]] = {name: tool.json_schema() for name, tool in self.tools.items()}
 
     async def run(self) -> None:
-        """Takes the turn. Raises `LocalFailure`; the parts before it stand."""
+        """Takes the turn. Raises `LocalError`; the parts before it stand."""
         _refuse_files(self.talk)
         wanted = Wanted.of(tuple(self.tools), self.request.tool_choice)
         grammars = {name: self._grammar(f"the tool {name!r}", self.schemas[name]) for name in wanted.names}
@@ -121,7 +121,7 @@ class Turn:
         if isinstance(compiled, Failure):
             wrong = compiled.failure()
             said = f"{what}: {wrong.why}"
-            raise LocalFailure(UnsupportedSchemaError(said, pointer=wrong.pointer, keyword=wrong.keyword))
+            raise LocalError(UnsupportedSchemaError(said, pointer=wrong.pointer, keyword=wrong.keyword))
         return compiled.unwrap()
 
     # -- choosing
@@ -172,7 +172,7 @@ class Turn:
         if done.ended == "length":
             return "length"
         if isinstance(params, _Wrong):
-            raise LocalFailure(InvalidOutputError(f"the parameters of {chosen.name!r}: {params.said}", params.pointer))
+            raise LocalError(InvalidOutputError(f"the parameters of {chosen.name!r}: {params.said}", params.pointer))
         self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
 
@@ -187,7 +187,7 @@ class Turn:
         done, value = await self._json(prompt, held, schema.to_dict(), speaking)
         speaking.end()
         if isinstance(value, _Wrong) and done.ended != "length":
-            raise LocalFailure(StructuredOutputError(done.text.strip(), value.pointer, value.said))
+            raise LocalError(StructuredOutputError(done.text.strip(), value.pointer, value.said))
         return done.ended
 
     async def _json(
@@ -222,7 +222,7 @@ class Turn:
         while True:
             try:
                 return (await self._generate(speaking, most, temperature)).ended
-            except LocalFailure as failure:
+            except LocalError as failure:
                 shorter = self.talk.shorter()
                 if not isinstance(failure.reason, ContextOverflowError) or shorter is None or speaking.began:
                     raise
@@ -262,7 +262,7 @@ class Turn:
 def _refuse_files(talk: Conversation) -> None:
     if talk.left_out:
         said = f"this model reads text only, and the prompt has files: {', '.join(talk.left_out)}"
-        raise LocalFailure(InvalidUserInputError(said))
+        raise LocalError(InvalidUserInputError(said))
 
 
 def _prompt_of(talk: Conversation, *, speaks_chat: bool) -> Prompt:
@@ -275,7 +275,7 @@ def _prompt_of(talk: Conversation, *, speaks_chat: bool) -> Prompt:
 def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
     """The prompts that a turn reads which ends with an answer: to choose a tool or none, and to answer.
 
-    Raises `LocalFailure`: the prompt has files; the tool choice asks for an unknown tool.
+    Raises `LocalError`: the prompt has files; the tool choice asks for an unknown tool.
     """
     talk = conversation(request.prompt.messages)
     _refuse_files(talk)

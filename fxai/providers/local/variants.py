@@ -23,7 +23,7 @@ from fxai.schema.budget import Steps
 from fxai.schema.data import identity, is_object, is_same
 from fxai.schema.fault import kind_in
 from fxai.schema.location import Place, PlaceError, Reader, Site
-from fxai.schema.pattern import Matcher, PatternTimeout
+from fxai.schema.pattern import Matcher, PatternTimeoutError
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _REFUSED: Final = {
@@ -126,7 +126,7 @@ class Variants:
         self.steps.take(at)
         try:
             return self._matcher.matches(pattern, text)
-        except PatternTimeout:
+        except PatternTimeoutError:
             raise PlaceError(at, keyword, f"{pattern!r} takes too long") from None
         except ValueError as broken:
             raise PlaceError(at, keyword, f"{pattern!r} is broken: {broken}") from None

@@ -34,7 +34,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from fxai.messages.reason import ModelProblem, ModelUnavailableError
-from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.failure import LocalError
 from fxai.schema.data import JSON_ERRORS
 
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -55,13 +55,13 @@ class Description(msgspec.Struct, frozen=True):
 
 
 def read_description(path: Path) -> Description:
-    """What the file at ``path`` says of itself. Raises `LocalFailure` when its header cannot be read."""
+    """What the file at ``path`` says of itself. Raises `LocalError` when its header cannot be read."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return describe(data)
     except (OSError, ValueError, struct.error, UnicodeDecodeError, IndexError, KeyError) as wrong:
         said = f"its GGUF header is broken ({wrong}); get the file again"
-        raise LocalFailure(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
+        raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
 
 
 def describe(data: bytes | mmap.mmap) -> Description:
@@ -187,7 +187,7 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progre
     """The whole file of ``weights`` in ``cache``, assembled if it is not there yet.
 
     A file that was found right before and has not changed since is not read again; one that changed is, and one that
-    is wrong is assembled anew. Several processes may do this at once. Raises `LocalFailure` with a
+    is wrong is assembled anew. Several processes may do this at once. Raises `LocalError` with a
     `ModelUnavailableError`: a package is missing, the parts do not give the expected checksum, or the cache
     has no room or cannot be written.
     """
@@ -214,7 +214,7 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progre
 def check_file(path: Path, *, sha256: str | None = None, on_progress: OnProgress | None = None) -> Path:
     """The GGUF file at ``path``, found to be one, and to have the SHA-256 if one is given.
 
-    Raises `LocalFailure` with a `ModelUnavailableError`: missing, no readable GGUF file, or another checksum.
+    Raises `LocalError` with a `ModelUnavailableError`: missing, no readable GGUF file, or another checksum.
     """
     try:
         with path.open("rb") as file:
@@ -231,8 +231,8 @@ def check_file(path: Path, *, sha256: str | None = None, on_progress: OnProgress
     return path
 
 
-def _unavailable(model: str, problem: ModelProblem, description: str) -> LocalFailure:
-    return LocalFailure(ModelUnavailableError(model=model, problem=problem, description=description))
+def _unavailable(model: str, problem: ModelProblem, description: str) -> LocalError:
+    return LocalError(ModelUnavailableError(model=model, problem=problem, description=description))
 
 
 def _part_files(weights: Weights) -> list[Path]:

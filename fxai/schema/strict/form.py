@@ -20,13 +20,22 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
+from fxai.schema.budget import MAX_PLACES, ExhaustedError, descend, with_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import ANNOTATIONS, Place, PlaceError, Reader, Site
 from fxai.schema.pattern import Matcher
-from fxai.schema.strict.node import DEFS, NULL, Node, NoForm, annotations_of, describe, keyword_words, reference_node
+from fxai.schema.strict.node import (
+    DEFS,
+    NULL,
+    Node,
+    NoFormError,
+    annotations_of,
+    describe,
+    keyword_words,
+    reference_node,
+)
 from fxai.schema.strict.rules import Obstacle, StrictRules, Weakening, rule_faults
 from fxai.schema.strict.shapes import (
     array_form,
@@ -71,7 +80,7 @@ class Transformer:
         """The node of the whole document; None when nothing can be an instance of it. `obstacles` are noted on the way.
 
         Raises:
-            Exhausted: there is too much of it to go on.
+            ExhaustedError: there is too much of it to go on.
         """
         node = self.place((self.reader.root,), "")
         if self._overlaps.open:  # a definition was not known when it was compared: all are now
@@ -357,7 +366,7 @@ class StrictForm:
         way = self._node.forth
         try:
             candidate = value if way is None else with_stack(lambda: way(value))
-        except NoForm as none:
+        except NoFormError as none:
             return Failure(DecodeFailure((Fault("", f"a value that has a strict form ({none})", found_in(value)),)))
         faults = self.document.validate(candidate)
         return Failure(DecodeFailure(faults)) if faults else Success(candidate)
@@ -390,7 +399,7 @@ def _transform(
     to = Transformer(plain, rules, explicit_null=explicit_null)
     try:
         node = to.convert()
-    except Exhausted as error:
+    except ExhaustedError as error:
         return Failure((Obstacle(str(error), "schema", _BEYOND),))
     if node is None:
         return Failure(tuple(to.obstacles) or (Obstacle("", "schema", "no value can be an instance of it"),))

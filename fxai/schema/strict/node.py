@@ -118,7 +118,7 @@ _TUPLE: Final = (
 _PAIRS: Final = "Object encoded as array of [key, value] pairs. Apply object constraints to the decoded object"
 
 
-class NoForm(Exception):
+class NoFormError(Exception):
     """A value has no strict form by this node: its pointer, and why."""
 
 
@@ -142,9 +142,9 @@ class Shape(NamedTuple):
 class Node:
     """A strict schema; `back` leads from its instances to those of the original, `forth` the other way.
 
-    Both are there or neither is. `forth` raises `NoForm` for a value that is not of the node's shape. `note` describes
-    the rewrite, and `checks` the keywords that are not enforced; both become part of the description. `shape` is how
-    the ways are made up; None for a scalar, which they leave alone.
+    Both are there or neither is. `forth` raises `NoFormError` for a value that is not of the node's shape. `note`
+    describes the rewrite, and `checks` the keywords that are not enforced; both become part of the description. `shape`
+    is how the ways are made up; None for a scalar, which they leave alone.
     """
 
     __slots__ = ("back", "checks", "forth", "note", "schema", "shape")
@@ -212,7 +212,7 @@ class Member(NamedTuple):
         if item is not None or not self.optional:
             return lead(self.node.forth, item)
         if there and self.exact and not self.null:
-            raise NoForm("is null, which the property does not take")
+            raise NoFormError("is null, which the property does not take")
         return {self.null: True} if there and self.null else None
 
 
@@ -256,10 +256,10 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
 def _forth(value: Any, members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Any:
     """The strict form of an object: what it leaves out is null."""
     if not is_object(value):
-        raise NoForm("is no object")
+        raise NoFormError("is no object")
     others = {name: item for name, item in value.items() if name not in members}
     if rest is None and others:
-        raise NoForm(f"has the property {next(iter(others))!r}, which is not declared")
+        raise NoFormError(f"has the property {next(iter(others))!r}, which is not declared")
     found = {name: member.forth(name in value, value.get(name)) for name, member in members.items()}
     return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
@@ -286,7 +286,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
 
     def forth(mapping: Any) -> Any:
         if not is_object(mapping):
-            raise NoForm("is no object")
+            raise NoFormError("is no object")
         return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
 
     pair = closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
@@ -306,7 +306,7 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
 
     def forth(value: Any) -> Any:
         if not is_array(value):
-            raise NoForm("is no array")
+            raise NoFormError("is no array")
         return [way_forth(one) for one in value]
 
     return Node(schema, back, forth, shape=shape)
@@ -325,7 +325,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
 
     def forth(value: Any) -> Any:
         if not is_array(value) or len(value) < size or (rest is None and len(value) > size):
-            raise NoForm(f"is no array of {size} items")
+            raise NoFormError(f"is no array of {size} items")
         found = {str(index): lead(item.forth, value[index]) for index, item in enumerate(items)}
         return found if rest is None else {**found, REST: lead(rest.forth, value[size:])}
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Place, PlaceError, Reader, Site
-from fxai.schema.pattern import Matcher, PatternTimeout, is_plain
+from fxai.schema.pattern import Matcher, PatternTimeoutError, is_plain
 from fxai.schema.strict.node import (
     REST,
     Member,
@@ -374,7 +374,7 @@ def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
         to.reader.steps.take(rule.pointer)
         try:
             matching = to.matcher.matches(pattern, name)
-        except PatternTimeout:
+        except PatternTimeoutError:
             raise PlaceError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
         if matching:
             known = True

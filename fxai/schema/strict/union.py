@@ -15,7 +15,7 @@ from fxai.schema.budget import MAX_PLACES, Steps, descend
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
-from fxai.schema.strict.node import DEFS, Node, NoForm, Shape, closed_object, lead, map_text
+from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, closed_object, lead, map_text
 
 
 @final
@@ -92,11 +92,11 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in choices:
             try:
                 candidate = lead(branch.forth, value)
-            except NoForm:
+            except NoFormError:
                 continue
             if fit(candidate):
                 return candidate
-        raise NoForm("fits none of the alternatives")
+        raise NoFormError("fits none of the alternatives")
 
     return Node(schema, back, forth, shape=shape)
 
@@ -128,7 +128,7 @@ class Overlaps:
     def distinguish(self, nodes: Sequence[Node]) -> list[Node]:
         """The alternatives; each that clashes with one before it stands under a property of its own.
 
-        Raises `Exhausted`: there are too many to compare.
+        Raises `ExhaustedError`: there are too many to compare.
         """
         if all(node.back is None for node in nodes):
             return list(nodes)

@@ -39,7 +39,7 @@ _CHECKED: Final = frozenset(
 _DEEPEST: Final = 12
 
 
-class Dead(Exception):
+class DeadEndError(Exception):
     """No value fits here, or none was found in time."""
 
 
@@ -114,8 +114,8 @@ def gather(
         steps: what each schema is counted by.
 
     Raises:
-        Dead: one of the schemas takes nothing.
-        Exhausted: there are more schemas than steps.
+        DeadEndError: one of the schemas takes nothing.
+        ExhaustedError: there are more schemas than steps.
     """
     found = into or Conjunction(list(roots))
     pending = list(reversed(roots))
@@ -124,7 +124,7 @@ def gather(
         if steps is not None:
             steps.take()
         if part.schema is False:
-            raise Dead
+            raise DeadEndError
         if part.schema is True:
             continue
         targets = [scope for _, scope in targets_of(part, part.schema)]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.budget import MAX_PLACES, NO_GROWTH, Exhausted, Growth, Steps
+from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Steps
 from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import growth_of
@@ -27,7 +27,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import inside, validator_of
 from fxai.schema.pattern import SECONDS, Matcher, compiled_pattern
 from fxai.schema.search import Search, deciding_with
-from fxai.testing.generation.conjunction import Conjunction, Dead, gather, height, keyword_of
+from fxai.testing.generation.conjunction import Conjunction, DeadEndError, gather, height, keyword_of
 from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
 
 _DEEP: Final = 4
@@ -68,7 +68,7 @@ def instance_of(
         try:
             with deciding_with(Matcher(_SECONDS)):
                 value = drawing.value([root], 0)
-        except (Dead, Exhausted):
+        except (DeadEndError, ExhaustedError):
             raise UnsatisfiedAssumption("nothing was found that the schema takes") from None
         if document.validate(value):
             raise UnsatisfiedAssumption("the schema does not take what was found")
@@ -93,19 +93,19 @@ class Drawing:
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
-        """A value that all these schemas take. Raises `Dead`: none was found."""
+        """A value that all these schemas take. Raises `DeadEndError`: none was found."""
         for _ in range(_ATTEMPTS):
             self._left -= 1
             if self._left < 0:
-                raise Dead
+                raise DeadEndError
             try:
                 here = gather(roots, self.choosing(depth), steps=self.steps)
                 value = self._draw(here, depth)
-            except Dead:
+            except DeadEndError:
                 continue
             if not here.must_be_checked() or self._fits(here, value):
                 return value
-        raise Dead
+        raise DeadEndError
 
     def _fits(self, here: Conjunction, value: object) -> bool:
         """Whether a finished value is taken, as far as the steps go."""
@@ -132,7 +132,7 @@ class Drawing:
             return self._one_of(here)
         kinds = here.kinds()
         if not kinds:
-            raise Dead
+            raise DeadEndError
         if not here.parts:
             return self.draw(SCALARS if depth >= _DEEP else ANYTHING)
         kind = self._kind(here, kinds, depth)
@@ -156,7 +156,7 @@ class Drawing:
         listed = constants[:1] or next(part.schema["enum"] for part in here.parts if _has(part, "enum"))
         fitting = [value for value in listed if here.fits(value)]
         if not fitting:
-            raise Dead
+            raise DeadEndError
         return copy_data(fitting[self.draw(st.integers(0, len(fitting) - 1))])
 
     def _atom(self, here: Conjunction, kind: str) -> Any:
@@ -167,7 +167,7 @@ class Drawing:
         if kind == "number":
             number = self.draw(numbers(here))
             if not reach_of(here).holds(number):
-                raise Dead
+                raise DeadEndError
             return number
         return self.draw(st.booleans()) if kind == "boolean" else None
 
@@ -179,7 +179,7 @@ class Drawing:
             text = self.draw(strategy)
             if here.fits(text):
                 return text
-        raise Dead
+        raise DeadEndError
 
     def _array(self, here: Conjunction, depth: int) -> list[Any]:
         least = math.ceil(max(here.all("minItems"), default=0))
@@ -194,7 +194,7 @@ class Drawing:
             schemas = [*_item_schemas(here, index), *needed[index : index + 1]]
             try:
                 items.append(self._item(schemas, depth, items if unique else []))
-            except Dead:
+            except DeadEndError:
                 if index < least:
                     raise
                 break
@@ -202,12 +202,12 @@ class Drawing:
 
     def _size(self, least: int, most: int | None, depth: int) -> int:
         if least > _MOST_ITEMS:
-            raise Dead
+            raise DeadEndError
         end = max(least, 0 if depth >= _DEEP else least + 3)
         if most is not None:
             end = min(end, most)
         if end < least:
-            raise Dead
+            raise DeadEndError
         return self.draw(st.integers(least, end))
 
     def _item(self, schemas: list[Any], depth: int, others: list[Any]) -> Any:
@@ -216,7 +216,7 @@ class Drawing:
             item = self.value(schemas, depth + 1)
             if not known or identity(item) not in known:
                 return item
-        raise Dead
+        raise DeadEndError
 
 
 def _has(part: Any, keyword: str) -> bool:
@@ -288,7 +288,7 @@ def _matches(pattern: str, text: str) -> bool:
     try:
         return compiled_pattern(pattern).search(text, timeout=SECONDS) is not None
     except TimeoutError:
-        raise Dead from None
+        raise DeadEndError from None
 
 
 @final
@@ -306,23 +306,23 @@ class Members:
         self.most: float = math.inf
 
     def draw(self) -> dict[str, Any]:
-        """The object. Raises `Dead`: none was found."""
+        """The object. Raises `DeadEndError`: none was found."""
         self.least = math.ceil(max(self.here.all("minProperties"), default=0))
         self.most = math.floor(min(self.here.all("maxProperties"), default=10**9))
         if self.least > _MOST_PROPERTIES:
-            raise Dead
+            raise DeadEndError
         self._choose_known()
         while self._follow_dependents():
             self._choose_known()
         self._fill()
         if len(self.chosen) > self.most:
-            raise Dead
+            raise DeadEndError
         needed = set(self._required_names())
         value: dict[str, Any] = {}
         for name in self.chosen:
             try:
                 value[name] = self.drawing.value(schemas_of(self.here, name), self.depth + 1)
-            except Dead:
+            except DeadEndError:
                 if name in needed or len(self.chosen) <= self.least:
                     raise
         return value
@@ -397,7 +397,7 @@ class Members:
                 self.chosen[name] = None
                 wanted -= 1
         if len(self.chosen) < self.least:
-            raise Dead
+            raise DeadEndError
 
     def _is_open(self) -> bool:
         """Whether properties may stand here that no schema names."""
@@ -453,7 +453,7 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
         try:
             with deciding_with(Matcher(60)):
                 value = Drawing(draw, formats or {}, undeclared=True, growth=growth).value([root], 0)
-        except (Dead, Exhausted):
+        except (DeadEndError, ExhaustedError):
             value = draw(ANYTHING)
         for _ in range(_TRIES):
             changed = _change(draw, value, edges, names)

@@ -24,7 +24,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from fxai.schema.pattern import tokens, translate
-from fxai.testing.generation.conjunction import Conjunction, Dead, keyword_of
+from fxai.testing.generation.conjunction import Conjunction, DeadEndError, keyword_of
 
 _FAR = 10**6
 _LONGEST = 10_000  # characters that are drawn for one string
@@ -49,7 +49,7 @@ class Reach(NamedTuple):
             high = math.floor(self.high / step)
             high -= self.open_high and high * step == self.high
         if low is not None and high is not None and low > high:
-            raise Dead
+            raise DeadEndError
         return low, high
 
     def holds(self, number: float) -> bool:
@@ -99,7 +99,7 @@ def _near(low: int | None, high: int | None) -> tuple[int | None, int | None]:
 def integers(here: Conjunction) -> st.SearchStrategy[Any]:
     """Whole numbers in reach; some are written as `3.0`, where the dialect calls that an integer.
 
-    Raises `Dead`: there is none.
+    Raises `DeadEndError`: there is none.
     """
     reach = reach_of(here)
     step = 1 if reach.step is None else reach.step.numerator
@@ -115,7 +115,7 @@ def _steps(low: int | None, high: int | None, step: int, *, pointed: bool) -> st
 
 
 def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
-    """Numbers in reach, whole ones among them. Raises `Dead`: there is none."""
+    """Numbers in reach, whole ones among them. Raises `DeadEndError`: there is none."""
     reach = reach_of(here)
     if reach.step is not None:
         step = reach.step
@@ -123,12 +123,12 @@ def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
         return st.integers(low, high).map(lambda count: _number_of(count * step))
     low_float, high_float = _float(reach.low, up=True), _float(reach.high, up=False)
     strategies: list[st.SearchStrategy[Any]] = []
-    with suppress(Dead):
+    with suppress(DeadEndError):
         strategies.append(integers(here))
     if low_float is None or high_float is None or low_float <= high_float:
         strategies.append(st.floats(low_float, high_float, allow_nan=False, allow_infinity=False))
     if not strategies:
-        raise Dead
+        raise DeadEndError
     return _either(tuple(strategies))
 
 
@@ -162,12 +162,12 @@ def _float(end: Fraction | None, *, up: bool) -> float | None:
 def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list[st.SearchStrategy[str]]:
     """Strings, by pattern, by format or by length, the best first: what comes must be looked at where several hold.
 
-    Raises `Dead`: no length is left.
+    Raises `DeadEndError`: no length is left.
     """
     least = math.ceil(max(here.all("minLength"), default=0))
     most = min((math.floor(end) for end in here.all("maxLength")), default=None)
     if least > _LONGEST or (most is not None and least > most):
-        raise Dead
+        raise DeadEndError
     found: list[st.SearchStrategy[str]] = []
     spoken = (by_format(part.schema, formats) for part in here.parts)
     found += [strategy for strategy in spoken if strategy is not None]

@@ -507,7 +507,7 @@ Knot: Any = msgspec.defstruct("Knot", [("inside", "Wrapped | None", None)], modu
 Wrapped: Any = msgspec.defstruct("Wrapped", [("node", Knot, msgspec.field(default_factory=Knot))])
 
 
-class NoForm:
+class NoFormError:
     """A class that msgspec knows nothing of."""
 
 
@@ -521,7 +521,7 @@ class Holder(msgspec.Struct):
     ("type_", "said"),
     [
         (Path, "Path"),
-        (NoForm, "NoForm"),
+        (NoFormError, "NoFormError"),
         (Holder, "Holder.home[][]"),
         (str | UUID, "str-like"),
         (Sum | City, "tagged"),

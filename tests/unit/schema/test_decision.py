@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fxai.schema import Engine, JsonSchema, SchemaError
-from fxai.schema.budget import MAX_CONTAINERS, MAX_FAULTS, MAX_PATTERN, MAX_STEPS, Exhausted
+from fxai.schema.budget import MAX_CONTAINERS, MAX_FAULTS, MAX_PATTERN, MAX_STEPS, ExhaustedError
 from fxai.schema.constraint import Work, is_multiple
 from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import LATEST
 from fxai.schema.keywords import validator_of
-from fxai.schema.pattern import PatternTimeout
+from fxai.schema.pattern import PatternTimeoutError
 from fxai.schema.search import Search
 
 ENGINES: list[Engine] = ["jsonschema"]
@@ -80,7 +80,7 @@ def test_what_multiplies_is_decided_once_for_each_value() -> None:
         value = {"c": value}
 
     assert steps(plain, value, multiplies=True) < 2_000
-    with pytest.raises(Exhausted):
+    with pytest.raises(ExhaustedError):
         decider(plain).takes(value)
 
 
@@ -146,7 +146,7 @@ def test_a_search_for_faults_ends_where_its_share_is_used_up() -> None:
 
 def test_a_pattern_that_explodes_ends_a_decision() -> None:
     """The time of the patterns is one for a decision."""
-    with pytest.raises(PatternTimeout):
+    with pytest.raises(PatternTimeoutError):
         decider({"items": {"pattern": "^(a|aa)+$(?<!b)"}}).takes(["a" * 60 + "!"] * 3)
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from fxai.schema import Schema, SchemaError
 from fxai.schema.codecs import is_light
-from fxai.schema.pattern import PatternTimeout, shared_matcher
+from fxai.schema.pattern import PatternTimeoutError, shared_matcher
 from fxai.schema.plan import plan_of
 
 LIGHT = [
@@ -151,7 +151,7 @@ def test_all_patterns_of_one_decoding_have_one_time() -> None:
             assert inner is outer
         outer.late = EVIL
         failure = Schema.of(list[Evil]).decode(["aa", "aa"]).failure()
-        with pytest.raises(PatternTimeout):
+        with pytest.raises(PatternTimeoutError):
             outer.matches("a", "a")
     assert [fault.expected.split(" (")[0] for fault in failure.faults] == [
         "patterns that are decided within 0.04 seconds"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.schema.budget import MAX_PLACES, MAX_SCHEMAS, Exhausted
+from fxai.schema.budget import MAX_PLACES, MAX_SCHEMAS, ExhaustedError
 from fxai.schema.dialect import LATEST
 from fxai.schema.location import (
     MISSING,
@@ -169,7 +169,7 @@ def test_reading_is_counted() -> None:
 
     assert len(reader.together((reader.root,))) < MAX_PLACES
     reader.steps.left = 9
-    with pytest.raises(Exhausted):
+    with pytest.raises(ExhaustedError):
         reader.together((reader.root,))
 
 

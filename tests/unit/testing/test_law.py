@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fxai.testing import Break, Law, LawError
-from fxai.testing.law import NoExamples, Trial
+from fxai.testing.law import NoExamplesError, Trial
 
 
 def _is_small(number: int) -> Break | None:
@@ -67,7 +67,7 @@ def test_what_json_cannot_carry_is_told_as_python_writes_it() -> None:
 
 def test_a_law_without_data_says_so() -> None:
     """Nothing was tried, so nothing is known to hold."""
-    with pytest.raises(NoExamples):
+    with pytest.raises(NoExamplesError):
         Trial().find_break(st.nothing(), _is_small)
     with pytest.raises(LawError, match="parameters=<a strategy>"):
         Law("small", "x", lambda _, trial: trial.find_break(st.nothing(), _is_small)).check(None, "x", Trial())

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from fxai.effects import fx
-from fxai.providers.host.program import Process, Program, TooMuch
+from fxai.providers.host.program import Process, Program, TooMuchError
 from tests.kit.hosts import Backend
 
 
@@ -63,7 +63,7 @@ def process(child: Child, **options: Any) -> Process:
 
 
 def lines(*out: bytes, **options: Any) -> list[bytes]:
-    """All lines of a program, or those before `TooMuch`, and its words."""
+    """All lines of a program, or those before `TooMuchError`, and its words."""
     found: list[bytes] = []
 
     async def read() -> None:
@@ -74,7 +74,7 @@ def lines(*out: bytes, **options: Any) -> list[bytes]:
 
     try:
         fx.run(fx.wait(read))
-    except TooMuch as error:
+    except TooMuchError as error:
         found.append(str(error).encode())
     return found
 

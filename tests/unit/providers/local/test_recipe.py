@@ -20,7 +20,7 @@ from fxai.messages import (
 )
 from fxai.models import ToolChoice, ToolChoices
 from fxai.providers.local.conversation import clauses, conversation
-from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.failure import LocalError
 from fxai.providers.local.recipe import (
     Candidate,
     answering,
@@ -240,7 +240,7 @@ def test_a_tool_choice_leaves_its_tools(choice: ToolChoices, names: tuple[str, .
 @pytest.mark.parametrize(("tools", "choice"), [((), "required"), (("a",), ToolChoice.tool("z"))])
 def test_a_choice_of_what_is_not_there_fails(tools: tuple[str, ...], choice: ToolChoices) -> None:
     """A choice that asks for a tool which was not given is an invalid request that says so."""
-    with pytest.raises(LocalFailure) as raised:
+    with pytest.raises(LocalError) as raised:
         Wanted.of(tools, choice)
 
     assert "tool_choice" in raised.value.reason.message

@@ -15,7 +15,7 @@ import pytest
 
 from fxai.messages import ModelUnavailableError
 from fxai.providers.local import DEFAULT, Progress, Weights, assemble, cache_directory
-from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.failure import LocalError
 from fxai.providers.local.weights import check_file
 
 
@@ -56,7 +56,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _wrong(run: Callable[[], object]) -> ModelUnavailableError:
-    with pytest.raises(LocalFailure) as raised:
+    with pytest.raises(LocalError) as raised:
         run()
     reason = raised.value.reason
     assert isinstance(reason, ModelUnavailableError)
