@@ -86,8 +86,10 @@ class RunQueue:
         if known.status == "done":
             return False
         if known.submitted:
-            job = known.submitted[-1].job
-            state = yield self._ask(run, lambda queue: queue.look_up(job))
+            last = known.submitted[-1]
+            state = yield self._ask(run, lambda queue: queue.look_up(last.job))
+            if state.status == "gone" and last.program == program:  # another program has noted it, and submits it now
+                return cast(bool, (yield self._put(run, program, last.job, priority, delay)))
             if not state.is_over:
                 return False
         return (yield from self._enqueue(journal, program, priority, delay))
@@ -112,11 +114,14 @@ class RunQueue:
         run = journal.known.run
         job = f"{run} {len(journal.known.submitted)}"
         yield journal.append(Submitted((yield _CLOCK).now(), program, job, priority))
+        return cast(bool, (yield self._put(run, program, job, priority, delay)))
+
+    def _put(
+        self, run: str, program: str, job: str, priority: int, delay: float
+    ) -> EffectOf[bool, JournalFailure, None]:
+        """Submits a job; gives whether it is new."""
         text = msgspec.json.encode(_Order(run)).decode()
-        submitting: Callable[[WorkQueue], Any] = lambda queue: queue.submit(  # noqa: E731
-            _kind(program), job, text, priority=priority, delay=delay
-        )
-        return cast(bool, (yield self._ask(run, submitting)))
+        return self._ask(run, lambda queue: queue.submit(_kind(program), job, text, priority=priority, delay=delay))
 
     def withdraw(self, journal: RunJournal) -> Generator[AnyEffect, Any, None]:
         """Cancels the job of a run that was cancelled, where no worker has it yet: those that do see it themselves."""

@@ -11,6 +11,7 @@ from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.durable import JournalFailure, Reply, RunCancelled, Runs, durable, step
+from fxai.durable.record import Submitted
 from fxai.effects import Gen, Layer
 from fxai.messages import Finish, Text, ToolCall
 from fxai.models import ModelRequest
@@ -104,6 +105,16 @@ def test_two_programs_that_submit_a_run_at_once_make_one_job(shop: Shop) -> None
     submitting = fx.for_each(range(4), lambda _: shop.runs.submit("a", "plain"), concurrency=None)
     assert sorted(fx.run(submitting)) == [False, False, False, True]
     shop.with_worker(lambda: shop.until("a", "done"), workers=2)
+    assert shop.log == ["a"]
+
+
+def test_a_job_that_is_noted_and_not_submitted_yet_is_the_same(shop: Shop) -> None:
+    """Its program was killed in between, or is about to submit it: no second job is made beside it."""
+    noted = shop.runs.open("a", may_begin=True).flat_map(lambda one: one.append(Submitted(1.0, "plain", "a 0", 0)))
+    fx.run(noted)
+    assert [fx.run(shop.runs.submit("a", "plain")) for _ in range(2)] == [True, False]
+    assert [one.job for one in fx.run(shop.runs.open("a")).known.submitted] == ["a 0"]
+    shop.with_worker(lambda: shop.until("a", "done"))
     assert shop.log == ["a"]
 
 
