@@ -21,11 +21,16 @@ settings.load_profile("fxai")
 
 # Whoever started the tests may have it ignored, as a shell does in the background; what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Programs that the checkers read or that tests start in a process of their own: nothing to import here.
+# Programs that the checkers read, or that tests start in a process of their own: nothing to import here.
 collect_ignore_glob = [
     "acceptance/programs/*",
     "benchmarks/*",
+    "kit/hanging_target.py",
+    "kit/rubbish_target.py",
+    "kit/traced_worker.py",
     "mutation/*",
     "typing/messages/*",
     "typing/hover/*",

@@ -10,6 +10,7 @@ thread in the program, and a worker has one for handlers.
 >>> thread.submit(answer()).result()
 42
 >>> thread.close()
+True
 """
 
 from __future__ import annotations
