@@ -17,7 +17,7 @@ fxai.ui.client_history.HistoryError: messages[1].parts: this text was not sent
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final, Literal, cast, final
 
 import msgspec
@@ -53,11 +53,12 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
     children: dict[str | None, list[Turn]] = {}
     for one in known.turns:
         children.setdefault(one.parent, []).append(one)
+    shown = {one.id for one in known.path()}
     index = 0
     while index < len(messages):
         user = messages[index]
         answer = messages[index + 1] if index + 1 < len(messages) and messages[index + 1].role == "assistant" else None
-        first = _find_child(children.get(None if turn is None else turn.id, []), user, answer, index)
+        first = _find_child(children.get(None if turn is None else turn.id, []), user, answer, index, shown)
         turn = _last_run(first, children)
         compare_user(user, first, f"messages[{index}]")
         if answer is not None:
@@ -66,8 +67,11 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
     return turn
 
 
-def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None, index: int) -> Turn:
-    """The turn that begins with a message of the user's, and has this answer, if there is one."""
+def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None, index: int, shown: Set[str]) -> Turn:
+    """The turn that begins with a message of the user's, and has this answer, if there is one.
+
+    Of several without an answer, versions of one message, it is the one that is shown, else the newest.
+    """
     if user.role != "user":
         raise HistoryError("changed", f"messages[{index}]", "a message of the user's was before it")
     found = [turn for turn in turns if turn.user is not None and turn.user.id == user.id]
@@ -79,7 +83,7 @@ def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None
     if not found:
         remedy = "the conversation is not as the page shows it: load it again"
         raise HistoryError("unknown", f"messages[{index}].id", f"this message is not known here; {remedy}")
-    return found[-1]
+    return next((turn for turn in found if turn.id in shown), found[-1])
 
 
 def _last_run(turn: Turn, children: Mapping[str | None, list[Turn]]) -> Turn:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -259,6 +260,16 @@ def test_a_conversation_is_the_tree_that_its_page_makes() -> None:
 
     cases = ("say", "say alone", "edit on a branch", "again on a branch", "choose", "rename", "forget")
     reached.by(check, **dict.fromkeys(cases, 1))
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_version_without_an_answer_is_the_one_that_is_shown(tmp_path: Path, before: int) -> None:
+    """A message that is sent again as it was, and whose answers did not begin: the chosen one is gone on from."""
+    world = World(tmp_path)
+    says: tuple[Action, ...] = tuple("say" for _ in range(before + 1))
+    done = [world.play(Step(action, "c", 0, "0", ends=False)) for action in (*says, "edit", "choose", "say")]
+    assert done[-3:] == ["edit on a branch", "choose", "say on a branch"]
+    world.compare("c")
 
 
 @given(STEPS, st.data())

@@ -81,8 +81,12 @@ def test_a_defect_keeps_its_class_and_its_traceback_in_words(run: Callable[..., 
 
 def test_services_are_built_once_on_each_worker(run: Callable[..., Any]) -> None:
     """Calls run in two processes that are not this one, and each process has built its desk once."""
-    end = run(fx.for_each(range(60), lambda _: kit.call("who", {}).map(lambda given: given.result), concurrency=16))
-    places = set(end.value)
+    asking = fx.for_each(range(60), lambda _: kit.call("who", {}).map(lambda given: given.result), concurrency=16)
+    places: set[Any] = set()
+    for _ in range(30):  # one of them may be quick enough to have all of a round
+        places.update(run(asking).value)
+        if len(places) > 1:
+            break
 
     assert len(places) == 2
     assert len({pid for pid, _ in places}) == 2

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias, cast
 
@@ -183,6 +184,23 @@ async def scoped(journal: Journal) -> None:
     journal.add(f"scope {scope.cancelled_caught}")
 
 
+def timeouts_nest() -> bool:
+    """Whether `asyncio.timeout` works in a task that was cancelled before: in CPython from 3.11.4 on."""
+
+    async def main() -> bool:
+        cast("asyncio.Task[Any]", asyncio.current_task()).cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.sleep(60)
+        except BaseException as error:
+            return isinstance(error, TimeoutError)
+        return False
+
+    return asyncio.run(main())
+
+
 async def nested(journal: Journal) -> None:
     """A timeout of asyncio inside an uninterruptible program inside another."""
     await fx.run_async(fx.wait(lambda: timed_out(journal)).uninterruptible())
@@ -196,6 +214,8 @@ def test_a_timeout_inside_of_what_is_uninterruptible_works(
     way: Way, inside: Callable[[Journal], Awaitable[None]], line: str
 ) -> None:
     """Only what comes from outside is held off; also in a finalizer, that a cancellation brought about."""
+    if line == "timeout" and not timeouts_nest():
+        pytest.skip("asyncio.timeout of this Python does not work in a task that was cancelled")
     journal = Journal()
     program = fx.wait(lambda: inside(journal)).uninterruptible()
 
@@ -341,7 +361,7 @@ def test_a_finalizer_that_fails_while_a_cancellation_passes_is_attached_and_logg
 
     error = cut(way, lambda: fx.run_async(failing))
 
-    cancelled = error if isinstance(error, asyncio.CancelledError) else error.__cause__
+    cancelled = error if isinstance(error, asyncio.CancelledError) else error.__cause__ or error.__context__
     assert cancelled is not None
     assert cancelled.__notes__ == ["meanwhile: defect ZeroDivisionError('boom')"]
     assert [(r.name, r.levelno, cast(Any, r.exc_info)[0]) for r in caplog.records] == [
