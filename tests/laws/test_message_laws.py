@@ -378,11 +378,27 @@ def test_the_fold_keeps_what_was_said(parts: list[Part]) -> None:
 
 @given(st.lists(PARTS, max_size=8))
 def test_the_fold_keeps_the_order_of_what_the_model_said(parts: list[Part]) -> None:
-    """The parts of assistant messages stand as the model gave them; so do the results of each tool message."""
+    """The parts of assistant messages stand as the model gave them, and where a request for approval stood is one."""
     local = [part for part in parts if not (isinstance(part, ToolResult) and not part.provider_executed)]
-    prompt = Prompt.from_parts(parts)
+    answers = Prompt(message for message in Prompt.from_parts(parts) if message.role == "assistant")
 
-    assert _said(Prompt(message for message in prompt if message.role == "assistant")) == _kept(local)
+    assert _by_place(_said(answers)) == _by_place(_kept(local))
+
+
+def _by_place(parts: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """The parts, of requests for approval no more than that: they stand in the order of their calls."""
+    return [part[:1] if part[0] == "tool-approval-request" else part for part in parts]
+
+
+@given(st.permutations(range(4)), st.permutations(range(4)))
+def test_requests_for_approval_stand_in_the_order_of_their_calls(calls: list[int], requests: list[int]) -> None:
+    """In whatever order they came."""
+    parts: list[Part] = [ToolCall(str(number), "t", {}) for number in calls]
+    parts += [ApprovalRequest(f"a{number}", str(number)) for number in requests]
+    said = _said(Prompt.from_parts(parts))
+
+    found = [part[2] for part in said if part[0] == "tool-approval-request"]
+    assert found == [str(number) for number in calls]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 3)), max_size=40))
