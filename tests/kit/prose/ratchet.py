@@ -19,6 +19,9 @@ DISTANCE_TARGET = 1.6
 DISTANCE_NOISE = 250
 """Change of the distance that 300 words cause, times the words of the folder: about 150 to 270 in this project."""
 
+YOU_KEPT = 0.95
+"""Share of the recorded 'you' that a guide must have. New pages about data address the reader less often."""
+
 LARGE = 2000
 """Words of a folder whose figures are stable enough for the targets."""
 
@@ -83,7 +86,7 @@ class Change(NamedTuple):
         least = measure.target or 0.0
         if self.stored is not None:
             least = min(self._figure(self.stored), least)
-        return self.now.found < least * self.now.of / measure.per - 1
+        return self.now.found < YOU_KEPT * least * self.now.of / measure.per - 1
 
     def _figure(self, entry: Entry) -> float:
         return entry.found if self.measure is None else self.measure.figure(entry.found, entry.of)
