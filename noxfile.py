@@ -137,6 +137,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def mutants(session: nox.Session) -> None:
+    """Do the tests find small faults in the package? Options after `--`, for example `--package tools`."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.mutation", *session.posargs)
+
+
+@nox.session(python="3.11")
 def house(session: nox.Session) -> None:
     """How many modules, lines and hops are there, and how many may there be? With `--path`: which hops."""
     session.install("-e", ".[dev]")
