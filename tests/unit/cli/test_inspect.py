@@ -12,6 +12,7 @@ from fxai import Destructive, Meta, Readonly, Title, Tool
 from fxai.cli.target import read_tools
 from fxai.cli.tool_view import type_of
 from tests.kit.command_line import Run
+from tests.kit.every import every
 
 FAULTY = str(Path(__file__).parents[2] / "kit" / "faulty_tools.py")
 CALLABLE = str(Path(__file__).parents[2] / "kit" / "callable_tools.py")
@@ -91,7 +92,7 @@ def test_odd_values_are_shown_all_the_same(fxai: Run, tmp_path: Path) -> None:
     assert tools[1]["annotations"] == {"o": "<class 'object'>"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("schema", "said"),
     [
         ({"type": "string"}, "string"),

@@ -23,6 +23,7 @@ from fxai.messages import Pending
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
 from tests.kit.command_line import Run
+from tests.kit.every import every
 
 NEEDY = str(Path(__file__).parents[2] / "kit" / "needy_targets.py")
 FAULTY = str(Path(__file__).parents[2] / "kit" / "targets.py")
@@ -361,7 +362,7 @@ def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: st
     assert ended.code == 1
 
 
-@pytest.mark.parametrize("typed", ["/etc/hosts", "/usr is full", " /deny x", "deny x", "/ deny", "/deny/x"])
+@every("typed", ["/etc/hosts", "/usr is full", " /deny x", "deny x", "/ deny", "/deny/x"])
 def test_what_only_looks_like_one_is_for_the_model(typed: str) -> None:
     """Paths, and what stands behind a space."""
     assert slash_command(typed) is None
@@ -430,7 +431,7 @@ def test_always_holds_for_the_tools_inside_that_were_seen(first: Any, other: Any
     assert len(person.asked) == 2
 
 
-@pytest.mark.parametrize("params", ["a", {"disk": "b"}, None, {"calls": []}, {"name": "b"}])
+@every("params", ["a", {"disk": "b"}, None, {"calls": []}, {"name": "b"}])
 def test_always_holds_for_a_tool_whatever_it_is_called_with(params: Any) -> None:
     """Nobody is asked again about another call of the same tool; about another tool they are."""
     person = Person("a", "n")
