@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,16 @@ def test_every_undoes_the_changes_of_a_case(monkeypatch: pytest.MonkeyPatch, nam
     assert not {"FXAI_FIRST", "FXAI_SECOND"} & set(os.environ)
     monkeypatch.setenv(name, "1")
     assert os.environ[name] == "1"
+
+
+@every("word", ["first", "second"])
+def test_every_shows_a_case_only_its_own_output(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, word: str
+) -> None:
+    """A case does not see the output and the log of another case."""
+    sys.stdout.write(f"{word}\n")
+    logging.getLogger("fxai").warning(word)
+
+    assert caplog.messages == [word]
+    if word == "second":
+        assert capsys.readouterr().out == "second\n"

@@ -36,7 +36,8 @@ def every(
     """Run a test for each case in one pytest item, and fail once with all failing cases.
 
     The arguments are the arguments of `pytest.mark.parametrize`, and several decorators make nested loops. Each case
-    has its own folder below `tmp_path`, and loses its changes by `monkeypatch`. All cases share any other fixture.
+    has its own folder below `tmp_path`, loses its changes by `monkeypatch`, and sees only its own output and log. All
+    cases share any other fixture.
 
     Args:
         names: Parameter names: a sequence, or a string that commas separate.
@@ -91,6 +92,10 @@ def _name(value: Any, ids: object) -> str:
 
 def _run_case(test: Callable[..., None], values: Mapping[str, Any], fixtures: dict[str, Any], count: int) -> None:
     own = dict(fixtures)
+    for captured in {"capsys", "capfd"} & own.keys():
+        own[captured].readouterr()
+    if "caplog" in own:
+        own["caplog"].clear()
     if "tmp_path" in own:
         own["tmp_path"] = own["tmp_path"] / str(count)
         own["tmp_path"].mkdir()

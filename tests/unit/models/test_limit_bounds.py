@@ -27,6 +27,7 @@ from fxai.models.token_bound import BytesBound
 from fxai.storage.allowance_rows import MOST, Claim
 from fxai.testing import ScriptedModel, finish, text
 from fxai.tools import Tool
+from tests.kit.every import every
 
 INFO = ModelInfo("fxai.testing", "scripted")
 PRICES = PriceTable("USD", {str(INFO): Price.per_million("1", "10", cached_input="0.1", cache_write="2")})
@@ -162,7 +163,7 @@ def test_the_provider_can_be_asked_to_count() -> None:
     assert "gone" in _refusal_of(fx.fail(down))
 
 
-@pytest.mark.parametrize(
+@every(
     ("usage", "tokens", "money"),
     [
         (Usage(-5_000, 10), 30 + 10, 60_000 + 100_000),  # no number that can be: unknown
@@ -175,7 +176,7 @@ def test_the_provider_can_be_asked_to_count() -> None:
         (Usage(10**40, 10**40), MOST, MOST),
     ],
 )
-@pytest.mark.parametrize("kind", ["process", "sqlite"])
+@every("kind", ["process", "sqlite"])
 def test_numbers_that_cannot_be_give_nothing_back(
     usage: Usage, tokens: int, money: int, kind: str, tmp_path: Path
 ) -> None:
@@ -247,7 +248,7 @@ def test_any_name_can_be_kept(tmp_path: Path, postgres_url: str) -> None:
             assert allowances.look_up(team.key("tokens"), now=0.0).committed == 7
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "match"),
     [
         (lambda: Limit.budget("x" * 201, tokens=1), "201 characters long"),
