@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -59,6 +59,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
+from fxai.models.growth import Growth, LastRequests, SentRequest
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
@@ -83,6 +84,7 @@ _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _MODEL: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
+_LAST_REQUESTS: Final = LastRequests()
 _NO_ROUND = Round(Response(), is_whole=False)
 
 
@@ -207,13 +209,16 @@ class Execution(msgspec.Struct, frozen=True):
         systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
         new = Prompt(islice(prompt, len(systems), None))
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
-        plan = _with_state(plan, state, past, new)
+        growth = Growth(_LAST_REQUESTS.of(memory))
+        plan = msgspec.structs.replace(_with_state(plan, state, past, new), growth=growth)
         if not remembering.auto_append:
             return (yield run_loop(whole, plan, emit=emit))
         commits = Commits(memory, whole, new, around)
 
         def end(answer: Answer[Any]) -> AnyEffect:
-            return commits.end(answer) if _is_success(answer) else Succeed(None)
+            if not _is_success(answer):
+                return Succeed(None)
+            return commits.end(answer).map(lambda _: _LAST_REQUESTS.note(memory, growth.last))
 
         return (yield run_loop(whole, plan, end, commits.settle, emit))
 
@@ -440,13 +445,16 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     """The model that is asked; None for the one around."""
     handlers: LayerOf[Any, Any, Any] | None = None
     """Handlers that are there for this step alone."""
+    rendered_from: Prompt | None = None
+    """The conversation that a stateful prompt surrounded, if no hook changed the messages."""
 
 
 def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -> Program:
     """The round of a step; it is not whole where the time was up."""
     has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
-    request, resolution, handlers = step.request, step.resolution, step.handlers
+    request, handlers = step.request, step.handlers
+    resolution = step.resolution.with_break(run.growth.send(SentRequest.of(request, model, step.rendered_from)))
     place = "last" if run.is_last else str(len(run.steps) + 1)
     resolves = step.resolves
     return take_turn(model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, place=place)
@@ -493,7 +501,8 @@ def _prepare(run: Run) -> Program:
     step = _request(run, setup.messages, setup.toolkit, setup.options)
     if isinstance(step, AiError):
         return step
-    return msgspec.structs.replace(step, model=model, handlers=setup.handlers)
+    rendered_from = run.shown if run.rendering is not None and setup.messages is shown else None
+    return msgspec.structs.replace(step, model=model, handlers=setup.handlers, rendered_from=rendered_from)
 
 
 def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:

@@ -21,7 +21,8 @@ from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
 from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
-from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded, decode_patch, encode_patch
+from fxai.agents.step_patch import Definition, StepPatch, decode_patch, encode_patch
+from fxai.agents.step_record import StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
@@ -30,6 +31,7 @@ from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending, pending_in
 from fxai.messages.message import Message, SystemMessage, TextPart, UserMessage
+from fxai.messages.part import PrefixBreak
 from fxai.messages.prompt import Prompt
 from fxai.models.interceptor import Interceptor, WorkInfo, interceptor_of
 from fxai.tools.aspects.aspect import Aspect, Wrapping
@@ -174,11 +176,11 @@ class Rendering:
         self._patches = tuple(patches)
         return sum((patch for _, patch in patches), StepPatch[Any]())
 
-    def record(self, toolkit: Toolkit[Any], messages: Prompt) -> StepRecord:
+    def record(self, toolkit: Toolkit[Any], messages: Prompt, prefix_break: PrefixBreak | None) -> StepRecord:
         """What the step that has just ended was asked with: its tools and messages as hooks left them."""
         before = PromptState({} if self._asked is None else self._asked.cells)
         shown = self._conversation.compact(messages)
-        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot())
+        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot(), prefix_break)
 
     # -- approved calls
 

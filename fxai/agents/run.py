@@ -28,6 +28,7 @@ from fxai.agents.run_options import (
     StopCondition,
     is_effect,
 )
+from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cause import Cause, Die
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
 from fxai.effects.scope import NOTHING, Scope
@@ -38,6 +39,7 @@ from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnSettled, SettledHistory
+from fxai.models.growth import Growth
 from fxai.models.interceptor import Interceptor, LeftRunError, WorkInfo
 from fxai.models.language_model import output_error, read_output
 from fxai.models.model_request import Resolution, RoundOptions, ToolChoice, ToolChoices
@@ -87,6 +89,8 @@ class RunPlan(msgspec.Struct, frozen=True):
     """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
     prompt: RenderPlan | None = None
     """The stateful prompt that each step is rendered from, if there is one."""
+    growth: Growth | None = None
+    """The requests of the conversation so far. None if the run does not continue a memory."""
 
     def is_hidden(self, name: str) -> bool:
         """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out.
@@ -119,6 +123,7 @@ class Run:
         "ended",
         "exceeded",
         "failure",
+        "growth",
         "history",
         "in_round",
         "is_last",
@@ -156,6 +161,7 @@ class Run:
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # of the step that was prepared last
+        self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
         self.tokens: int = 0
@@ -203,15 +209,22 @@ class Run:
         if self.early:
             response = Response((*self.early, *response.content))
             self.early = ()
-        asked, rendering = self.asked, self.rendering
-        record = None if asked is None or rendering is None else rendering.record(asked.toolkit, asked.messages)
-        step = Step(len(self.steps) + 1, response, record)
+        step = Step(len(self.steps) + 1, response, self._record(response))
         self.steps.append(step)
         if self.plan.budget.tokens is not None:
             self.tokens += response.usage.total_tokens or 0
         if self.options.get("tool_choice", "auto") != "auto":
             self.options = options_after(self.options)
         return step
+
+    def _record(self, response: Response) -> StepRecord:
+        found = self.growth.prefix_break or response.prefix_break  # of one before this process
+        if self.rendering is not None and self.asked is not None:
+            return self.rendering.record(self.asked.toolkit, self.asked.messages, found)
+        if self.growth.last is None:
+            return NO_RECORD
+        request = self.growth.last.request
+        return StepRecord(tuple([tool.name for tool in request.tools]), request.prompt, prefix_break=found)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """The results of the calls of a turn that are beyond the budget; the others are counted."""

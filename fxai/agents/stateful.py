@@ -36,7 +36,8 @@ from fxai.agents.run import RunPlan
 from fxai.agents.run_options import Budget
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, RenderReason, State, StateError
-from fxai.agents.step_patch import Definition, StepPatch, StepRecord
+from fxai.agents.step_patch import Definition, StepPatch
+from fxai.agents.step_record import StepRecord
 from fxai.agents.sub_agent import Runs
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf

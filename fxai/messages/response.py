@@ -25,6 +25,7 @@ from fxai.messages.part import (
     File,
     FinishReason,
     Part,
+    PrefixBreak,
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
@@ -149,6 +150,11 @@ class Response(msgspec.Struct, frozen=True):
         """When it answered, by the provider's clock; None if it gave no time."""
         return _last(part.timestamp for part in self.content if part.type == "response-metadata")
 
+    @property
+    def prefix_break(self) -> PrefixBreak | None:
+        """The reason why the request did not extend the previous request of its conversation. None if it did."""
+        return next((found for part in self.content if (found := _break_of(part)) is not None), None)
+
     def to_stream(self) -> Iterator[StreamPart]:
         """The response as stream parts, as `stream_of` gives them: `from_stream` makes it whole again."""
         return stream_of(self.content)
@@ -212,6 +218,10 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
 
 def _last(values: Iterable[_A | None]) -> _A | None:
     return next((value for value in reversed(list(values)) if value is not None), None)
+
+
+def _break_of(part: Part) -> PrefixBreak | None:
+    return part.prefix_break if part.type == "response-metadata" else None
 
 
 def _params_text(call: ToolCall) -> str:

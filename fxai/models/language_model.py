@@ -30,6 +30,7 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
+from fxai.models.growth import Growth, SentRequest
 from fxai.models.model_info import ModelInfo, info_of
 from fxai.models.model_request import (
     ModelRequest,
@@ -200,10 +201,15 @@ class LanguageModel(Service):
 
 
 def text_round(
-    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, on_settled: OnSettled | None = None
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> EffectOf[Response, Any, Any]:
-    """`LanguageModel.generate_text`."""
-    return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled})
+    """`LanguageModel.generate_text`. The response names a break of the requests in `growth`."""
+    return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled, "growth": growth})
 
 
 def object_round(
@@ -213,19 +219,26 @@ def object_round(
     options: RoundOptions,
     *,
     on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
-    """`LanguageModel.generate_object`."""
-    answered = Generate(_round, (prompt, toolkit, options), {"schema": schema, "on_settled": on_settled})
+    """`LanguageModel.generate_object`; see `text_round`."""
+    given = {"schema": schema, "on_settled": on_settled, "growth": growth}
+    answered = Generate(_round, (prompt, toolkit, options), given)
     return answered.flat_map(lambda response: _to_object(response, schema))
 
 
 def stream_round(
-    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, on_settled: OnSettled | None = None
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
-    """`LanguageModel.stream_text`."""
+    """`LanguageModel.stream_text`; see `text_round`."""
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
-        return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled})
+        return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled, "growth": growth})
 
     return StreamOf.steps(program)
 
@@ -266,6 +279,7 @@ def _round(
     *,
     schema: Schema[Any] | None = None,
     on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> Steps:
     """The steps of one round, its approvals first; they give its response."""
     model = yield Fetch(LanguageModel)
@@ -286,6 +300,8 @@ def _round(
     if schema is not None:
         request = request.answered_as(schema)
 
+    if growth is not None:
+        resolution = resolution.with_break(growth.send(SentRequest.of(request, model)))
     round_: Round = yield from take_turn(model, request, resolution, emit, resolves=resolves, early=early)
     if emit is not None:
         for finish in round_.finish:

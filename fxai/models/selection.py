@@ -218,7 +218,8 @@ class HeldModel(ForwardingModel):
     """
 
     def __init__(self, layer: LayerOf[LanguageModel, AiError, Any], services: ContextOf[Any], scope: Scope) -> None:
-        self._layer = layer
+        self.layer = layer
+        """The layer, by which the model is known before it is built."""
         self._services = services
         self._scope = scope
         self._model: LanguageModel | None = None
@@ -251,7 +252,7 @@ class HeldModel(ForwardingModel):
             self._scope.remove(token)
             return own.close(end)
 
-        building: EffectOf[Any, AiError, Any] = self._layer.build_in(MemoMap.of(self._services), own)
+        building: EffectOf[Any, AiError, Any] = self.layer.build_in(MemoMap.of(self._services), own)
         services: Any = self._services
         return building.provide_context(services).map(keep).on_exit(on_exit)
 

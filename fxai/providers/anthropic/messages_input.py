@@ -45,6 +45,7 @@ from fxai.messages.message import (
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import own_metadata
+from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.schema.data import is_array, is_object
 
 _NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -308,10 +309,12 @@ class HistoryWriter:
 
     Args:
         tools: The tools of the request, for the names and the strict forms of calls.
-        system_turns: Whether the model takes a system message between others; else all are the system prompt.
+        system_turns: True if the model accepts system messages between others. Otherwise, or in a place where the API
+            refuses one, the text is a marked part of a user message.
+        binds: True if the model binds thinking blocks to their prefix. Then the writer digests what it writes.
     """
 
-    def __init__(self, tools: PreparedTools, *, system_turns: bool = False) -> None:
+    def __init__(self, tools: PreparedTools, *, system_turns: bool = False, binds: bool = False) -> None:
         self.notes: Notes = Notes()
         """What of the prompt is left out."""
         self.is_extensible: bool = True
@@ -325,6 +328,14 @@ class HistoryWriter:
         self._container: str | None = None
         self._changes = _ToolChanges(tools, self.notes)
         self._pairing = Pairing()
+        self._digest: PrefixDigest | None = PrefixDigest() if binds else None
+        self.thoughts: list[Thought] = []
+        """The thinking blocks, in order, if the model binds them."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of all content so far; empty if the model does not bind thinking."""
+        return "" if self._digest is None else self._digest.hexdigest()
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Write the messages that come next; gives the blocks that they are.
@@ -354,8 +365,11 @@ class HistoryWriter:
             case ToolMessage():
                 return []  # results stand behind their calls; answers to approval requests are not the provider's
 
-    def history(self) -> History:
+    def history(self, left_out: frozenset[int] = frozenset()) -> History:
         """The history as it stands; what is written behind it later does not change it.
+
+        Args:
+            left_out: The thinking blocks that the history leaves out, by `id`.
 
         Raises `PreparationError`: there is no message; there is a result without a call.
         """
@@ -364,7 +378,7 @@ class HistoryWriter:
             raise refusal(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
         if not self._messages:
             raise refusal("there is nothing to answer: the prompt has no message but system messages")
-        *before, last = self._messages
+        *before, last = _without(self._messages, left_out) if left_out else self._messages
         content = list(last["content"])
         if last["role"] == "assistant" and content[-1].get("type") == "text":
             block = content[-1]
@@ -380,6 +394,9 @@ class HistoryWriter:
         if self._system_turns and self._has_turn(place):
             return self._say("system", [*blocks, *self._changes.blocks(message)], {})
         self._changes.leave(message)
+        if self._messages:  # the head was sent before, so that a change of it would break the prefix
+            marked = [{**block, "text": _marked(block["text"])} for block in blocks]
+            return self._say("user", marked, {})
         self._system += blocks
         return blocks
 
@@ -390,7 +407,10 @@ class HistoryWriter:
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
-        blocks = [block for part in message.content if (block := self._block(part)) is not None]
+        made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
+        blocks = [block for _, block in made]
+        if self._digest is not None:
+            self.thoughts += _thoughts(made, self._digest.hexdigest())
         turn = self._say("assistant", blocks, message.metadata)
         ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
@@ -408,6 +428,9 @@ class HistoryWriter:
         else:
             self._messages.append({"role": role, "content": list(blocks)})
         self._documents += _documents(blocks)
+        if self._digest is not None:
+            for block in blocks:
+                self._digest.add(role, block)
         return blocks
 
     def _block(self, part: AssistantContent) -> dict[str, Any] | None:
@@ -442,6 +465,37 @@ class HistoryWriter:
         _, id_ = self._pairing.end(part.id)
         toolset = toolset_of(part, self._tools.wire_call(part.name, part.params).toolset)
         return result_block(result, id_, toolset, self._left_out)
+
+
+def _marked(text: str) -> str:
+    """Return the text of a system message as a user message shows it to a model without system messages there."""
+    return f"<system>\n{text}\n</system>"
+
+
+def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages: str) -> Iterator[Thought]:
+    """Yield the thinking blocks of an answer with the digests of the content before them."""
+    within, is_first = PrefixDigest(), True
+    for part, block in made:
+        if part.type == "reasoning":
+            bound = Bound.of_metadata(own_metadata(part.metadata))
+            yield Thought(block, bound, messages, "" if is_first else within.hexdigest())
+        else:
+            within.add_essence(block)
+            is_first = False
+
+
+def _without(messages: Sequence[dict[str, Any]], left_out: frozenset[int]) -> list[dict[str, Any]]:
+    """Return the messages without some blocks. A message without any other block is left out."""
+    kept: list[dict[str, Any]] = []
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "assistant":
+            content = [block for block in content if id(block) not in left_out]
+        if content and kept and kept[-1]["role"] == message["role"]:
+            kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
+        elif content:
+            kept.append({**message, "content": content})
+    return kept
 
 
 def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.messages.part import WarningPart
+from fxai.messages.part import PrefixBreak, WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
 from fxai.models.model_request import ModelRequest, ReasoningEffort
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
@@ -22,6 +22,7 @@ from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request
+from fxai.providers.anthropic.thinking_binding import BETA, REMEDY, Bound, Head, check, digest_of, digest_of_tools
 from fxai.providers.anthropic.tool_encoding import MARKS, MOST, cost_of, fewer_marks, prepare_tools
 from fxai.schema.data import is_object
 from fxai.schema.strict import ANTHROPIC
@@ -35,6 +36,7 @@ _DESCRIPTION: Final = "Gives the answer. Call this tool, once, when you know the
 
 _BUDGETS: Final[Mapping[ReasoningEffort, int]] = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384}
 _LEAST: Final = 1024
+_ADAPTIVE: Final[Mapping[str, Any]] = {"type": "adaptive"}  # what holds without the field, if thinking is bound
 _EFFORTS: Final[Mapping[ReasoningEffort, str]] = {
     "none": "low",
     "minimal": "low",
@@ -75,6 +77,10 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     """The documents that an answer may cite."""
     max_tokens: int = 0
     """The most tokens of the answer."""
+    bound: Bound | None = None
+    """The prefix to which the model binds the thinking of the answer. None if it binds none."""
+    prefix_break: PrefixBreak | None = None
+    """The change since the model wrote the newest thinking of the history, as far as its blocks tell."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -145,6 +151,8 @@ def prepare_request(
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(request.max_tokens or max_tokens or can.most_tokens)
+    writing.bind(model, options)
+    writing.keep(cache)
     return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
 
 
@@ -160,6 +168,11 @@ class _Writing:
         self.body: dict[str, Any] = {}
         self.answer: AnswerForm | None = None
         self.documents: tuple[Document, ...] = ()
+        self.bound: Bound | None = None
+        self.prefix_break: PrefixBreak | None = None
+        self.needs_remedy = False
+        self._writer = HistoryWriter(tools)
+        self._size = 0.0
         self._betas: tuple[str, ...] = ()
         self._added: frozenset[str] = frozenset()
 
@@ -167,12 +180,16 @@ class _Writing:
         """The messages and the system prompt; with a cache, only new messages are written."""
         messages = self._request.prompt.messages
         known = None if cache is None else cache.take(messages, self._tools)
-        writer, count, size = known or (HistoryWriter(self._tools, system_turns=self._can.system_turns), 0, 0.0)
-        size += size_as_json(writer.write(messages[count:]))
+        can = self._can
+        writer, count, size = known or (
+            HistoryWriter(self._tools, system_turns=can.system_turns, binds=can.binds_thinking),
+            0,
+            0.0,
+        )
+        self._size = size + size_as_json(writer.write(messages[count:]))
+        self._writer = writer
         history = writer.history()
         self._notes.warnings += writer.notes.warnings
-        if cache is not None and writer.is_extensible:
-            cache.keep(messages, self._tools, writer, size)
         self.documents = history.documents
         self.body["messages"] = history.messages
         if history.system:
@@ -181,6 +198,31 @@ class _Writing:
             self.body["container"] = history.container
         self._betas = history.betas
         self._added = history.added
+
+    def keep(self, cache: Cache | None) -> None:
+        """Keep the writer for the next request."""
+        if cache is not None and self._writer.is_extensible:
+            cache.keep(self._request.prompt.messages, self._tools, self._writer, self._size)
+
+    def bind(self, model: str, options: RequestOptions) -> None:
+        """Leave out thinking that is bound to another prefix, which the API would refuse with the whole request."""
+        if not self._can.binds_thinking:
+            return
+        body: dict[str, Any] = {**self.body, **options.body}
+        head = Head(model, digest_of(body.get("system", ())), digest_of_tools(body.get("tools", ())))
+        thinking: Any = body.get("thinking", _ADAPTIVE)
+        has_remedy = self._can.drops_blocks and is_object(thinking) and thinking.get("type") == "adaptive"
+        verdict = check(self._writer.thoughts, head, self._writer.digest, has_remedy=has_remedy)
+        if verdict.left_out:
+            self.body["messages"] = self._writer.history(verdict.left_out).messages
+            problem = (
+                f"{len(verdict.left_out)} thinking blocks of earlier turns are left out of the request: the model "
+                "accepts them only after the same system prompt, tools and messages, and these changed"
+            )
+            self._notes.warn("other", None, problem)
+        self.needs_remedy = verdict.needs_remedy
+        self._betas = (*self._betas, BETA) if verdict.needs_remedy else self._betas
+        self.bound, self.prefix_break = verdict.bound, verdict.prefix_break
 
     def calls(self, *, must: bool) -> None:
         """The tools and the tool choice, and how the answer is held to its schema."""
@@ -265,6 +307,8 @@ class _Writing:
         if is_object(config):
             own["output_config"] = {**body.get("output_config", {}), **config}
         body |= own
+        if self.needs_remedy:
+            body["thinking"] = {**REMEDY, **body.get("thinking", _ADAPTIVE)}
         return PreparedRequest(
             self._encode(body),
             self._tools,
@@ -274,6 +318,8 @@ class _Writing:
             self.answer,
             self.documents,
             body["max_tokens"],
+            self.bound,
+            self.prefix_break,
         )
 
     def _encode(self, body: dict[str, Any]) -> bytes:

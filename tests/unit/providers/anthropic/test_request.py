@@ -151,7 +151,7 @@ def test_system_messages_are_the_system_prompt() -> None:
 
 
 def test_later_system_messages_stay_in_their_place_where_they_may() -> None:
-    """Behind a user and before the model they stand between the others; elsewhere they are the system prompt."""
+    """A system message is in its place if the API allows that, and otherwise a marked part of a user message."""
     talk = (UserMessage.make("Hello"), SystemMessage("Now be brief."), AssistantMessage.make("Hi"))
     end = (UserMessage.make("And?"), SystemMessage("In German."), SystemMessage("And short."))
     new, old = _send(*talk, *end, model=NEW), _send(*talk, *end, model=OLD)
@@ -161,16 +161,22 @@ def test_later_system_messages_stay_in_their_place_where_they_may() -> None:
     assert len(new.body["messages"][-1]["content"]) == 2
     assert "system" not in new.body
     assert [one["role"] for one in old.body["messages"]] == ["user", "assistant", "user"]
-    assert [one["text"] for one in old.body["system"]] == ["Now be brief.", "In German.", "And short."]
-    assert [one["text"] for one in behind_model.body["system"]] == ["Be kind."]
+    assert "system" not in old.body  # the head was sent before
+    assert [[block["text"] for block in one["content"]] for one in old.body["messages"]] == [
+        ["Hello", "<system>\nNow be brief.\n</system>"],
+        ["Hi"],
+        ["And?", "<system>\nIn German.\n</system>", "<system>\nAnd short.\n</system>"],
+    ]
+    assert behind_model.body["messages"][-1]["content"][0]["text"] == "<system>\nBe kind.\n</system>"
 
 
 @pytest.mark.parametrize("model", ["anthropic.claude-opus-4-8-v1:0", "claude-opus-4-8@20260528", "some-server"])
-def test_clouds_and_others_have_one_system_prompt(model: str) -> None:
-    """Only Anthropic's own API takes system messages between others."""
+def test_clouds_and_others_read_later_system_messages_as_marked_text(model: str) -> None:
+    """Only Anthropic's own API receives system messages between others."""
     sent = _send(UserMessage.make("Hello"), SystemMessage("Be brief."), model=model)
 
-    assert [block["text"] for block in sent.body["system"]] == ["Be brief."]
+    assert [one["role"] for one in sent.body["messages"]] == ["user"]
+    assert sent.body["messages"][0]["content"][-1]["text"] == "<system>\nBe brief.\n</system>"
 
 
 def test_what_the_wire_refuses_of_others_is_left_out_with_a_warning() -> None:
