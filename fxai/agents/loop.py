@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.agents.answer import Answer, RunError, Steps
+from fxai.agents.change import NOTHING, Appending, Plan
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
 from fxai.agents.run import Run, RunPlan, notify, prepare_by, stop
@@ -59,7 +60,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
-from fxai.models.growth import Growth, LastRequests, SentRequest
+from fxai.models.growth import Growth, LastRequests, SentRequest, facts_of, find_message_break
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
@@ -154,7 +155,8 @@ class Execution(msgspec.Struct, frozen=True):
         if model is None:
             return self._with_tools(prompt)
         prepare_step = (_AskModel(model), *self.plan.prepare_step)
-        asking = msgspec.structs.replace(self, plan=msgspec.structs.replace(self.plan, prepare_step=prepare_step))
+        plan = msgspec.structs.replace(self.plan, prepare_step=prepare_step, model=model)
+        asking = msgspec.structs.replace(self, plan=plan)
 
         def run(emit: Emit | None) -> AnyEffect:
             def choose(around: ContextOf[Any]) -> AnyEffect:
@@ -309,7 +311,7 @@ def _program(
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(Then(Generate(_begin, given, {}), Generate(loop, given, {})), run.fail, None)
-    if not plan.prepare_step and plan.prompt is None:
+    if not plan.prepare_step and plan.prompt is None and plan.model is None:
         return looped
     run.scope = Scope()
     if plan.prompt is not None:
@@ -329,7 +331,7 @@ def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: 
 def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
     """The answer of the run; with `is_one` only its next step, where it goes on."""
     # What follows a step stands here, and not in a generator for each: a crowd of runs waits in this one alone.
-    plan, is_prepared = run.plan, run.plan.is_prepared
+    plan, is_prepared = run.plan, run.plan.is_prepared or run.appending is not None
     step: StepRequest | AiError | None
     while run.goes_on:
         step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
@@ -359,6 +361,8 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
 def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """The time of the run begins; approvals that its history answers are settled."""
     plan = run.plan
+    if plan.changes != "rewrite":
+        yield from _choose_changes(run)
     if plan.deadline is not None or plan.budget.seconds is not None:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
@@ -366,6 +370,28 @@ def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
             break
+
+
+def _choose_changes(run: Run) -> Program:
+    """Choose the place where the requests of the run show changes, by the facts of its model."""
+    plan = run.plan
+    model: Any = yield Ask(_find_model)
+    if plan.model is not None and (plan.changes == "append" or plan.prompt is not None or plan.growth is not None):
+        models: HeldModels = yield _hold_models(run)
+        model = yield Fold(
+            models.model_of(plan.model).open(), lambda _: Succeed(None), None
+        )  # it fails when it is asked
+    facts = facts_of(model)
+    if plan.changes == "append" or (facts is not None and facts.binds_thinking):
+        changes_tools = facts is not None and facts.tool_changes_between is True
+        last = run.growth.last
+        run.appending = Appending(changes_tools=changes_tools, tools=() if last is None else last.request.tools)
+        if run.rendering is not None:
+            run.rendering.appends = True
+
+
+def _find_model(context: ContextOf[Any]) -> object:
+    return context.find(LanguageModel)
 
 
 def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
@@ -454,7 +480,8 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
     request, handlers = step.request, step.handlers
-    resolution = step.resolution.with_break(run.growth.send(SentRequest.of(request, model, step.rendered_from)))
+    found = run.growth.send(SentRequest.of(request, model, step.rendered_from))
+    resolution = step.resolution if found is None else step.resolution.with_break(found)
     place = "last" if run.is_last else str(len(run.steps) + 1)
     resolves = step.resolves
     return take_turn(model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, place=place)
@@ -485,11 +512,20 @@ def _prepare(run: Run) -> Program:
     setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.prepare)
     if setup is LATE:
         return None
-    shown = setup.messages
+    planned = _plan(run, setup)
+    setup = setup if planned is None else msgspec.structs.replace(setup, messages=planned.messages)
+    shown, toolkit = setup.messages, setup.toolkit
     for at, prepare_step in enumerate(run.plan.prepare_step):
         setup = yield from prepare_by(run, at, prepare_step, setup)
         if setup is LATE:
             return None
+    if planned is not None:
+        if setup.messages is shown and setup.toolkit is not toolkit:
+            planned = _plan(run, setup) or planned
+            setup = msgspec.structs.replace(setup, messages=planned.messages)
+            shown = setup.messages
+        if find_message_break(planned.messages, setup.messages) is None:
+            run.append(planned)
     model = None
     if setup.model is not None:
         models: HeldModels = yield _hold_models(run)
@@ -501,8 +537,17 @@ def _prepare(run: Run) -> Program:
     step = _request(run, setup.messages, setup.toolkit, setup.options)
     if isinstance(step, AiError):
         return step
+    if planned is not None:
+        step = msgspec.structs.replace(step, request=msgspec.structs.replace(step.request, tools=planned.tools))
     rendered_from = run.shown if run.rendering is not None and setup.messages is shown else None
     return msgspec.structs.replace(step, model=model, handlers=setup.handlers, rendered_from=rendered_from)
+
+
+def _plan(run: Run, setup: StepSetup) -> Plan | None:
+    """Return the request of a step whose changes are appended. None if they are shown at their usual place."""
+    if run.appending is None:
+        return None
+    return run.appending.plan(run.shown, setup.toolkit, NOTHING if run.rendering is None else run.rendering.shown)
 
 
 def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:

@@ -164,7 +164,8 @@ class Commits:
     def _rest(self, answer: Answer[Any]) -> Prompt:
         early = _early(answer)
         if not early:
-            return self._new.extend(islice(answer.history, len(self._prompt), None))
+            start = len(self._prompt) - len(self._new)
+            return Prompt(islice(answer.history, start, None)) if start >= 0 else answer.history
         rest = islice(answer.history, len(place_results(self._prompt, early)), None)
         if not self._committed:
             return Prompt(self._messages(early)).extend(rest)

@@ -17,6 +17,7 @@ from returns.result import Success
 
 from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
 from fxai.agents.answer import Steps as StepsSoFar
+from fxai.agents.change import Appending, Changes, Plan
 from fxai.agents.run_options import (
     AtLimit,
     Budget,
@@ -31,6 +32,7 @@ from fxai.agents.run_options import (
 from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cause import Cause, Die
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
+from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
@@ -89,6 +91,10 @@ class RunPlan(msgspec.Struct, frozen=True):
     """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
     prompt: RenderPlan | None = None
     """The stateful prompt that each step is rendered from, if there is one."""
+    changes: Changes = "auto"
+    """The place where a request shows changes."""
+    model: LayerOf[Any, Any, Any] | None = None
+    """The model of the agent, if its steps do not ask the model in the context."""
     growth: Growth | None = None
     """The requests of the conversation so far. None if the run does not continue a memory."""
 
@@ -114,6 +120,7 @@ class Run:
     """The state of one run: its history, what it took, and how it ended, if it has."""
 
     __slots__ = (
+        "appending",
         "around",
         "asked",
         "calls",
@@ -161,6 +168,7 @@ class Run:
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # of the step that was prepared last
+        self.appending: Appending | None = None  # None: changes are shown at their usual place
         self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
@@ -217,6 +225,19 @@ class Run:
             self.options = options_after(self.options)
         return step
 
+    def append(self, plan: Plan) -> None:
+        """Note that the model receives changes behind the conversation, whose last message carries them."""
+        if self.appending is not None:
+            self.appending.keep(plan)
+        if plan.conversation is self.shown:
+            return
+        if self.history is self.shown:
+            self.history = plan.conversation
+        elif len(self.history) and self.history[-1] is self.shown[-1]:
+            *before, _ = self.history
+            self.history = Prompt((*before, plan.conversation[-1]))
+        self.shown = plan.conversation
+
     def _record(self, response: Response) -> StepRecord:
         found = self.growth.prefix_break or response.prefix_break  # of one before this process
         if self.rendering is not None and self.asked is not None:
@@ -224,7 +245,8 @@ class Run:
         if self.growth.last is None:
             return NO_RECORD
         request = self.growth.last.request
-        return StepRecord(tuple([tool.name for tool in request.tools]), request.prompt, prefix_break=found)
+        tools = request.tools if self.asked is None else self.asked.toolkit
+        return StepRecord(tuple([tool.name for tool in tools]), request.prompt, prefix_break=found)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """The results of the calls of a turn that are beyond the budget; the others are counted."""

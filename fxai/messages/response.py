@@ -153,7 +153,10 @@ class Response(msgspec.Struct, frozen=True):
     @property
     def prefix_break(self) -> PrefixBreak | None:
         """The reason why the request did not extend the previous request of its conversation. None if it did."""
-        return next((found for part in self.content if (found := _break_of(part)) is not None), None)
+        for part in self.content:
+            if part.type == "response-metadata" and part.prefix_break is not None:
+                return part.prefix_break
+        return None
 
     def to_stream(self) -> Iterator[StreamPart]:
         """The response as stream parts, as `stream_of` gives them: `from_stream` makes it whole again."""
@@ -218,10 +221,6 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
 
 def _last(values: Iterable[_A | None]) -> _A | None:
     return next((value for value in reversed(list(values)) if value is not None), None)
-
-
-def _break_of(part: Part) -> PrefixBreak | None:
-    return part.prefix_break if part.type == "response-metadata" else None
 
 
 def _params_text(call: ToolCall) -> str:

@@ -127,8 +127,10 @@ def find_break(before: ModelRequest, after: ModelRequest, *, changes_tools: bool
     """
     added: frozenset[str] = frozenset()
     if changes_tools and len(after.prompt) > len(before.prompt):
-        added = _added(after.prompt, len(before.prompt))
-    return find_message_break(before.prompt, after.prompt) if _same_tools(before, after, added) else "tools"
+        added = _new_tools(after.prompt, len(before.prompt))
+    if before.tools is not after.tools and not _same_tools(before, after, added):
+        return "tools"
+    return find_message_break(before.prompt, after.prompt)
 
 
 def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
@@ -138,30 +140,26 @@ def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
         before: The previous messages of the conversation.
         after: The messages.
     """
+    if len(after) >= len(before) and (before.__buffer__ is after.__buffer__ or all(map(is_, before, after))):
+        return None
     at = _first_difference(before, after)
     return None if at is None else _name(tuple(before), tuple(after), at)
 
 
 def _first_difference(before: Prompt, after: Prompt) -> int | None:
     """Return the index of the first message that differs. None if `after` begins with all messages of `before`."""
-    if len(after) >= len(before) and before.__buffer__ is after.__buffer__:
-        return None
-    if len(after) >= len(before) and all(map(is_, before, after)):
-        return None
     for at, (old, new) in enumerate(zip(before, after, strict=False)):
         if old is not new and old != new:
             return at
     return None if len(after) >= len(before) else len(after)
 
 
-def _added(prompt: Prompt, start: int) -> frozenset[str]:
+def _new_tools(prompt: Prompt, start: int) -> frozenset[str]:
     messages = (prompt[at] for at in range(start, len(prompt)))
     return frozenset(name for one in messages if one.role == "system" for name in one.added_tools)
 
 
 def _same_tools(before: ModelRequest, after: ModelRequest, added: frozenset[str]) -> bool:
-    if before.tools is after.tools:
-        return True
     known = frozenset(tool.name for tool in before.tools)
     rest = tuple([tool for tool in after.tools if tool.name in known or tool.name not in added])
     return len(before.tools) == len(rest) and all(

@@ -300,8 +300,8 @@ def _round(
     if schema is not None:
         request = request.answered_as(schema)
 
-    if growth is not None:
-        resolution = resolution.with_break(growth.send(SentRequest.of(request, model)))
+    found = None if growth is None else growth.send(SentRequest.of(request, model))
+    resolution = resolution if found is None else resolution.with_break(found)
     round_: Round = yield from take_turn(model, request, resolution, emit, resolves=resolves, early=early)
     if emit is not None:
         for finish in round_.finish:

@@ -283,10 +283,8 @@ class Resolution(msgspec.Struct, frozen=True):
     warnings: tuple[WarningPart | ResponseMetadata, ...] = ()
     """What was requested of the round and is not done, and a break of the prefix: the first parts of its response."""
 
-    def with_break(self, found: PrefixBreak | None) -> Resolution:
+    def with_break(self, found: PrefixBreak) -> Resolution:
         """Return the resolution of a turn whose response names a break of the prefix."""
-        if found is None:
-            return self
         return msgspec.structs.replace(self, warnings=(ResponseMetadata(prefix_break=found), *self.warnings))
 
     def mark_dynamic(self, part: _Calling) -> _Calling:

@@ -258,6 +258,7 @@ class _ToolChanges:
         """The tools that were defined in a message, by their names on the wire."""
         self.betas: dict[str, None] = {}
         """The beta features that were used."""
+        self._removed: set[str] = set()  # those that come back are defined already
 
     def blocks(self, message: SystemMessage) -> list[dict[str, Any]]:
         """The changes that a system message says."""
@@ -278,7 +279,7 @@ class _ToolChanges:
         definition = self._definition(name)
         if definition is None:
             return None
-        if definition.get("defer_loading") or wire in self.added:
+        if definition.get("defer_loading") or wire in self.added or wire in self._removed:
             self.betas[_BY_VALUE if wire in self.added else _BY_NAME] = None
             return {"type": "tool_addition", "tool": {"type": "tool_reference", "name": wire}}
         self.added.add(wire)
@@ -289,6 +290,7 @@ class _ToolChanges:
     def _remove(self, name: str) -> dict[str, Any] | None:
         if self._definition(name) is None:
             return None
+        self._removed.add(self._tools.naming.sent(name))
         self.betas[_BY_VALUE if self.added else _BY_NAME] = None
         reference = {"type": "tool_reference", "name": self._tools.naming.sent(name)}
         return {"type": "tool_removal", "tool": reference}
@@ -395,7 +397,7 @@ class HistoryWriter:
             return self._say("system", [*blocks, *self._changes.blocks(message)], {})
         self._changes.leave(message)
         if self._messages:  # the head was sent before, so that a change of it would break the prefix
-            marked = [{**block, "text": _marked(block["text"])} for block in blocks]
+            marked = [{**block, "text": _mark_system(block["text"])} for block in blocks]
             return self._say("user", marked, {})
         self._system += blocks
         return blocks
@@ -467,7 +469,7 @@ class HistoryWriter:
         return result_block(result, id_, toolset, self._left_out)
 
 
-def _marked(text: str) -> str:
+def _mark_system(text: str) -> str:
     """Return the text of a system message as a user message shows it to a model without system messages there."""
     return f"<system>\n{text}\n</system>"
 

@@ -127,10 +127,9 @@ def prepare_request(
             it holds what JSON cannot carry.
         NameConflictError: two tools would have one name on the wire.
     """
-    can = capability_of(model)
+    can, notes = capability_of(model), Notes()
     if supports_strict is not None:
         can = msgspec.structs.replace(can, structured=supports_strict)
-    notes = Notes()
     options = options_of_request(request.provider_options)
     streams = stream if eager is None else eager
 
@@ -151,8 +150,7 @@ def prepare_request(
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(request.max_tokens or max_tokens or can.most_tokens)
-    writing.bind(model, options)
-    writing.keep(cache)
+    writing.bind(model, options, cache)
     return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
 
 
@@ -199,15 +197,14 @@ class _Writing:
         self._betas = history.betas
         self._added = history.added
 
-    def keep(self, cache: Cache | None) -> None:
-        """Keep the writer for the next request."""
+    def bind(self, model: str, options: RequestOptions, cache: Cache | None) -> None:
+        """Leave out thinking that is bound to another prefix, and keep the writer for the next request."""
+        if self._can.binds_thinking:
+            self._bind(model, options)
         if cache is not None and self._writer.is_extensible:
             cache.keep(self._request.prompt.messages, self._tools, self._writer, self._size)
 
-    def bind(self, model: str, options: RequestOptions) -> None:
-        """Leave out thinking that is bound to another prefix, which the API would refuse with the whole request."""
-        if not self._can.binds_thinking:
-            return
+    def _bind(self, model: str, options: RequestOptions) -> None:
         body: dict[str, Any] = {**self.body, **options.body}
         head = Head(model, digest_of(body.get("system", ())), digest_of_tools(body.get("tools", ())))
         thinking: Any = body.get("thinking", _ADAPTIVE)

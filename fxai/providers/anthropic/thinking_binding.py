@@ -81,7 +81,7 @@ class PrefixDigest:
     def add(self, role: str, block: Mapping[str, Any]) -> None:
         """Add a block of a message. Thinking blocks and marks for the cache change nothing."""
         if block.get("type") not in THINKING:
-            self._hash.update(_encode([role, _unmarked(block)]))
+            self._hash.update(_encode([role, _without_marks(block)]))
 
     def add_essence(self, block: Mapping[str, Any]) -> None:
         """Add a block of an answer by the fields that both the answer and a later request contain."""
@@ -100,7 +100,7 @@ def digest_of(value: Any) -> str:
     Args:
         value: The system prompt, or the tools. Their marks for the cache change nothing.
     """
-    return sha256(_encode([_unmarked(one) for one in value] if is_array(value) else value)).hexdigest()[:_LENGTH]
+    return sha256(_encode([_without_marks(one) for one in value] if is_array(value) else value)).hexdigest()[:_LENGTH]
 
 
 def digest_of_tools(tools: Iterable[Mapping[str, Any]]) -> str:
@@ -120,14 +120,14 @@ def _encode(value: Any) -> bytes:
         return repr(value).encode(errors="backslashreplace")  # such a request fails when it is encoded
 
 
-def _unmarked(block: Any) -> Any:
+def _without_marks(block: Any) -> Any:
     """Return the block without marks for the cache, which can also be in the content of a result."""
     if not is_object(block):
         return block
     plain = {key: value for key, value in block.items() if key != "cache_control"}
     content = plain.get("content")
     if block.get("type") == "tool_result" and is_array(content):
-        plain["content"] = [_unmarked(one) for one in content]
+        plain["content"] = [_without_marks(one) for one in content]
     return plain
 
 
@@ -215,19 +215,3 @@ def _judge(thought: Thought, head: Head, previous: str) -> Judgement:
     if (bound.messages, bound.within) != (thought.messages, thought.within):
         return "edit"
     return "valid" if previous in ("", bound.previous) else "edit"
-
-
-__all__ = [
-    "BETA",
-    "REMEDY",
-    "THINKING",
-    "Bound",
-    "Head",
-    "PrefixDigest",
-    "Thought",
-    "Verdict",
-    "check",
-    "digest_of",
-    "digest_of_tools",
-    "fingerprint",
-]
