@@ -11,7 +11,7 @@ Each provider has one table of facts. Code that prepares a request reads the fac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, final, get_type_hints
@@ -181,6 +181,33 @@ def _unfrozen() -> type[msgspec.Struct]:
     """Return a type with the fields of ModelFacts, for their validation in one conversion."""
     hints = get_type_hints(ModelFacts)
     return msgspec.defstruct("Unfrozen", [(name, hints[name]) for name in ModelFacts.__struct_fields__])
+
+
+def common_facts(models: Iterable[ModelFacts | None]) -> ModelFacts | None:
+    """Return facts that are true of each of several models, for a program that does not know which model answers.
+
+    A fact on which the models differ is None. `binds_thinking` is True if any model binds thinking to its prefix.
+
+    Args:
+        models: The facts of the models. Unknown facts, None, take no part.
+
+    >>> one, two = (ModelFacts(provider="acme", model=name, cache_marks=4) for name in ("small", "large"))
+    >>> common_facts([one, msgspec.structs.replace(two, binds_thinking=True)])
+    ModelFacts(provider='acme', model='small, large', ..., binds_thinking=True, ..., cache_marks=4, ...)
+    """
+    known = list(dict.fromkeys(one for one in models if one is not None))
+    if len(known) < 2:
+        return known[0] if known else None
+    first = known[0]
+    facts: dict[str, Any] = {
+        name: getattr(first, name)
+        for name in first.__struct_fields__
+        if all(getattr(one, name) == getattr(first, name) for one in known)
+    }
+    facts |= {name: ", ".join(dict.fromkeys(getattr(one, name) for one in known)) for name in ("provider", "model")}
+    if any(one.binds_thinking for one in known):
+        facts["binds_thinking"] = True
+    return ModelFacts(**facts)
 
 
 def nearest_effort(wanted: ReasoningEffort, accepted: Sequence[ReasoningEffort]) -> ReasoningEffort | None:
