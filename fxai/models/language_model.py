@@ -14,7 +14,7 @@ answers are settled, then comes the model's turn, then the results of its calls.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, Never, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -47,6 +47,9 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from fxai.models.model_facts import ModelFacts
 
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")
@@ -89,6 +92,25 @@ class LanguageModel(Service):
         None: it only hands requests on to other models, by `ask_model` and `stream_model`, which say which they are.
         """
         return info_of(self)
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """The limits and abilities of the model. None if they are unknown.
+
+        A model that forwards requests returns the facts of its model, or `common_facts` of the models that are built.
+        """
+        return None
+
+    def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:  # noqa: ARG002  # forwarding needs it
+        """Return the facts of the model that answers a request. fxai builds the layer of that model if necessary.
+
+        Args:
+            request: The request.
+
+        Fails with:
+            AiError: The model has no layer that can be built.
+        """
+        return Suspend(lambda: Succeed(self.facts))
 
     @abstractmethod
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
@@ -269,6 +291,11 @@ class ForwardingModel(LanguageModel):
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
         """The tokens that the request takes, as the model that answers counts them. Fails as `ask`."""
         return self.forward(request).flat_map(lambda model: model.count(request))
+
+    @override
+    def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:
+        """Return the facts of the model that answers a request. Fails as `forward`."""
+        return self.forward(request).flat_map(lambda model: model.facts_of(request))
 
 
 def _round(

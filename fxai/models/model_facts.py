@@ -11,14 +11,15 @@ Each provider has one table of facts. Code that prepares a request reads the fac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, final
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias, final, get_type_hints
 
 import msgspec
 
 from fxai.models.model_request import ReasoningEffort
+from fxai.schema.data import FrozenObject, frozen, identity
 
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
 """A kind of input."""
@@ -43,13 +44,18 @@ class FactSource(msgspec.Struct, frozen=True):
     """The date of the last check."""
     disputed: tuple[str, ...] = ()
     """Other values, each with its sources, such as `"true (langchain-openai 1.7.4)"`."""
+    reason: str = ""
+    """The reason of the decision if sources disagree."""
     assumed: bool = False
     """True if no source states the fact and the policy of the field supplied the value."""
 
 
 @final
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The abilities of one model. A fact is None if it is unknown; the policy of its field then supplies a value."""
+    """The abilities of one model. A fact is None if it is unknown; the policy of its field then supplies a value.
+
+    `msgspec.structs.replace` returns other facts. A value of a wrong type raises TypeError.
+    """
 
     provider: str
     """The provider, such as `"anthropic"`."""
@@ -57,6 +63,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The name that you asked for."""
     family: str | None = None
     """The entry of the table. None if the model is unknown."""
+    like: str | None = None
+    """The entry that supplies the facts of an unknown model. None if the model is known or resembles no entry."""
     released: date | None = None
     retires: date | None = None
     """The date when the provider stops serving the model."""
@@ -70,6 +78,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     max_input_tokens: int | None = None
     max_output_tokens: int | None = None
     """Tokens of the answer, thinking included."""
+    window_limits_answer: bool | None = None
+    """True if the provider refuses a request whose prompt and `max_tokens` together exceed the context window."""
     inputs: tuple[Modality, ...] | None = None
     """The kinds of input."""
 
@@ -104,7 +114,11 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The accepted thinking types. Without `"disabled"`, a request cannot turn thinking off."""
     efforts: Mapping[Endpoint, tuple[ReasoningEffort, ...]] | None = None
     """The accepted efforts per API, from least to most."""
+    efforts_without_thinking: tuple[ReasoningEffort, ...] | None = None
+    """The accepted efforts of a request that turns thinking off."""
     default_effort: ReasoningEffort | None = None
+    thinking_budget_min: int | None = None
+    """Minimum number of tokens of a thinking budget."""
     binds_thinking: bool | None = None
     """True if thinking blocks are valid only after the exact prefix in which the model wrote them."""
     binding_remedy: Literal["drop_block"] | None = None
@@ -129,25 +143,71 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     tools_max: Mapping[Endpoint, int] | None = None
     """Maximum number of tools per API."""
 
-    sources: Mapping[str, FactSource] = MappingProxyType({})
+    sources: Mapping[str, FactSource] = FrozenObject()
     """The source of each fact, by the name of its field. It takes no part in hashing."""
 
+    def __post_init__(self) -> None:
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        try:
+            checked = msgspec.convert(values, _unfrozen())
+        except msgspec.ValidationError as error:
+            raise TypeError(f"ModelFacts: {error}") from None
+        for name in values:
+            msgspec.structs.force_setattr(self, name, frozen(getattr(checked, name)))
+
     def __hash__(self) -> int:
-        return hash((self.provider, self.model, self.family))
+        values = (getattr(self, name) for name in self.__struct_fields__ if name != "sources")
+        return hash(tuple(identity(value) for value in values))
 
     def unknown(self) -> tuple[str, ...]:
         """Return the names of the fields without a value."""
         return tuple(name for name in self.__struct_fields__ if getattr(self, name) is None)
 
-    def filled(self, policy: Mapping[str, Any]) -> ModelFacts:
+    def with_policy(self, policy: Mapping[str, Any]) -> ModelFacts:
         """Return the facts with the values of a policy in place of unknown facts.
 
         Args:
             policy: The values, by the name of the field.
         """
         values = {name: policy[name] for name in self.unknown() if policy.get(name) is not None}
+        if not values:
+            return self
         assumed = {name: FactSource((), assumed=True) for name in values}
-        return msgspec.structs.replace(self, **values, sources=MappingProxyType({**self.sources, **assumed}))
+        return msgspec.structs.replace(self, **values, sources={**self.sources, **assumed})
+
+
+@cache
+def _unfrozen() -> type[msgspec.Struct]:
+    """Return a type with the fields of ModelFacts, for their validation in one conversion."""
+    hints = get_type_hints(ModelFacts)
+    return msgspec.defstruct("Unfrozen", [(name, hints[name]) for name in ModelFacts.__struct_fields__])
+
+
+def common_facts(models: Iterable[ModelFacts | None]) -> ModelFacts | None:
+    """Return facts that are true of each of several models, for a program that does not know which model answers.
+
+    A fact on which the models differ is None. `binds_thinking` is True if any model binds thinking to its prefix.
+
+    Args:
+        models: The facts of the models. Unknown facts, None, take no part.
+
+    >>> one, two = (ModelFacts(provider="acme", model=name, cache_marks=4) for name in ("small", "large"))
+    >>> common_facts([one, msgspec.structs.replace(two, binds_thinking=True)])
+    ModelFacts(provider='acme', model='small, large', ..., binds_thinking=True, ..., cache_marks=4, ...)
+    """
+    known = list(dict.fromkeys(one for one in models if one is not None))
+    if len(known) < 2:
+        return known[0] if known else None
+    first = known[0]
+    facts: dict[str, Any] = {
+        name: getattr(first, name)
+        for name in first.__struct_fields__
+        if all(getattr(one, name) == getattr(first, name) for one in known)
+    }
+    facts |= {name: ", ".join(dict.fromkeys(getattr(one, name) for one in known)) for name in ("provider", "model")}
+    if any(one.binds_thinking for one in known):
+        facts["binds_thinking"] = True
+    return ModelFacts(**facts)
 
 
 def nearest_effort(wanted: ReasoningEffort, accepted: Sequence[ReasoningEffort]) -> ReasoningEffort | None:

@@ -86,6 +86,7 @@ from fxai.providers.anthropic.hosted_tools import (
     web_fetch,
     web_search,
 )
+from fxai.providers.anthropic.known_models import facts
 from fxai.providers.anthropic.local_tools import (
     BashCommand,
     Create,
@@ -234,6 +235,7 @@ __all__ = [
     "capability_of",
     "code_execution",
     "computer_toolset",
+    "facts",
     "files_layer",
     "layer",
     "memory",

@@ -24,11 +24,13 @@ from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
+from fxai.providers.anthropic.known_models import facts
 from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
@@ -85,6 +87,12 @@ class AnthropicModel(LanguageModel):
     def info(self) -> ModelInfo:
         """Its name, and the server that it is asked of."""
         return ModelInfo("anthropic", self.name, *self._client.server)
+
+    @property
+    @override
+    def facts(self) -> ModelFacts:
+        """The limits and abilities of the model."""
+        return facts(self.name)
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole. One that may be long is asked for as a stream, so that nothing cuts it on the way.
