@@ -32,7 +32,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.agents.section import SectionText, join_sections, reference_to
-from fxai.messages.message import Message, SystemMessage, merge_metadata
+from fxai.messages.message import Message, SystemMessage
 from fxai.messages.prompt import Prompt
 from fxai.models.approval import describe_tool
 from fxai.tools.tool import Tool
@@ -112,6 +112,12 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     tools: tuple[_AnyTool, ...]
     """The declared tools. Only the tools of the step can be executed."""
     known: _Known
+    mark: _Mark | None = None
+    """The changes of this step, as the conversation carries them."""
+
+    def carry(self, history: Prompt) -> Prompt:
+        """Return the history of the same conversation, whose last message carries the changes of this step."""
+        return history if self.mark is None or not len(history) else self.mark.on(history)
 
 
 @final
@@ -154,10 +160,10 @@ class Appending:
             return Plan(conversation, self._messages, declared, known)
         changed = {key: digest for key, digest in wanted.items() if known.state.get(key) != digest}
         gone = [key for key in known.state if key not in wanted]
-        mark = {"after": Prompt(after).to_data(), "set": changed, "gone": gone}
+        mark = _Mark(None, Prompt(after).to_data(), changed, gone)
         digests = {tool.name: _digest_of(tool) for tool in declared}
         known = _Known(known.head, wanted, digests, known.start)
-        return Plan(_with_mark(conversation, mark), self._messages.extend(after), declared, known)
+        return Plan(mark.on(conversation), self._messages.extend(after), declared, known, mark)
 
     def keep(self, plan: Plan) -> None:
         """Note that the model receives the request."""
@@ -228,11 +234,11 @@ def _state_of(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Sho
 def _restart(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Shown, wanted: Mapping[str, str]) -> Plan:
     """Return the request whose head shows the whole state: the first one, or one whose prefix breaks in any case."""
     head = (*islice(conversation, lead), *shown.front)
-    mark = {"head": Prompt(head).to_data(), "after": Prompt(shown.behind).to_data(), "set": dict(wanted)}
+    mark = _Mark(Prompt(head).to_data(), Prompt(shown.behind).to_data(), dict(wanted))
     rest = map(_without_mark, islice(conversation, lead, None))
     known = _Known(head, wanted, {tool.name: wanted[_tool_key(tool.name)] for tool in toolkit}, len(conversation) - 1)
-    marked = _with_mark(conversation, mark) if len(conversation) > lead else conversation
-    return Plan(marked, Prompt((*head, *rest, *shown.behind)), toolkit.as_tuple, known)
+    marked = mark.on(conversation) if len(conversation) > lead else conversation
+    return Plan(marked, Prompt((*head, *rest, *shown.behind)), toolkit.as_tuple, known, mark)
 
 
 # -- changes as messages
@@ -290,21 +296,38 @@ def _system(text: str, added: Sequence[str], removed: Sequence[str]) -> SystemMe
 # -- changes in the metadata of a conversation
 
 
-def _mark_of(message: Message) -> Mapping[str, Any] | None:
-    own = message.metadata.get(_KEY)
-    return own if isinstance(own, Mapping) else None
+@final
+class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The changes of a step, in the metadata of the last message before them."""
 
+    head: list[Any] | None = None
+    """The messages with which the request starts, as plain data. None if it starts as the request before it."""
+    after: list[Any] = []
+    """The messages after this one, as plain data."""
+    set: dict[str, str] = {}
+    """The digests of what is new or changed, by key."""
+    gone: list[str] = []
+    """The keys of what was removed."""
 
-def _with_mark(conversation: Prompt, mark: Mapping[str, Any]) -> Prompt:
-    """Return the conversation whose last message carries a mark."""
-    *before, last = conversation
-    old = _mark_of(last)
-    if old is not None and "head" not in mark:  # a run that was asked again, with the same last message
-        both = [*old.get("after", ()), *mark["after"]]
-        gone = [key for key in (*old.get("gone", ()), *mark["gone"]) if key not in mark["set"]]
-        mark = {**old, "after": both, "set": {**old.get("set", {}), **mark["set"]}, "gone": gone}
-    metadata = merge_metadata(_without_mark(last).metadata, {_KEY: mark})
-    return Prompt((*before, msgspec.structs.replace(last, metadata=metadata)))
+    @staticmethod
+    def of(message: Message) -> _Mark | None:
+        """Return the changes after a message. None if it carries none, or they are damaged."""
+        if _KEY not in message.metadata:
+            return None
+        try:
+            return msgspec.convert(message.metadata[_KEY], _Mark)
+        except msgspec.ValidationError:
+            return None
+
+    def on(self, conversation: Prompt) -> Prompt:
+        """Return the conversation whose last message carries the changes, after those that it carries already."""
+        *before, last = conversation
+        old, mark = _Mark.of(last), self
+        if old is not None and self.head is None:  # the same conversation was sent again
+            gone = [key for key in (*old.gone, *self.gone) if key not in self.set]
+            mark = _Mark(old.head, [*old.after, *self.after], {**old.set, **self.set}, gone)
+        metadata = {**_without_mark(last).metadata, _KEY: msgspec.to_builtins(mark)}
+        return Prompt((*before, msgspec.structs.replace(last, metadata=metadata)))
 
 
 def _without_mark(message: Message) -> Message:
@@ -315,40 +338,28 @@ def _without_mark(message: Message) -> Message:
 
 
 def copy_marks(messages: Iterable[Message], marked: Iterable[Message]) -> list[Message]:
-    """Return messages with the marks of the same messages of another conversation, in the same order."""
+    """Return messages with the changes that the same messages of another conversation carry, in the same order."""
     copied: list[Message] = []
-    for message, other in zip(messages, marked, strict=False):
-        mark = _mark_of(other) if message.role == other.role else None
-        metadata = message.metadata if mark is None else merge_metadata(message.metadata, {_KEY: mark})
-        copied.append(message if mark is None else msgspec.structs.replace(message, metadata=metadata))
+    for message, other in zip(messages, marked, strict=True):
+        is_same = message.role == other.role and _KEY in other.metadata
+        metadata = {**message.metadata, _KEY: other.metadata[_KEY]} if is_same else message.metadata
+        copied.append(msgspec.structs.replace(message, metadata=metadata) if is_same else message)
     return copied
-
-
-def has_marks(conversation: Prompt) -> bool:
-    """Return True if an earlier run of the conversation appended its changes."""
-    return any(_mark_of(message) is not None for message in conversation)
 
 
 def _read(conversation: Prompt) -> _Known | None:
     """Return the state that the conversation shows. None if no run of it appended changes, or a mark is damaged."""
-    marks = [(at, mark) for at, message in enumerate(conversation) if (mark := _mark_of(message)) is not None]
-    start = next((at for at, mark in reversed(marks) if "head" in mark), None)
-    if start is None:
+    marks = [(at, mark) for at, message in enumerate(conversation) if (mark := _Mark.of(message)) is not None]
+    last = next((number for number, (_, mark) in reversed([*enumerate(marks)]) if mark.head is not None), None)
+    if last is None:
         return None
     state: dict[str, str] = {}
     declared: dict[str, str] = {}
-    head: tuple[Message, ...] = ()
-    for at, mark in marks:
-        if at < start:
-            continue
-        changed, gone = mark.get("set", {}), mark.get("gone", ())
-        if at == start:
-            head = _messages(mark["head"])
-        if not isinstance(changed, Mapping) or not all(isinstance(one, str) for one in changed.values()):
-            return None
-        state = {key: digest for key, digest in state.items() if key not in gone} | dict(changed)
-        declared |= {key.partition("/")[2]: digest for key, digest in changed.items() if key.startswith("tool/")}
-    return _Known(head, state, declared, start)
+    for _, mark in marks[last:]:
+        state = {key: digest for key, digest in state.items() if key not in mark.gone} | mark.set
+        declared |= {name: mark.set[_tool_key(name)] for name in _names(mark.set)}
+    start, first = marks[last]
+    return _Known(_messages(first.head), state, declared, start)
 
 
 def _expand(conversation: Prompt, known: _Known) -> Iterator[Message]:
@@ -357,15 +368,11 @@ def _expand(conversation: Prompt, known: _Known) -> Iterator[Message]:
     yield from known.head
     for at, message in enumerate(islice(conversation, lead, None), lead):
         yield _without_mark(message)
-        mark = _mark_of(message) if at >= known.start else None
+        mark = _Mark.of(message) if at >= known.start else None
         if mark is not None:
-            yield from _messages(mark.get("after", ()))
+            yield from _messages(mark.after)
 
 
 def _messages(data: object) -> tuple[Message, ...]:
-    read = Prompt.from_data(_plain(data))
+    read = Prompt.from_data(data)
     return tuple(read.unwrap()) if isinstance(read, Success) else ()
-
-
-def _plain(data: object) -> Any:
-    return msgspec.to_builtins(data)

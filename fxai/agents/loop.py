@@ -60,7 +60,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
-from fxai.models.growth import Growth, LastRequests, SentRequest, facts_of, find_message_break
+from fxai.models.growth import Growth, LastRequests, SentRequest, find_message_break
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
@@ -375,13 +375,13 @@ def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
 def _choose_changes(run: Run) -> Program:
     """Choose the place where the requests of the run show changes, by the facts of its model."""
     plan = run.plan
-    model: Any = yield Ask(_find_model)
+    model: LanguageModel | None = yield Ask(_find_model)
     if plan.model is not None and (plan.changes == "append" or plan.prompt is not None or plan.growth is not None):
         models: HeldModels = yield _hold_models(run)
         model = yield Fold(
             models.model_of(plan.model).open(), lambda _: Succeed(None), None
         )  # it fails when it is asked
-    facts = facts_of(model)
+    facts = None if model is None else model.facts
     if plan.changes == "append" or (facts is not None and facts.binds_thinking):
         changes_tools = facts is not None and facts.tool_changes_between is True
         last = run.growth.last

@@ -229,14 +229,9 @@ class Run:
         """Note that the model receives changes behind the conversation, whose last message carries them."""
         if self.appending is not None:
             self.appending.keep(plan)
-        if plan.conversation is self.shown:
-            return
-        if self.history is self.shown:
-            self.history = plan.conversation
-        elif len(self.history) and self.history[-1] is self.shown[-1]:
-            *before, _ = self.history
-            self.history = Prompt((*before, plan.conversation[-1]))
+        is_same = self.history is self.shown
         self.shown = plan.conversation
+        self.history = plan.conversation if is_same else plan.carry(self.history)
 
     def _record(self, response: Response) -> StepRecord:
         found = self.growth.prefix_break or response.prefix_break  # of one before this process

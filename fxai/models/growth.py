@@ -26,15 +26,7 @@ import msgspec
 from fxai.messages.message import Message
 from fxai.messages.part import PrefixBreak
 from fxai.messages.prompt import Prompt
-from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest
-
-
-def facts_of(model: object) -> ModelFacts | None:
-    """Return the facts of a model. None if the model states none."""
-    found: Any = getattr(model, "facts", None)
-    return found if isinstance(found, ModelFacts) else None
-
 
 # -- the requests of a conversation
 
@@ -54,7 +46,7 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
     @staticmethod
     def of(request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> SentRequest:
         """Return the request that a model is about to receive."""
-        facts = facts_of(model)
+        facts = model.facts
         changes = facts is not None and facts.tool_changes_between is True
         return SentRequest(request, model.info or getattr(model, "layer", None), rendered_from, changes)
 

@@ -16,6 +16,7 @@ from fxai.effects import Layer
 from fxai.messages import AiError
 from fxai.models import LanguageModel
 from fxai.providers import anthropic
+from tests.kit.data import is_array, is_object
 
 __all__ = ["BETA", "BOUND", "BindingServer", "calls", "says"]
 
@@ -93,12 +94,15 @@ class BindingServer:
 
     def _check(self, body: dict[str, Any], betas: Sequence[str]) -> tuple[str | None, set[str]]:
         """Return the error of the request, and the places of the blocks that are dropped."""
+        misplaced = _check_changes(body, betas)
+        if misplaced is not None:
+            return misplaced, set()
         binding = body.get("thinking", {}).get("block_binding")
         if binding is not None and BETA not in betas:
             return "block_binding: Extra inputs are not permitted", set()
         if binding is not None and body["thinking"]["type"] != "adaptive":
             return "thinking.block_binding: only with adaptive thinking", set()
-        drops = (binding or {}).get("prefix_mismatch_behavior") == "drop_block"
+        drops = binding is not None and binding.get("prefix_mismatch_behavior") == "drop_block"
         dropped: set[str] = set()
         before: list[Any] = []
         previous = ""
@@ -142,8 +146,34 @@ class BindingServer:
         return content
 
 
-def _is_thinking(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")
+def _check_changes(body: dict[str, Any], betas: Sequence[str]) -> str | None:
+    """Return the error of system messages between others: their place, and the tools that they add and remove."""
+    roles = [message["role"] for message in body["messages"]]
+    declared = {tool["name"] for tool in body.get("tools", [])}
+    offered = set(declared)
+    for at, message in enumerate(body["messages"]):
+        if message["role"] != "system":
+            continue
+        if at == 0 or roles[at - 1] != "user" or roles[at + 1 : at + 2] not in ([], ["assistant"]):
+            return f"messages.{at}: role 'system' must follow a user turn and precede an assistant turn or be last"
+        for block in message["content"]:
+            if block["type"] == "text":
+                continue
+            tool, adds = block["tool"], block["type"] == "tool_addition"
+            by_value = tool["type"] == "tool_definition"
+            name = tool["definition"]["name"] if by_value else tool["name"]
+            needed = "inline-tools-2026-09-15" if by_value else "mid-conversation-tool-changes-2026-07-01"
+            if needed not in betas and "inline-tools-2026-09-15" not in betas:
+                return f"messages.{at}: {block['type']} needs the beta {needed}"
+            if by_value == (name in declared) or (not by_value and (name in offered) == adds):
+                return f"messages.{at}: {block['type']} of {name!r}, which is {'not ' * (name not in offered)}offered"
+            declared.add(name)
+            offered = offered | {name} if adds else offered - {name}
+    return None
+
+
+def _is_thinking(block: dict[str, Any]) -> bool:
+    return block["type"] in ("thinking", "redacted_thinking")
 
 
 def _blocks(body: dict[str, Any]) -> list[tuple[str, Any, str]]:
@@ -163,15 +193,15 @@ def _head(body: dict[str, Any]) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return the value without marks for the cache, in one order of keys."""
-    if isinstance(value, list):
+    if is_array(value):
         return [_plain(one) for one in value]
-    if isinstance(value, dict):
+    if is_object(value):
         return {key: _plain(value[key]) for key in sorted(value) if key != "cache_control"}
     return value
 
 
 def _events(message: dict[str, Any]) -> bytes:
-    start = {**message, "content": [], "stop_reason": None}
+    start: dict[str, Any] = {**message, "content": [], "stop_reason": None}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for index, block in enumerate(message["content"]):
         empty: dict[str, Any] = {**block}

@@ -40,8 +40,6 @@ class Capability(msgspec.Struct, frozen=True):
         forced_calls: Whether it can be made to call a tool.
         system_turns: Whether it takes a system message between other messages; on Anthropic's own API alone.
         structured: Whether its answer can be held to a schema.
-        binds_thinking: True if thinking blocks are valid only after the exact prefix in which the model wrote them.
-        drops_blocks: True if a request can ask the API to drop thinking blocks that do not fit.
     """
 
     most_tokens: int
@@ -49,8 +47,6 @@ class Capability(msgspec.Struct, frozen=True):
     forced_calls: bool
     system_turns: bool
     structured: bool
-    binds_thinking: bool = False
-    drops_blocks: bool = False
 
 
 _NAMED: Final = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>\d+)(?:[-.](?P<minor>\d{1,2})(?!\d))?(?!\d)")
@@ -71,15 +67,7 @@ def capability_of(model: str) -> Capability:
         forced_calls=not (thinker and version >= (5, 1)),
         system_turns=_OWN.match(model) is not None and _system_turns(family, version),
         structured=supports_strict_tools(model),
-        binds_thinking=_binds(family, version),
-        drops_blocks=_OWN.match(model) is not None and _binds(family, version),
     )
-
-
-def _binds(family: str, version: tuple[int, int]) -> bool:
-    if (family, version) == ("mythos", (5, 1)):
-        return False
-    return ((5, 1) if family in ("fable", "mythos") else (5, 5)) <= version < _NEWEST
 
 
 def _version(found: re.Match[str] | None) -> tuple[int, int]:

@@ -16,10 +16,12 @@ import msgspec
 
 from fxai.messages.part import PrefixBreak, WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ReasoningEffort
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
+from fxai.providers.anthropic.known_models import facts
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request
 from fxai.providers.anthropic.thinking_binding import BETA, REMEDY, Bound, Head, check, digest_of, digest_of_tools
@@ -146,7 +148,7 @@ def prepare_request(
     choice = (request.tool_choice, request.parallel_tool_calls)
     settings = (model, strict_json_schema, supports_strict, streams, *choice)
     tools = prepare() if cache is None else cache.tools(request.tools, settings, prepare)
-    writing = _Writing(request, can, tools, notes)
+    writing = _Writing(request, can, facts(model), tools, notes)
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(request.max_tokens or max_tokens or can.most_tokens)
@@ -158,9 +160,12 @@ def prepare_request(
 class _Writing:
     """Builds the body of a request, step by step."""
 
-    def __init__(self, request: ModelRequest, can: Capability, tools: PreparedTools, notes: Notes) -> None:
+    def __init__(
+        self, request: ModelRequest, can: Capability, known: ModelFacts, tools: PreparedTools, notes: Notes
+    ) -> None:
         self._request = request
         self._can = can
+        self._facts = known
         self._tools = tools
         self._notes = notes
         self.body: dict[str, Any] = {}
@@ -180,7 +185,7 @@ class _Writing:
         known = None if cache is None else cache.take(messages, self._tools)
         can = self._can
         writer, count, size = known or (
-            HistoryWriter(self._tools, system_turns=can.system_turns, binds=can.binds_thinking),
+            HistoryWriter(self._tools, system_turns=can.system_turns, binds=self._facts.binds_thinking is True),
             0,
             0.0,
         )
@@ -199,7 +204,7 @@ class _Writing:
 
     def bind(self, model: str, options: RequestOptions, cache: Cache | None) -> None:
         """Leave out thinking that is bound to another prefix, and keep the writer for the next request."""
-        if self._can.binds_thinking:
+        if self._facts.binds_thinking:
             self._bind(model, options)
         if cache is not None and self._writer.is_extensible:
             cache.keep(self._request.prompt.messages, self._tools, self._writer, self._size)
@@ -208,7 +213,9 @@ class _Writing:
         body: dict[str, Any] = {**self.body, **options.body}
         head = Head(model, digest_of(body.get("system", ())), digest_of_tools(body.get("tools", ())))
         thinking: Any = body.get("thinking", _ADAPTIVE)
-        has_remedy = self._can.drops_blocks and is_object(thinking) and thinking.get("type") == "adaptive"
+        has_remedy = (
+            self._facts.binding_remedy == "drop_block" and is_object(thinking) and thinking.get("type") == "adaptive"
+        )
         verdict = check(self._writer.thoughts, head, self._writer.digest, has_remedy=has_remedy)
         if verdict.left_out:
             self.body["messages"] = self._writer.history(verdict.left_out).messages

@@ -13,7 +13,7 @@ from returns.result import Success
 from fxai.agents import Agent, Memory, StepSetup
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.effects import fx
-from fxai.messages import Prompt
+from fxai.messages import Pending, Prompt
 from fxai.models import Chat
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool, Toolkit
@@ -89,8 +89,9 @@ def test_rewrite_is_the_default_for_unknown_models() -> None:
 
 def test_an_unknown_policy_is_refused() -> None:
     """The message names the policies."""
+    later: Any = "later"
     with pytest.raises(ValueError, match="must be 'auto', 'append' or 'rewrite', got 'later'"):
-        Agent.make("a", changes="later")  # type: ignore[arg-type]  # what a program may do all the same
+        Agent.make("a", changes=later)
 
 
 def _memory(kind: str, path: Path) -> Callable[[], Memory]:
@@ -119,11 +120,10 @@ def test_a_stateful_prompt_continues_its_sections_from_run_to_run() -> None:
     """The next run of a memory knows which sections the model has read, and appends only what changed since."""
     memory, model = Memory.in_process(), ScriptedModel.make([call("look", {}), text("One."), text("Two.")])
     agent = Agent.make("a", instructions="Help.", prompt=StatefulPrompt.make("desk", desk), changes="append")
-    for _ in range(2):
-        answer = fx.run(agent.with_memory(memory).execute("Go.").provide(model.layer))
+    answers = [fx.run(agent.with_memory(memory).execute("Go.").provide(model.layer)) for _ in range(2)]
 
     assert _grows(model)
-    assert answer.steps[0].record.prefix_break is None
+    assert answers[1].steps[0].record.prefix_break is None
     assert "There were 2 steps." in _told(model)[-1]
     assert "pay> is no longer available" in _told(model)[-1]
 
@@ -208,3 +208,26 @@ def test_a_model_that_binds_keeps_its_thinking_with_append() -> None:
 
     assert (server.refused, server.sent, server.dropped) == ([], [0, 1, 2, 3, 4], [0] * 5)
     assert [step.record.prefix_break for step in (*first.steps, *second.steps)] == [None] * 5
+
+
+@pytest.mark.parametrize("kind", ["process", "file"])
+def test_an_approval_in_a_memory_carries_its_changes(kind: str, tmp_path: Path) -> None:
+    """A run that goes on after an approval appends its changes behind the result, and the next run knows them."""
+    refund = Tool.make("refund", success=str, needs_approval=True)
+
+    def teller(at: Render[None]) -> None:
+        paid = at.state("paid", 0)
+        at.system("paid", f"{paid.value} refunds.")
+        at.tool(refund, lambda _: paid.update(lambda n: n + 1).as_("done"))
+
+    memory = _memory(kind, tmp_path)
+    server = BindingServer([calls("refund"), says("Paid."), says("Yes.")])
+    agent = Agent.make("a", prompt=StatefulPrompt.make("teller", teller))
+    waiting = fx.run(agent.with_memory(memory()).execute("Pay.").provide(server.layer))
+    asked = waiting.history.reply(Pending.approve)
+    paid = fx.run(agent.with_memory(memory()).execute(asked[-1]).provide(server.layer))
+    after = fx.run(agent.with_memory(memory()).execute("And?").provide(server.layer))
+
+    assert (paid.text, after.text) == ("Paid.", "Yes.")
+    assert (server.refused, server.sent, server.dropped) == ([], [0, 1, 2], [0, 0, 0])
+    assert "1 refunds." in str(server.bodies[1]["messages"][-1])

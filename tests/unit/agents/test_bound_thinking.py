@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from returns.result import Success
 
-from fxai.agents import Agent, Memory, StepSetup, Window
+from fxai.agents import Agent, Changes, Memory, StepSetup, Window
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.effects import fx
 from fxai.messages import AssistantMessage, Pending, Prompt, ReasoningPart, ToolCallPart, UserMessage
@@ -57,7 +57,7 @@ def test_a_stateful_prompt_that_is_rewritten_goes_on() -> None:
         at.effect("count", lambda _: count.update(lambda n: n + 1))
 
     server = BindingServer([calls("look"), calls("look"), says("Done.")])
-    answer = _run(StatefulPrompt.make("desk", desk).execute("Go."), server)
+    answer = _run(StatefulPrompt.make("desk", desk, changes="rewrite").execute("Go."), server)
 
     assert (answer.text, server.refused, server.sent) == ("Done.", [], [0, 0, 0])
     assert [step.record.prefix_break for step in answer.steps] == [None, "rewrite", "rewrite"]
@@ -134,7 +134,8 @@ def test_a_history_survives_json() -> None:
     root = _run(Agent.make("a").execute("First?"), server).history
     read = Prompt.from_json(root.to_json()).unwrap()
     _run(Agent.make("a").execute(read + Prompt.make("Second?")), server)
-    _run(Agent.make("a", instructions="Other.").execute(read + Prompt.make("Second?")), server)
+    other = Agent.make("a", instructions="Other.", changes="rewrite")
+    _run(other.execute(read + Prompt.make("Second?")), server)
 
     assert (server.refused, server.sent) == ([], [0, 1, 0])
 
@@ -145,7 +146,8 @@ def test_thinking_of_unknown_origin_is_left_to_the_api() -> None:
     root = _run(Agent.make("a", instructions="Old.").execute("First?"), server).history
     bare = _without_digests(root)
     for _ in range(2):
-        bare = _run(Agent.make("a", instructions="New.").execute(bare + Prompt.make("On?")), server).history
+        agent = Agent.make("a", instructions="New.", changes="rewrite")
+        bare = _run(agent.execute(bare + Prompt.make("On?")), server).history
 
     assert server.refused == []
     assert server.dropped == [0, 1, 1]
@@ -229,17 +231,41 @@ def test_a_fallback_to_another_model_goes_on() -> None:
     assert [step.record.prefix_break for step in answer.steps] == [None, "model", "model"]
 
 
-def test_tools_of_one_run_go_on() -> None:
-    """A run with other tools on the same memory breaks the prefix and goes on."""
+@pytest.mark.parametrize(
+    ("changes", "breaks", "sent"),
+    [
+        ("rewrite", [None, None, "tools", "tools", None], [0, 1, 0, 2, 3]),
+        ("auto", [None] * 5, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_tools_of_one_run_go_on(changes: Changes, breaks: list[str | None], sent: list[int]) -> None:
+    """A run with other tools on the same memory continues; with appended changes, no thinking is lost."""
     server = BindingServer([calls("look"), says("Done."), says("Yes."), calls("look"), says("Done.")])
-    agent = Agent.make("a").with_memory(Memory.in_process())
+    agent = Agent.make("a", changes=changes).with_memory(Memory.in_process())
     first = _run(agent.with_tools(kit).execute("Look.").provide(live), server)
     second = _run(agent.execute("And now?"), server)
     third = _run(agent.with_tools(kit).execute("Look.").provide(live), server)
 
-    assert server.refused == []
-    found = [step.record.prefix_break for run in (first, second, third) for step in run.steps]
-    assert found == [None, None, "tools", "tools", None]
+    assert (server.refused, server.sent) == ([], sent)
+    assert [step.record.prefix_break for run in (first, second, third) for step in run.steps] == breaks
+
+
+def test_tools_that_come_and_go_keep_the_prefix() -> None:
+    """A stateful prompt adds a tool, removes it and adds it again: the head stays, and the provider's form is valid."""
+
+    def desk(at: Render[None]) -> None:
+        count = at.state("count", 0)
+        at.tool(look, lambda _: Success("found"))
+        if count.value % 2:
+            at.tool(pay, lambda _: Success("paid"))
+        at.effect("count", lambda _: count.update(lambda n: n + 1))
+
+    server = BindingServer([calls("look"), calls("look"), calls("look"), calls("look"), says("Done.")])
+    answer = _run(StatefulPrompt.make("desk", desk).execute("Go."), server)
+
+    assert (server.refused, server.sent) == ([], [0, 1, 2, 3, 4])
+    assert [[tool["name"] for tool in body["tools"]] for body in server.bodies] == [["look"]] * 5
+    assert [step.record.tools for step in answer.steps[:3]] == [("look",), ("look", "pay"), ("look",)]
 
 
 def test_a_sub_agent_has_a_conversation_of_its_own() -> None:
