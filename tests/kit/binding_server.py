@@ -18,7 +18,7 @@ from fxai.models import LanguageModel
 from fxai.providers import anthropic
 from tests.kit.data import is_array, is_object
 
-__all__ = ["BETA", "BOUND", "BindingServer", "calls", "says"]
+__all__ = ["BETA", "BOUND", "MODEL", "BindingServer", "calls", "says"]
 
 BETA = "thinking-binding-controls-2026-08-01"
 BOUND = "The block is bound to a different conversation."
@@ -69,21 +69,17 @@ class BindingServer:
 
     def of(self, model: str) -> Layer[LanguageModel, AiError]:
         """Return the layer of another model of the server."""
-        transport = httpx2.MockTransport(self._answer)
+        transport = httpx2.MockTransport(self._serve)
         return anthropic.layer(model, api_key="sk", max_tokens=1000, retry=None, transport=transport)
 
-    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+    def _serve(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(request.content)
         betas = request.headers.get("anthropic-beta", "").split(",")
-        problem, dropped = self._check(body, betas)
-        if problem is not None:
-            self.refused.append(problem)
-            error = {"type": "invalid_request_error", "message": problem}
+        dropped = self.receive(body, betas)
+        if dropped is None:
+            error = {"type": "invalid_request_error", "message": self.refused[-1]}
             return httpx2.Response(400, json={"type": "error", "error": error})
-        self.bodies.append(body)
-        self.dropped.append(len(dropped))
-        self.sent.append(sum(1 for _, block, _ in _blocks(body) if _is_thinking(block)))
-        content = self._sign(body, dropped)
+        content = self.answer(body, dropped)
         stop = "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
         usage = {"input_tokens": 1, "output_tokens": 1}
         about = {"id": f"msg_{self._count}", "type": "message", "role": "assistant", "model": body["model"]}
@@ -91,6 +87,17 @@ class BindingServer:
         if body.get("stream"):
             return httpx2.Response(200, content=_events(message), headers={"content-type": "text/event-stream"})
         return httpx2.Response(200, json=message)
+
+    def receive(self, body: dict[str, Any], betas: Sequence[str]) -> set[str] | None:
+        """Check a request. Return the places of the blocks that are dropped, or None if the request is refused."""
+        problem, dropped = self._check(body, betas)
+        if problem is not None:
+            self.refused.append(problem)
+            return None
+        self.bodies.append(body)
+        self.dropped.append(len(dropped))
+        self.sent.append(sum(1 for _, block, _ in _blocks(body) if _is_thinking(block)))
+        return dropped
 
     def _check(self, body: dict[str, Any], betas: Sequence[str]) -> tuple[str | None, set[str]]:
         """Return the error of the request, and the places of the blocks that are dropped."""
@@ -124,7 +131,7 @@ class BindingServer:
                 previous = block["signature"]
         return None, dropped
 
-    def _sign(self, body: dict[str, Any], dropped: set[str]) -> Blocks:
+    def answer(self, body: dict[str, Any], dropped: set[str]) -> Blocks:
         """Return the next answer, with ids and signatures."""
         turn = self._turns(self._count) if callable(self._turns) else next(self._turns)
         self._count += 1
