@@ -3,9 +3,9 @@ r"""Changes during a conversation: what differs between two steps, such as instr
 With `changes="rewrite"`, each request shows the new state at its usual place. That changes the start of the request,
 so the provider cannot reuse its cache, and some models refuse their own earlier thinking.
 
-With `changes="append"`, the start of the request stays as it was. fxai appends each change where it happens, and
-retracts what was removed there. The conversation carries these texts in the metadata of its messages. Therefore,
-memories, chats and stored histories keep them, and the next run continues at the same state.
+With `changes="append"`, the start of the request stays unchanged. fxai appends each change to the conversation, and
+retracts removed definitions there. The messages carry the changes in their metadata. Therefore, memories, chats and
+stored histories keep the changes, and the next run continues with the same state.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> basic, expert = (SectionText("system", f"<mode>\n{mode}\n</mode>") for mode in ("basic", "expert"))
@@ -41,15 +41,14 @@ from fxai.tools.toolkit import Toolkit
 Changes: TypeAlias = Literal["auto", "append", "rewrite"]
 """The place where a request shows a change of instructions, sections, messages or tools during a conversation.
 
-`append`: where the change happens. `rewrite`: at the usual place. `auto`: `append` if the facts of the model say that
-it binds thinking to its prefix, otherwise `rewrite`.
+`append`: at the end of the conversation. `rewrite`: at the usual place. `auto`: `append` if the facts of the model say
+that it binds thinking to its prefix, otherwise `rewrite`.
 """
 CHANGES: Final[tuple[Changes, ...]] = ("auto", "append", "rewrite")
 
 _KEY: Final = "fxai"  # in the metadata of a message
 _INSTRUCTIONS: Final = "instructions"
 _LENGTH: Final = 16
-_QUOTED: Final = 60  # characters of a message that is retracted
 
 _AnyTool: TypeAlias = Tool[Any, Any, Any]
 
@@ -58,7 +57,7 @@ def check_changes(given: object) -> Changes:
     """Return the policy.
 
     Raises:
-        ValueError: If the value is no policy.
+        ValueError: If the value is not a policy.
     """
     for known in CHANGES:
         if given == known:
@@ -93,7 +92,7 @@ class _Known(msgspec.Struct, frozen=True, eq=False):
     """The state that a reader of the conversation knows: the digest of each thing, by its key."""
 
     head: tuple[Message, ...]
-    """The messages with which each request starts."""
+    """The first messages of each request."""
     state: Mapping[str, str]
     declared: Mapping[str, str]
     """The digests of all tools since the start, by name; a retracted tool stays declared."""
@@ -156,7 +155,7 @@ class Appending:
         if known is None or declared is None:
             return _restart(conversation, lead, toolkit, shown, wanted)
         after = _changes(known.state, wanted, conversation, lead, shown)
-        if not after or conversation[-1].role == "assistant":  # a turn that goes on takes no message behind it
+        if not after or conversation[-1].role == "assistant":  # nothing can follow a paused turn
             return Plan(conversation, self._messages, declared, known)
         changed = {key: digest for key, digest in wanted.items() if known.state.get(key) != digest}
         gone = [key for key in known.state if key not in wanted]
@@ -171,7 +170,7 @@ class Appending:
         self._tools = {tool.name: tool for tool in plan.tools}
 
     def _catch_up(self, conversation: Prompt) -> None:
-        """Add the messages since the last step to those that the model receives."""
+        """Add the messages since the last step to the messages of the request."""
         read = self._read
         count = 0 if read is None else len(read)
         if read is not None and 0 < count <= len(conversation) and conversation[count - 1] is read[count - 1]:
@@ -232,7 +231,7 @@ def _state_of(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Sho
 
 
 def _restart(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Shown, wanted: Mapping[str, str]) -> Plan:
-    """Return the request whose head shows the whole state: the first one, or one whose prefix breaks in any case."""
+    """Return a request whose head shows the whole state, because the conversation is new or its prefix breaks."""
     head = (*islice(conversation, lead), *shown.front)
     mark = _Mark(Prompt(head).to_data(), Prompt(shown.behind).to_data(), dict(wanted))
     rest = map(_without_mark, islice(conversation, lead, None))
@@ -247,11 +246,11 @@ def _restart(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Show
 def _changes(
     known: Mapping[str, str], wanted: Mapping[str, str], conversation: Prompt, lead: int, shown: Shown
 ) -> list[Message]:
-    """Return the messages that turn the known state into the wanted one."""
+    """Return the messages that turn the known state into the wanted state."""
     changed = [key for key, digest in wanted.items() if known.get(key) != digest]
     gone = [key for key in known if key not in wanted]
     after: list[Message] = [one for one in shown.messages if _message_key(one) in changed]
-    after += shown.behind  # before the system messages, which stand right before the answer
+    after += shown.behind  # before the system messages, because the API accepts these only before the answer
     if _INSTRUCTIONS in changed:
         text = _texts(conversation, lead)
         after.append(SystemMessage(f"The instructions changed. These instructions replace the earlier ones:\n\n{text}"))
@@ -301,13 +300,13 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     """The changes of a step, in the metadata of the last message before them."""
 
     head: list[Any] | None = None
-    """The messages with which the request starts, as plain data. None if it starts as the request before it."""
+    """The first messages of the request, as plain data. None if the start did not change."""
     after: list[Any] = []
-    """The messages after this one, as plain data."""
+    """The messages after this message, as plain data."""
     set: dict[str, str] = {}
-    """The digests of what is new or changed, by key."""
+    """The digests of new and changed definitions, by key."""
     gone: list[str] = []
-    """The keys of what was removed."""
+    """The keys of removed definitions."""
 
     @staticmethod
     def of(message: Message) -> _Mark | None:

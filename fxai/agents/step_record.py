@@ -1,4 +1,4 @@
-"""Records of steps: what a step was asked with, what it did to the state, and whether its request extended the last.
+"""Records of steps: the tools and messages of a request, the state of a prompt, and the break of the prefix.
 
 >>> StepRecord(("search",), Prompt.make("Hello")).messages[0].role
 'user'
@@ -25,14 +25,11 @@ _NO_STATE: Final = PromptState()
 
 @final
 class Surrounded(msgspec.Struct, frozen=True):
-    """A conversation with messages around it, which are put together when they are asked for.
-
-    Steps share the conversation, however long it is.
-    """
+    """A conversation and the messages that a prompt adds to it. Steps share the conversation."""
 
     conversation: Prompt
     front: tuple[Message, ...]
-    """What stands behind the system messages that the conversation begins with."""
+    """Messages after the first system messages of the conversation."""
     behind: tuple[Message, ...] = ()
 
     @property
@@ -48,11 +45,11 @@ class StepRecord(msgspec.Struct, frozen=True):
     """The tools and messages of a step, its patches, and the state before and after it."""
 
     tools: tuple[str, ...] = ()
-    """The active tools: those that the model was offered, which are those that could be executed."""
+    """The active tools. The model could call exactly these tools."""
     asked: Prompt | Surrounded = Prompt.empty
-    """What `messages` are put together of."""
+    """The messages, or the conversation and its surroundings."""
     patches: tuple[tuple[str, StepPatch[Any]], ...] = ()
-    """The patches, each with the key of the effect that gave it."""
+    """The patches, each with the key of the effect that returned it."""
     before: PromptState = _NO_STATE
     """The state when the render began; empty without a stateful prompt."""
     after: PromptState = _NO_STATE

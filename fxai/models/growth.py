@@ -3,8 +3,8 @@
 A request that extends the previous request keeps the provider's cache. Some models also accept their own earlier
 thinking only in such a request. A change of anything that was already sent is a break, and each break has a name.
 
-The steps of a run compare their requests here. A memory and a chat are conversations of several runs, so the last
-request of each one is kept next to it, in this process.
+The steps of a run compare their requests here. A memory or a chat can contain many runs. Therefore, this process
+remembers the last request of each memory and each chat.
 
 >>> first = ModelRequest(Prompt.make("Hello").set_system("Be brief."))
 >>> find_break(first, ModelRequest(first.prompt + Prompt.make("How are you?"))) is None
@@ -62,7 +62,7 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class Growth:
-    """The requests of one run, each compared with the one before it."""
+    """The requests of one run, each compared with the previous request."""
 
     __slots__ = ("last", "prefix_break")
 

@@ -35,7 +35,7 @@ def test_no_request_of_a_program_breaks_the_rule(path: Path, tmp_path: Path, mon
     program = tmp_path / "program.py"
     program.write_text(text if path.suffix == ".py" else "\n".join(_BLOCK.findall(text)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+
     with bound_scripts(monkeypatch) as server, contextlib.suppress(Exception, SystemExit):
         runpy.run_path(str(program), run_name="__main__")
 

@@ -6,7 +6,7 @@ A program that runs inside `bound_scripts` sends what it always sends. What it r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ __all__ = ["bound_scripts"]
 
 
 @contextmanager
-def bound_scripts(patch: pytest.MonkeyPatch) -> Iterator[BindingServer]:
+def bound_scripts(patch: pytest.MonkeyPatch) -> Generator[BindingServer]:
     """Let all scripted models bind their thinking. Yields the server that checks their requests."""
     server = BindingServer(lambda _: says(""))
     script: Any = ScriptedModel
@@ -41,7 +41,7 @@ def bound_scripts(patch: pytest.MonkeyPatch) -> Iterator[BindingServer]:
 
     facts = anthropic.facts(MODEL)
     patch.setattr(script, "next_turn", next_turn)
-    patch.setattr(module._Scripted, "facts", property(lambda self: self._script.facts or facts))  # type: ignore[attr-defined]
+    patch.setattr(vars(module)["_Scripted"], "facts", property(lambda self: self._script.facts or facts))
     yield server
 
 

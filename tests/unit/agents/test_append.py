@@ -175,7 +175,7 @@ def test_a_hook_that_picks_tools_is_appended() -> None:
 
 
 def test_a_chat_of_an_agent_carries_its_changes() -> None:
-    """Turns of a chat that an agent answers continue the sections of the turns before."""
+    """Turns of a chat that an agent answers continue the instructions of the turns before."""
     model = ScriptedModel.make([text("One."), text("Two.")])
 
     def turn(instructions: str) -> Any:
@@ -212,7 +212,7 @@ def test_a_model_that_binds_keeps_its_thinking_with_append() -> None:
 
 @pytest.mark.parametrize("kind", ["process", "file"])
 def test_an_approval_in_a_memory_carries_its_changes(kind: str, tmp_path: Path) -> None:
-    """A run that goes on after an approval appends its changes behind the result, and the next run knows them."""
+    """A run that continues after an approval appends its changes, and the next run knows the changes."""
     refund = Tool.make("refund", success=str, needs_approval=True)
 
     def teller(at: Render[None]) -> None:

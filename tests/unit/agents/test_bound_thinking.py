@@ -1,4 +1,4 @@
-"""Programs that ask a model which binds its thinking to the prefix: no request of theirs is refused."""
+"""Programs with a model that binds its thinking to the prefix: the API refuses no request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_streamed_run_keeps_all_thinking() -> None:
 
 
 def test_a_stateful_prompt_that_is_rewritten_goes_on() -> None:
-    """A change of a section leaves out the thinking from before it; the run goes on."""
+    """A changed section costs the thinking from before the change; the run continues."""
 
     def desk(at: Render[None]) -> None:
         count = at.state("count", 0)
@@ -65,7 +65,7 @@ def test_a_stateful_prompt_that_is_rewritten_goes_on() -> None:
 
 @pytest.mark.parametrize("turns", [1, 2])
 def test_a_window_of_a_memory_goes_on(turns: int) -> None:
-    """Runs go on after the window dropped their oldest turns."""
+    """Runs continue after the window dropped their oldest turns."""
     memory = Memory.in_process(Window.turns(turns))
     server = BindingServer(lambda _: says("Yes."))
     agent = Agent.make("a").with_memory(memory)
@@ -77,7 +77,7 @@ def test_a_window_of_a_memory_goes_on(turns: int) -> None:
 
 
 def test_prepare_step_that_edits_goes_on() -> None:
-    """A hook that shows the model a shorter history, or a hint for one step, breaks the prefix and is recorded."""
+    """A hook that shows a hint for one step breaks the prefix, and the record names the break."""
 
     def hint(setup: StepSetup) -> StepSetup:
         return setup.with_messages(setup.messages + Prompt.make(f"This is step {setup.number}."))
@@ -90,7 +90,7 @@ def test_prepare_step_that_edits_goes_on() -> None:
 
 
 def test_an_approval_keeps_the_prefix() -> None:
-    """A run that waits for an approval and goes on from its history extends the request before it."""
+    """A run that continues after an approval extends the request before the approval."""
     server = BindingServer([calls("pay"), says("Paid.")])
     agent = Agent.make("a", toolkit=Toolkit.make(pay))
     handled = pay.handler(lambda _: Success("paid"))
@@ -101,7 +101,7 @@ def test_an_approval_keeps_the_prefix() -> None:
 
 
 def test_an_edited_history_goes_on() -> None:
-    """Thinking after an edited message is left out, thinking before it stays, and the response names the edit."""
+    """The request omits the thinking after an edited message only, and the response names the edit."""
     server = BindingServer([says("One."), says("Two."), says("Three.")])
     agent = Agent.make("a")
     first = _run(agent.execute("First?"), server).history
@@ -116,7 +116,7 @@ def test_an_edited_history_goes_on() -> None:
 
 
 def test_branches_of_a_history_keep_their_thinking() -> None:
-    """Two conversations that go on from one history both extend it."""
+    """Two conversations that continue one history both extend it."""
     server = BindingServer(lambda _: says("Yes."))
     agent = Agent.make("a")
     root = _run(agent.execute("First?"), server).history
@@ -141,7 +141,7 @@ def test_a_history_survives_json() -> None:
 
 
 def test_thinking_of_unknown_origin_is_left_to_the_api() -> None:
-    """Thinking without digests is sent with the remedy of the API, which drops the blocks that do not fit."""
+    """The API itself drops thinking without digests if the prefix does not fit."""
     server = BindingServer(lambda _: says("Yes."))
     root = _run(Agent.make("a", instructions="Old.").execute("First?"), server).history
     bare = _without_digests(root)
@@ -168,7 +168,7 @@ def _without_digests(history: Prompt) -> Prompt:
 
 
 def test_a_changed_call_leaves_out_the_thinking_after_it() -> None:
-    """A call that is edited inside an answer invalidates the thinking after it in the same answer."""
+    """An edit of a call inside an answer invalidates the thinking after it in the same answer."""
     server = BindingServer([calls("look", "look"), says("Done.")])
     history = _run(Agent.make("a", toolkit=kit).execute("Go.").provide(live), server).history
     turn = history[1]
@@ -284,7 +284,7 @@ def test_the_server_refuses_what_the_api_refuses() -> None:
     server = BindingServer(lambda _: says("Yes."))
     history = _run(LanguageModel.generate_text("Hello"), server)
     prompt = _without_digests(Prompt.make("Hello").with_response(history.content)).set_system("Changed.")
-    thinking = {"type": "adaptive", "block_binding": {}}
+    thinking: Any = {"type": "adaptive", "block_binding": {}}
     asked = LanguageModel.generate_text(
         prompt + Prompt.make("On?"), provider_options={"anthropic": {"thinking": thinking}}
     )
