@@ -471,8 +471,8 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     """The model that is asked; None for the one around."""
     handlers: LayerOf[Any, Any, Any] | None = None
     """Handlers that are there for this step alone."""
-    rendered_from: Prompt | None = None
-    """The conversation that a stateful prompt surrounded, if no hook changed the messages."""
+    is_changed: bool = False
+    """True if a hook changed the messages."""
 
 
 def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -> Program:
@@ -480,7 +480,8 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
     request, handlers = step.request, step.handlers
-    found = run.growth.send(SentRequest.of(request, model, step.rendered_from))
+    rendered_from = None if run.rendering is None or step.is_changed else run.shown
+    found = run.growth.send(SentRequest.of(request, model, rendered_from))
     resolution = step.resolution if found is None else step.resolution.with_break(found)
     place = "last" if run.is_last else str(len(run.steps) + 1)
     resolves = step.resolves
@@ -513,34 +514,26 @@ def _prepare(run: Run) -> Program:
     if setup is LATE:
         return None
     planned = _plan(run, setup)
-    setup = setup if planned is None else msgspec.structs.replace(setup, messages=planned.messages)
-    shown, toolkit = setup.messages, setup.toolkit
+    setup = given = setup if planned is None else msgspec.structs.replace(setup, messages=planned.messages)
     for at, prepare_step in enumerate(run.plan.prepare_step):
         setup = yield from prepare_by(run, at, prepare_step, setup)
         if setup is LATE:
             return None
+    is_changed = setup.messages is not given.messages
     if planned is not None:
-        if setup.messages is shown and setup.toolkit is not toolkit:
-            planned = _plan(run, setup) or planned
-            setup = msgspec.structs.replace(setup, messages=planned.messages)
-            shown = setup.messages
-        if find_message_break(planned.messages, setup.messages) is None:
-            run.append(planned)
+        setup = _append(run, planned, given, setup)
     model = None
     if setup.model is not None:
         models: HeldModels = yield _hold_models(run)
         model = models.model_of(setup.model)
     run.in_round = True
-    if setup.messages is not shown:
+    if is_changed:
         yield from _check_pairs(run, setup.messages)
     run.asked = setup
     step = _request(run, setup.messages, setup.toolkit, setup.options)
     if isinstance(step, AiError):
         return step
-    if planned is not None:
-        step = msgspec.structs.replace(step, request=msgspec.structs.replace(step.request, tools=planned.tools))
-    rendered_from = run.shown if run.rendering is not None and setup.messages is shown else None
-    return msgspec.structs.replace(step, model=model, handlers=setup.handlers, rendered_from=rendered_from)
+    return msgspec.structs.replace(step, model=model, handlers=setup.handlers, is_changed=is_changed)
 
 
 def _plan(run: Run, setup: StepSetup) -> Plan | None:
@@ -550,6 +543,17 @@ def _plan(run: Run, setup: StepSetup) -> Plan | None:
     return run.appending.plan(run.shown, setup.toolkit, NOTHING if run.rendering is None else run.rendering.shown)
 
 
+def _append(run: Run, planned: Plan, given: StepSetup, setup: StepSetup) -> StepSetup:
+    """Append the changes of a step after its hooks, which may have changed its tools and its messages."""
+    if setup.messages is given.messages and setup.toolkit is not given.toolkit:
+        planned = _plan(run, setup) or planned
+        setup = msgspec.structs.replace(setup, messages=planned.messages)
+    if find_message_break(planned.messages, setup.messages) is None:
+        run.append(planned)
+    run.declared = planned.tools
+    return setup
+
+
 def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:
     if run.is_last:
         options = {**options, "tool_choice": "none"}
@@ -557,6 +561,8 @@ def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOp
     if isinstance(prepared, AiError):
         return prepared
     request, resolution = prepared
+    if run.declared is not None:
+        request = msgspec.structs.replace(request, tools=run.declared)
     if run.plan.output is not None:
         request = request.answered_as(run.plan.output)
     return StepRequest(request, resolution, options.get("resolve_tools", True))

@@ -49,6 +49,7 @@ from fxai.models.round import LATE, Deadline, Steps, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import ToolError, interrupt_calls
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
@@ -126,6 +127,7 @@ class Run:
         "calls",
         "cut",
         "deadline",
+        "declared",
         "early",
         "ended",
         "exceeded",
@@ -169,6 +171,7 @@ class Run:
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # of the step that was prepared last
         self.appending: Appending | None = None  # None: changes are shown at their usual place
+        self.declared: tuple[AnyTool, ...] | None = None  # the tools of the next request, if changes are appended
         self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
