@@ -292,3 +292,15 @@ def test_the_server_refuses_what_the_api_refuses() -> None:
 
     assert "bound to a different conversation" in server.refused[0]
     assert "bound to a different conversation" in str(failed.failure())
+
+
+def test_a_paused_turn_goes_on() -> None:
+    """The API refuses thinking after a message that only one request contained, so fxai omits that thinking."""
+    server = BindingServer(lambda _: says("Yes."))
+    agent = Agent.make("a")
+    history = _run(agent.execute("First?"), server).history
+    history = _run(agent.execute(history), server).history
+    _run(agent.execute(history + Prompt.make("On?")), server)
+
+    assert server.bodies[1]["messages"][-1]["content"][0]["text"] == "Continue."
+    assert (server.refused, server.sent) == ([], [0, 1, 1])
