@@ -147,7 +147,6 @@ def main() -> Gen[None, RunError | RenderFailed, LanguageModel]:
         print(letter)
         answer = yield from desk.execute(letter, state=state)
         for step in answer.steps:
-            assert step.record is not None
             called = ", ".join(f"{call.name} {call.params}" for call in step.calls)
             mode = step.record.before.values["mode"]
             print(f"  mode {mode}, tools {' '.join(step.record.tools)}; called {called}")

@@ -103,7 +103,6 @@ key = ApprovalKey("an example's secret is no secret").layer  # what one process 
 def show(answer: Answer[str]) -> None:
     """Prints each step: what was there, what was called, and what came of it."""
     for step in answer.steps:
-        assert step.record is not None
         print(
             f"  Step {step.number}: basket {step.record.before.values['basket']}, tools {' '.join(step.record.tools)}"
         )

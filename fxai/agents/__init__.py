@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
 from fxai.agents.answer import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps
+from fxai.agents.change import Changes
 from fxai.agents.memory import Memory, MemoryFailure, Window
 from fxai.agents.run_options import (
     AgentOptions,
@@ -26,6 +27,7 @@ __all__ = [
     "Binding",
     "Budget",
     "BudgetExceeded",
+    "Changes",
     "HasToolCall",
     "Hooks",
     "Memory",

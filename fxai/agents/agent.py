@@ -30,6 +30,7 @@ import msgspec
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.agents.answer import Answer, RunError, Step, Steps
+from fxai.agents.change import Changes, check_changes
 from fxai.agents.loop import Execution, Remembering
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.run import OUTPUT_RETRIES, RunPlan
@@ -138,6 +139,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     """The memory, if there is one."""
     prompt: StatefulPrompt[Any, Any] | None = None
     """The stateful prompt that each step is rendered from, if there is one."""
+    changes: Changes = "auto"
+    """The place where a request shows a change of instructions, sections or tools. `"auto"`: as the prompt says."""
 
     @overload
     @staticmethod
@@ -187,7 +190,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
         Raises:
             TypeError: there is no such option, or a value is none of these; the message says what to give.
-            ValueError: there is no such `at_limit`, the name is empty, or `output_retries` is less than 0.
+            ValueError: there is no such `at_limit` or `changes`, the name is empty, or `output_retries` is less than 0.
         """
         if model is not _AROUND:
             check_model(model)
@@ -203,7 +206,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             _mode(given.pop("at_limit", "fail")),
             hooks,
             _retries(given.pop("output_retries", OUTPUT_RETRIES)),
-            Options(given),
+            changes=check_changes(given.pop("changes", "auto")),
+            options=Options(given),
             prompt=_prompt(prompt),
         )
 
@@ -502,6 +506,7 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
         agent.output_retries,
         without_own=agent.without_own,
         prompt=None if agent.prompt is None else agent.prompt.plan(state),
+        changes=agent.prompt.changes if agent.changes == "auto" and agent.prompt is not None else agent.changes,
     )
     return Execution(agent.name, plan, binding, agent.instructions, agent.model, agent.remembering)
 

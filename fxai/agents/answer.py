@@ -19,6 +19,7 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
+from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, WarningPart
@@ -29,7 +30,6 @@ from fxai.tools.tool_error import NotRun, ToolError
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState, RenderReason
-    from fxai.agents.step_patch import StepRecord
 
 _S = TypeVar("_S")
 _F = TypeVar("_F")
@@ -45,8 +45,8 @@ class Step(msgspec.Struct, frozen=True):
     number: int
     """The number of the round, from 1."""
     response: Response
-    record: StepRecord | None = None
-    """What a stateful prompt asked it with: tools, messages, patches, and the state before and after."""
+    record: StepRecord = NO_RECORD
+    """The tools and messages of its request, whether this extended the previous one, and the state of a prompt."""
 
     @property
     def text(self) -> str:

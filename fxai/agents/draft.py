@@ -72,7 +72,7 @@ class Draft(Memory):
         self._parts.append(part)
 
     def _note_step(self, step: Step) -> None:
-        if step.record is not None:
+        if step.record.is_rendered:
             self.state = step.record.after
 
     def end(self) -> None:

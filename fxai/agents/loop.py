@@ -33,11 +33,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 
 from fxai.agents.answer import Answer, RunError, Steps
+from fxai.agents.change import NOTHING, Appending, Plan
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
 from fxai.agents.run import Run, RunPlan, notify, prepare_by, stop
@@ -59,6 +60,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
+from fxai.models.growth import Growth, LastRequests, SentRequest, find_message_break
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
@@ -83,6 +85,7 @@ _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _MODEL: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
+_LAST_REQUESTS: Final = LastRequests()
 _NO_ROUND = Round(Response(), is_whole=False)
 
 
@@ -152,7 +155,8 @@ class Execution(msgspec.Struct, frozen=True):
         if model is None:
             return self._with_tools(prompt)
         prepare_step = (_AskModel(model), *self.plan.prepare_step)
-        asking = msgspec.structs.replace(self, plan=msgspec.structs.replace(self.plan, prepare_step=prepare_step))
+        plan = msgspec.structs.replace(self.plan, prepare_step=prepare_step, model=model)
+        asking = msgspec.structs.replace(self, plan=plan)
 
         def run(emit: Emit | None) -> AnyEffect:
             def choose(around: ContextOf[Any]) -> AnyEffect:
@@ -207,13 +211,16 @@ class Execution(msgspec.Struct, frozen=True):
         systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
         new = Prompt(islice(prompt, len(systems), None))
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
-        plan = _with_state(plan, state, past, new)
+        growth = Growth(_LAST_REQUESTS.of(memory))
+        plan = msgspec.structs.replace(_with_state(plan, state, past, new), growth=growth)
         if not remembering.auto_append:
             return (yield run_loop(whole, plan, emit=emit))
         commits = Commits(memory, whole, new, around)
 
         def end(answer: Answer[Any]) -> AnyEffect:
-            return commits.end(answer) if _is_success(answer) else Succeed(None)
+            if not _is_success(answer):
+                return Succeed(None)
+            return commits.end(answer).map(lambda _: _LAST_REQUESTS.note(memory, growth.last))
 
         return (yield run_loop(whole, plan, end, commits.settle, emit))
 
@@ -304,7 +311,7 @@ def _program(
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(Then(Generate(_begin, given, {}), Generate(loop, given, {})), run.fail, None)
-    if not plan.prepare_step and plan.prompt is None:
+    if not plan.prepare_step and plan.prompt is None and plan.model is None:
         return looped
     run.scope = Scope()
     if plan.prompt is not None:
@@ -324,7 +331,7 @@ def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: 
 def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
     """The answer of the run; with `is_one` only its next step, where it goes on."""
     # What follows a step stands here, and not in a generator for each: a crowd of runs waits in this one alone.
-    plan, is_prepared = run.plan, run.plan.is_prepared
+    plan, is_prepared = run.plan, run.plan.is_prepared or run.appending is not None
     step: StepRequest | AiError | None
     while run.goes_on:
         step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
@@ -354,6 +361,8 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
 def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """The time of the run begins; approvals that its history answers are settled."""
     plan = run.plan
+    if plan.changes != "rewrite":
+        yield from _choose_changes(run)
     if plan.deadline is not None or plan.budget.seconds is not None:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
@@ -361,6 +370,28 @@ def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
             break
+
+
+def _choose_changes(run: Run) -> Program:
+    """Choose the place where the requests of the run show changes, by the facts of its model."""
+    plan = run.plan
+    model: LanguageModel | None = yield Ask(_find_model)
+    if plan.model is not None and (plan.changes == "append" or plan.prompt is not None or plan.growth is not None):
+        models: HeldModels = yield _hold_models(run)
+        model = yield Fold(
+            models.model_of(plan.model).open(), lambda _: Succeed(None), None
+        )  # it fails when it is asked
+    facts = None if model is None else model.facts
+    if plan.changes == "append" or (facts is not None and facts.binds_thinking):
+        changes_tools = facts is not None and facts.tool_changes_between is True
+        last = run.growth.last
+        run.appending = Appending(changes_tools=changes_tools, tools=() if last is None else last.request.tools)
+        if run.rendering is not None:
+            run.rendering.appends = True
+
+
+def _find_model(context: ContextOf[Any]) -> object:
+    return context.find(LanguageModel)
 
 
 def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
@@ -440,13 +471,18 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     """The model that is asked; None for the one around."""
     handlers: LayerOf[Any, Any, Any] | None = None
     """Handlers that are there for this step alone."""
+    is_changed: bool = False
+    """True if a hook changed the messages."""
 
 
 def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -> Program:
     """The round of a step; it is not whole where the time was up."""
     has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
-    request, resolution, handlers = step.request, step.resolution, step.handlers
+    request, handlers = step.request, step.handlers
+    rendered_from = None if run.rendering is None or step.is_changed else run.shown
+    found = run.growth.send(SentRequest.of(request, model, rendered_from))
+    resolution = step.resolution if found is None else step.resolution.with_break(found)
     place = "last" if run.is_last else str(len(run.steps) + 1)
     resolves = step.resolves
     return take_turn(model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, place=place)
@@ -477,23 +513,45 @@ def _prepare(run: Run) -> Program:
     setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.prepare)
     if setup is LATE:
         return None
-    shown = setup.messages
+    planned = _plan(run, setup)
+    setup = given = setup if planned is None else msgspec.structs.replace(setup, messages=planned.messages)
     for at, prepare_step in enumerate(run.plan.prepare_step):
         setup = yield from prepare_by(run, at, prepare_step, setup)
         if setup is LATE:
             return None
+    is_changed = setup.messages is not given.messages
+    if planned is not None:
+        setup = _append(run, planned, given, setup)
     model = None
     if setup.model is not None:
         models: HeldModels = yield _hold_models(run)
         model = models.model_of(setup.model)
     run.in_round = True
-    if setup.messages is not shown:
+    if is_changed:
         yield from _check_pairs(run, setup.messages)
     run.asked = setup
     step = _request(run, setup.messages, setup.toolkit, setup.options)
     if isinstance(step, AiError):
         return step
-    return msgspec.structs.replace(step, model=model, handlers=setup.handlers)
+    return msgspec.structs.replace(step, model=model, handlers=setup.handlers, is_changed=is_changed)
+
+
+def _plan(run: Run, setup: StepSetup) -> Plan | None:
+    """Return the request of a step whose changes are appended. None if they are shown at their usual place."""
+    if run.appending is None:
+        return None
+    return run.appending.plan(run.shown, setup.toolkit, NOTHING if run.rendering is None else run.rendering.shown)
+
+
+def _append(run: Run, planned: Plan, given: StepSetup, setup: StepSetup) -> StepSetup:
+    """Append the changes of a step after its hooks, which may have changed its tools and its messages."""
+    if setup.messages is given.messages and setup.toolkit is not given.toolkit:
+        planned = _plan(run, setup) or planned
+        setup = msgspec.structs.replace(setup, messages=planned.messages)
+    if find_message_break(planned.messages, setup.messages) is None:
+        run.append(planned)
+    run.declared = planned.tools
+    return setup
 
 
 def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:
@@ -503,6 +561,8 @@ def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOp
     if isinstance(prepared, AiError):
         return prepared
     request, resolution = prepared
+    if run.declared is not None:
+        request = msgspec.structs.replace(request, tools=run.declared)
     if run.plan.output is not None:
         request = request.answered_as(run.plan.output)
     return StepRequest(request, resolution, options.get("resolve_tools", True))

@@ -538,10 +538,9 @@ def merge_commits(commits: Prompt) -> Prompt:
     >>> len(merge_commits(Prompt([ToolMessage.make(doubt), ToolMessage.make(ToolResultPart("c", "wipe", 5))])))
     1
     """
-    results = _Results(commits)
-    if not results.known:
-        return commits
     merged: list[Message] = []
+    if not (results := _Results(commits)).known:
+        return commits
     for index, message in enumerate(commits):
         if message.role != "tool":
             merged.append(message)
@@ -550,6 +549,8 @@ def merge_commits(commits: Prompt) -> Prompt:
         content = tuple(part for part in parts if part is not None)
         if content:
             merged.append(message if content == message.content else msgspec.structs.replace(message, content=content))
+        elif message.metadata and merged:
+            merged[-1] = msgspec.structs.replace(merged[-1], metadata={**merged[-1].metadata, **message.metadata})
     return Prompt(merged)
 
 

@@ -33,6 +33,7 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai.agents.answer import Answer
+from fxai.agents.change import copy_marks
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.agents.state import PromptState, call_key
 from fxai.effects.effect import EffectOf, Suspend
@@ -164,12 +165,17 @@ class Commits:
     def _rest(self, answer: Answer[Any]) -> Prompt:
         early = _early(answer)
         if not early:
-            return self._new.extend(islice(answer.history, len(self._prompt), None))
-        rest = islice(answer.history, len(place_results(self._prompt, early)), None)
+            start = len(self._prompt) - len(self._new)
+            return Prompt(islice(answer.history, start, None)) if start >= 0 else answer.history
+        count = len(place_results(self._prompt, early))
+        rest = islice(answer.history, count, None)
+        messages = self._messages(early)
+        messages = copy_marks(messages, islice(answer.history, count - len(messages), count))
         if not self._committed:
-            return Prompt(self._messages(early)).extend(rest)
+            return Prompt(messages).extend(rest)
         # the results once more: they say which turn it goes on with
-        return Prompt((ToolMessage(early), *self._messages(early)[self._committed :])).extend(rest)
+        again = ToolMessage(early, metadata=messages[self._committed - 1].metadata)
+        return Prompt((again, *messages[self._committed :])).extend(rest)
 
     def _messages(self, early: tuple[ToolResultPart, ...]) -> list[Message]:
         """The new messages, with the results of the calls that they approve.

@@ -37,12 +37,12 @@ from fxai.agents.state import Cell, RenderError, State, StateStore
 from fxai.agents.step_patch import (
     Definition,
     StepPatch,
-    Surrounded,
     ToolDefinition,
     define_message,
     define_tool,
     define_tools,
 )
+from fxai.agents.step_record import Surrounded
 from fxai.agents.sub_agent import Callee, SubAgent, sub_agent_of
 from fxai.effects.constructor import PlainAwaitable
 from fxai.effects.effect import EffectOf

@@ -17,11 +17,13 @@ from typing import Any, Final, TypeAlias, cast, final
 import msgspec
 
 from fxai.agents.answer import RenderFailed
+from fxai.agents.change import NOTHING, Shown
 from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
 from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
-from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded, decode_patch, encode_patch
+from fxai.agents.step_patch import Definition, StepPatch, decode_patch, encode_patch
+from fxai.agents.step_record import StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
@@ -29,7 +31,8 @@ from fxai.effects.effect import AnyEffect, Ask, EffectOf, Generate, Succeed, Wai
 from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending, pending_in
-from fxai.messages.message import Message, SystemMessage, TextPart, UserMessage
+from fxai.messages.message import Message, TextPart, UserMessage
+from fxai.messages.part import PrefixBreak
 from fxai.messages.prompt import Prompt
 from fxai.models.interceptor import Interceptor, WorkInfo, interceptor_of
 from fxai.tools.aspects.aspect import Aspect, Wrapping
@@ -97,7 +100,12 @@ class Rendering:
         "_store",
         "_toolkits",
         "_writer",
+        "appends",
+        "shown",
     )
+
+    shown: Shown
+    """The definitions of the step that was prepared last."""
 
     def __init__(self, plan: RenderPlan, scope: Scope) -> None:
         self._plan = plan
@@ -106,6 +114,9 @@ class Rendering:
         self._conversation = _Conversation()
         self._toolkits = _Toolkits()
         self._writer = SectionWriter()
+        self.shown = NOTHING
+        self.appends: bool = False
+        """True if changes are appended to the conversation, which is not rewritten."""
         self._number = 0  # of the step that is rendered
         self._asked: Asked | None = None  # what the step that was asked last was rendered from
         self._patches: tuple[tuple[str, StepPatch[Any]], ...] = ()
@@ -120,18 +131,21 @@ class Rendering:
     def _prepare(self, setup: StepSetup) -> _Steps:
         before = dict(self._store.cells)
         definitions, patch = self._render(setup.number, before), _NO_PATCH
-        front = self._front(definitions, setup.toolkit.tools)
+        shown = self._show(definitions, setup.toolkit.tools)
         self._patches = ()
         if definitions.effects or self._store.effects:  # those that ran and are not defined any more are forgotten
-            patch = yield from self._run_effects(definitions, setup, front)
+            patch = yield from self._run_effects(definitions, setup, shown.front)
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
         _check_sections(final, toolkit)
         handlers = yield from self._handlers.of(final, definitions, setup.handlers)
         if final is not definitions:
-            front = self._front(final, (*definitions.tools, *toolkit.tools))
+            shown = self._show(final, (*definitions.tools, *toolkit.tools))
         behind = (*patch.messages, *_reminder(patch.reminders, final, toolkit))
-        messages = self._conversation.show(setup.messages, front, behind)
+        self.shown = msgspec.structs.replace(shown, behind=behind)
+        messages = setup.messages
+        if not self.appends:
+            messages = self._conversation.show(messages, shown.front, behind)
         self._asked = Asked(setup.number, before)
         return msgspec.structs.replace(setup, messages=messages, toolkit=toolkit, handlers=handlers)
 
@@ -139,13 +153,13 @@ class Rendering:
         self._number = number
         return define_step(self._plan.f, number, self._store, seen)
 
-    def _front(self, definitions: Definitions, tools: Iterable[str]) -> tuple[Message, ...]:
-        """What stands in front of the conversation; `tools` are those that texts may refer to, besides its own."""
+    def _show(self, definitions: Definitions, tools: Iterable[str]) -> Shown:
+        """Return what the step shows; `tools` are those that texts may refer to, besides its own."""
+        messages = tuple(definitions.messages)
         if not definitions.sections:
-            return tuple(definitions.messages)
+            return Shown({}, messages)
         references = frozenset(map(reference_to, (*definitions.tools, *tools)))
-        system = self._writer.write(definitions.sections.values(), references)
-        return (SystemMessage(system), *definitions.messages)
+        return Shown(self._writer.texts(definitions.sections.values(), references), messages)
 
     def _run_effects(
         self, definitions: Definitions, setup: StepSetup, front: tuple[Message, ...]
@@ -174,11 +188,11 @@ class Rendering:
         self._patches = tuple(patches)
         return sum((patch for _, patch in patches), StepPatch[Any]())
 
-    def record(self, toolkit: Toolkit[Any], messages: Prompt) -> StepRecord:
+    def record(self, toolkit: Toolkit[Any], messages: Prompt, prefix_break: PrefixBreak | None) -> StepRecord:
         """What the step that has just ended was asked with: its tools and messages as hooks left them."""
         before = PromptState({} if self._asked is None else self._asked.cells)
         shown = self._conversation.compact(messages)
-        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot())
+        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot(), prefix_break)
 
     # -- approved calls
 

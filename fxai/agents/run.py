@@ -17,6 +17,7 @@ from returns.result import Success
 
 from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
 from fxai.agents.answer import Steps as StepsSoFar
+from fxai.agents.change import Appending, Changes, Plan
 from fxai.agents.run_options import (
     AtLimit,
     Budget,
@@ -28,8 +29,10 @@ from fxai.agents.run_options import (
     StopCondition,
     is_effect,
 )
+from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cause import Cause, Die
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
+from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
@@ -38,6 +41,7 @@ from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnSettled, SettledHistory
+from fxai.models.growth import Growth
 from fxai.models.interceptor import Interceptor, LeftRunError, WorkInfo
 from fxai.models.language_model import output_error, read_output
 from fxai.models.model_request import Resolution, RoundOptions, ToolChoice, ToolChoices
@@ -45,6 +49,7 @@ from fxai.models.round import LATE, Deadline, Steps, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import ToolError, interrupt_calls
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
@@ -87,6 +92,12 @@ class RunPlan(msgspec.Struct, frozen=True):
     """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
     prompt: RenderPlan | None = None
     """The stateful prompt that each step is rendered from, if there is one."""
+    changes: Changes = "auto"
+    """The place where a request shows changes."""
+    model: LayerOf[Any, Any, Any] | None = None
+    """The model of the agent, if its steps do not ask the model in the context."""
+    growth: Growth | None = None
+    """The requests of the conversation so far. None if the run does not continue a memory."""
 
     def is_hidden(self, name: str) -> bool:
         """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out.
@@ -110,15 +121,18 @@ class Run:
     """The state of one run: its history, what it took, and how it ended, if it has."""
 
     __slots__ = (
+        "appending",
         "around",
         "asked",
         "calls",
         "cut",
         "deadline",
+        "declared",
         "early",
         "ended",
         "exceeded",
         "failure",
+        "growth",
         "history",
         "in_round",
         "is_last",
@@ -156,6 +170,9 @@ class Run:
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # of the step that was prepared last
+        self.appending: Appending | None = None  # None: changes are shown at their usual place
+        self.declared: tuple[AnyTool, ...] | None = None  # the tools of the next request, if changes are appended
+        self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
         self.tokens: int = 0
@@ -203,15 +220,31 @@ class Run:
         if self.early:
             response = Response((*self.early, *response.content))
             self.early = ()
-        asked, rendering = self.asked, self.rendering
-        record = None if asked is None or rendering is None else rendering.record(asked.toolkit, asked.messages)
-        step = Step(len(self.steps) + 1, response, record)
+        step = Step(len(self.steps) + 1, response, self._record(response))
         self.steps.append(step)
         if self.plan.budget.tokens is not None:
             self.tokens += response.usage.total_tokens or 0
         if self.options.get("tool_choice", "auto") != "auto":
             self.options = options_after(self.options)
         return step
+
+    def append(self, plan: Plan) -> None:
+        """Note that the model receives changes behind the conversation, whose last message carries them."""
+        if self.appending is not None:
+            self.appending.keep(plan)
+        is_same = self.history is self.shown
+        self.shown = plan.conversation
+        self.history = plan.conversation if is_same else plan.carry(self.history)
+
+    def _record(self, response: Response) -> StepRecord:
+        found = self.growth.prefix_break or response.prefix_break  # of one before this process
+        if self.rendering is not None and self.asked is not None:
+            return self.rendering.record(self.asked.toolkit, self.asked.messages, found)
+        if self.growth.last is None:
+            return NO_RECORD
+        request = self.growth.last.request
+        tools = request.tools if self.asked is None else self.asked.toolkit
+        return StepRecord(tuple([tool.name for tool in tools]), request.prompt, prefix_break=found)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """The results of the calls of a turn that are beyond the budget; the others are counted."""

@@ -17,6 +17,7 @@ import msgspec
 from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack, override
 
 from fxai.agents.answer import Step, Steps
+from fxai.agents.change import Changes
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.messages.errors import AiError
@@ -248,6 +249,9 @@ class AgentOptions(RoundOptions, total=False):
     `agent.prepare_step`."""
     on_step: Hook[OnStep]
     """Listeners of finished steps; one that may fail or needs a service is added by `agent.on_step`."""
+    changes: Changes
+    """The place where a request shows a change of instructions, sections or tools during a conversation: `"rewrite"`,
+    `"append"`, or by the facts of the model (`"auto"`, the default)."""
     output_retries: int
     """How often an output that does not fit is asked for again, with what is wrong with it; 2 by default."""
 

@@ -22,7 +22,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias, cast, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import override
@@ -124,25 +124,48 @@ class SectionWriter:
         Raises:
             RenderError: data is nothing that JSON can hold, or too deep.
         """
-        texts: list[str] = []
-        data: list[str] = []
+        return join_sections(self.texts(sections, references))
+
+    def texts(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> dict[str, SectionText]:
+        """Return the text of each section with its tags, by name: the systems in order, then all data.
+
+        Raises:
+            RenderError: If data is nothing that JSON can contain, or too deep.
+        """
+        texts: dict[str, SectionText] = {}
+        data: dict[str, SectionText] = {}
         written: dict[str, tuple[bytes, str]] = {}
         given = tuple(sections)
         mentions = _mentions(references, given)
         for section in given:
             if section.kind == "system":
-                texts.append(section.text(mentions))
+                texts[section.name] = SectionText("system", section.text(mentions))
                 continue
             image = _image(section.value)
             there = self._written.get(section.name)
             text = there[1] if there is not None and there[0] == image else section.text()
-            data.append(text)
+            data[section.name] = SectionText("data", text)
             if image is not None:
                 written[section.name] = (image, text)
         self._written = written
-        if data:
-            texts.append("\n".join((f"<{_WRAPPER}>", *data, f"</{_WRAPPER}>")))
-        return "\n".join(texts)
+        return texts | data
+
+
+class SectionText(NamedTuple):
+    """A section as it is written."""
+
+    kind: Literal["system", "data"]
+    text: str
+    """The text with its tags."""
+
+
+def join_sections(texts: Mapping[str, SectionText]) -> str:
+    """Return the system prompt of sections, all data between one pair of tags."""
+    systems = [one.text for one in texts.values() if one.kind == "system"]
+    data = [one.text for one in texts.values() if one.kind == "data"]
+    if data:
+        systems.append("\n".join((f"<{_WRAPPER}>", *data, f"</{_WRAPPER}>")))
+    return "\n".join(systems)
 
 
 def _mentions(references: frozenset[str], sections: tuple[Section, ...]) -> frozenset[str]:

@@ -29,6 +29,7 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.agents.answer import Answer, RenderFailed, RunError
+from fxai.agents.change import Changes, check_changes
 from fxai.agents.loop import Execution
 from fxai.agents.render import EffectReturn, Render, RenderOf, StepView
 from fxai.agents.rendering import RenderPlan
@@ -36,7 +37,8 @@ from fxai.agents.run import RunPlan
 from fxai.agents.run_options import Budget
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, RenderReason, State, StateError
-from fxai.agents.step_patch import Definition, StepPatch, StepRecord
+from fxai.agents.step_patch import Definition, StepPatch
+from fxai.agents.step_record import StepRecord
 from fxai.agents.sub_agent import Runs
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
@@ -81,19 +83,26 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
     """Defines a step on the `Render` that it is given."""
     budget: Budget = Budget()
     """How much one run may take."""
+    changes: Changes = "auto"
+    """The place where a request shows changed definitions."""
 
     @staticmethod
-    def make(name: str, f: Callable[[RenderOf[_R2, _E2]], None]) -> StatefulPrompt[_R2, _E2 | RenderFailed]:
+    def make(
+        name: str, f: Callable[[RenderOf[_R2, _E2]], None], *, changes: Changes = "auto"
+    ) -> StatefulPrompt[_R2, _E2 | RenderFailed]:
         """A prompt of a function that defines a step on the `Render` that it is given.
 
         Args:
             name: what it is called.
             f: a pure function of the state and the number of the step. Its annotation, `at: Render[Orders, Lost]`, says
                 what services handlers and effects may need, and what effects may fail with.
+            changes: The place where a request shows definitions that changed since the last step. `"rewrite"`: at
+                their usual place. `"append"`: behind the conversation, so that each request extends the one before.
+                Default: `"append"` if the model binds its thinking to the prefix, otherwise `"rewrite"`.
 
         Raises:
             TypeError: `name` is no string, or `f` no function.
-            ValueError: the name is empty.
+            ValueError: The name is empty, or `changes` is unknown.
         """
         if not isinstance(cast(object, name), str):
             raise TypeError(f"the name of a prompt is a string, not {name!r}")
@@ -101,7 +110,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
             raise ValueError("a prompt needs a name: its failures are called by it")
         if not callable(cast(object, f)):
             raise TypeError(f"a prompt is made of a function of a Render, not of {f!r}")
-        return StatefulPrompt(name, f)
+        return StatefulPrompt(name, f, changes=check_changes(changes))
 
     @property
     def output(self) -> None:
@@ -144,7 +153,8 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         raise NotImplementedError
 
     def _execution(self, state: PromptState | None) -> Execution:
-        return Execution(self.name, RunPlan(Toolkit.empty(), {}, self.budget, prompt=self.plan(state)), Binding())
+        plan = RunPlan(Toolkit.empty(), {}, self.budget, prompt=self.plan(state), changes=self.changes)
+        return Execution(self.name, plan, Binding())
 
     @override
     def __repr__(self) -> str:

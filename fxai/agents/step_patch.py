@@ -17,7 +17,6 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import takewhile
 from typing import Any, Generic, Never, cast, final, overload
 
 import msgspec
@@ -25,7 +24,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.section import Kind, Section, reference_to
-from fxai.agents.state import PromptState, RenderError
+from fxai.agents.state import RenderError
 from fxai.messages.calls import unpaired_calls
 from fxai.messages.message import Message, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
@@ -291,54 +290,6 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
     @override
     def __hash__(self) -> int:
         return hash((self.hidden, self.reminders))
-
-
-# -- what is known of a step
-
-
-@final
-class Surrounded(msgspec.Struct, frozen=True):
-    """A conversation with messages around it, which are put together when they are asked for.
-
-    Steps share the conversation, however long it is.
-    """
-
-    conversation: Prompt
-    front: tuple[Message, ...]
-    """What stands behind the system messages that the conversation begins with."""
-    behind: tuple[Message, ...] = ()
-
-    @property
-    def messages(self) -> Prompt:
-        """All messages, in order."""
-        given = self.conversation.messages
-        lead = sum(1 for _ in takewhile(lambda message: message.role == "system", given))
-        return Prompt((*given[:lead], *self.front, *given[lead:], *self.behind))
-
-
-@final
-class StepRecord(msgspec.Struct, frozen=True):
-    """What a step of a stateful prompt was asked with, and what it did to the state."""
-
-    tools: tuple[str, ...]
-    """The active tools: those that the model was offered, which are those that could be executed."""
-    asked: Prompt | Surrounded
-    """What `messages` are put together of."""
-    patches: tuple[tuple[str, StepPatch[Any]], ...]
-    """The patches, each with the key of the effect that gave it."""
-    before: PromptState
-    """The state when the render began."""
-    after: PromptState
-    """The state when the calls of the step had ended."""
-
-    @property
-    def messages(self) -> Prompt:
-        """The messages that the model was shown."""
-        return self.asked if isinstance(self.asked, Prompt) else self.asked.messages
-
-    @override
-    def __hash__(self) -> int:
-        return hash(self.tools)
 
 
 # -- patches as data

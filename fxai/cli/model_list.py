@@ -260,7 +260,13 @@ def _abilities(provider: str, model: str) -> Abilities:
     embeds = _EMBEDDING.get(provider)
     if provider == "local":
         return Abilities("yes", "yes", "yes", "no", embeds)
-    strict: Ability = "yes" if import_module(f"fxai.providers.{provider}").supports_strict_tools(model) else "no"
+    if provider == "anthropic":
+        from fxai.providers.anthropic.known_models import facts
+
+        is_strict = facts(model).strict_tools
+    else:
+        is_strict = import_module(f"fxai.providers.{provider}").supports_strict_tools(model)
+    strict: Ability = "yes" if is_strict else "no"
     return Abilities("yes", strict, _structured_output(provider, model), _image_input(provider, model), embeds)
 
 
@@ -269,9 +275,9 @@ def _structured_output(provider: str, model: str) -> Ability:
         from fxai.providers.openai.options import supports_schema
 
         return "yes" if supports_schema(model) else "by a tool"
-    from fxai.providers.anthropic.options import capability_of
+    from fxai.providers.anthropic.known_models import facts
 
-    return "yes" if capability_of(model).structured else "by a tool"
+    return "yes" if facts(model).structured_output else "by a tool"
 
 
 def _image_input(provider: str, model: str) -> Ability:

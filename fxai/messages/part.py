@@ -82,6 +82,14 @@ request. `pending`: approvals, or results from outside, are missing. `error`: th
 that has no name here. `unknown`: the provider gave none.
 """
 
+PrefixBreak: TypeAlias = Literal["model", "tools", "instructions", "rewrite", "window", "compaction", "edit"]
+"""The reason why a request does not extend the previous request of its conversation.
+
+`model`: another model. `tools`: other tools. `instructions`: another system prompt. `rewrite`: a stateful prompt shows
+its changed definitions at their usual place. `window`: the oldest messages are missing. `compaction`: a compaction
+shortened the messages. `edit`: an earlier message changed.
+"""
+
 WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "other"]
 """The subject of a warning."""
 
@@ -289,6 +297,8 @@ class ResponseMetadata(WithMetadata, frozen=True, tag_field="type", tag="respons
     id: str | None = None
     model: str | None = None
     timestamp: datetime | None = None
+    prefix_break: PrefixBreak | None = None
+    """The reason why the request did not extend the previous one. None if the request extended it."""
 
 
 @final

@@ -25,6 +25,7 @@ from fxai.messages.part import (
     File,
     FinishReason,
     Part,
+    PrefixBreak,
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
@@ -148,6 +149,14 @@ class Response(msgspec.Struct, frozen=True):
     def timestamp(self) -> datetime | None:
         """When it answered, by the provider's clock; None if it gave no time."""
         return _last(part.timestamp for part in self.content if part.type == "response-metadata")
+
+    @property
+    def prefix_break(self) -> PrefixBreak | None:
+        """The reason why the request did not extend the previous request of its conversation. None if it did."""
+        for part in self.content:
+            if part.type == "response-metadata" and part.prefix_break is not None:
+                return part.prefix_break
+        return None
 
     def to_stream(self) -> Iterator[StreamPart]:
         """The response as stream parts, as `stream_of` gives them: `from_stream` makes it whole again."""

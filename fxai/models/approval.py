@@ -452,11 +452,11 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any) -> str:
     """
     import hashlib  # few programs ask for approvals
 
-    return hashlib.sha256(_canonical([_describe(tool), params])).hexdigest()
+    return hashlib.sha256(_canonical([describe_tool(tool), params])).hexdigest()
 
 
-def _describe(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
-    """Everything that makes the tool the one that it is, as plain data."""
+def describe_tool(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
+    """Return everything that distinguishes the tool from other tools, as plain data."""
     validation: object = tool.validation
     inside: Mapping[str, Tool[Any, Any, Any]] = getattr(validation, "sub_tools", {})  # of a composite
     provider = tool.provider
@@ -468,7 +468,7 @@ def _describe(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
         "failure_mode": tool.failure_mode,
         "validation": validation if isinstance(validation, str) else getattr(validation, "__qualname__", "function"),
         "provider": None if provider is None else [provider.id, provider.name, msgspec.to_builtins(provider.args)],
-        "inside": [_describe(one) for one in inside.values()],
+        "inside": [describe_tool(one) for one in inside.values()],
     }
 
 

@@ -46,6 +46,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
+from fxai.models.growth import Growth, SentRequest
 from fxai.models.language_model import (
     LanguageModel,
     ObjectPending,
@@ -236,6 +237,7 @@ class Chat(Service):
         self._first = first
         self._time_to_live = time_to_live
         self._lock = Lock()
+        self._last: SentRequest | None = None  # of the last turn that this object led
 
     # -- constructors
 
@@ -354,7 +356,8 @@ class Chat(Service):
 
         def ask(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
             whole = history + Prompt.make(prompt)
-            answer = text_round(whole, toolkit, options, on_settled=self._save)
+            growth = Growth(self._last)
+            answer = text_round(whole, toolkit, options, on_settled=self._save, growth=growth).tap(self._note(growth))
             return _with_prompt(answer, whole).map(lambda response: (response, whole.with_response(response.content)))
 
         return self.turn(ask)
@@ -390,7 +393,10 @@ class Chat(Service):
 
         def ask(history: Prompt) -> EffectOf[tuple[ObjectResponse[Any] | ObjectPending, Prompt], Any, Any]:
             whole = history + Prompt.make(prompt)
-            answer: EffectOf[Any, Any, Any] = object_round(whole, wanted, toolkit, options, on_settled=self._save)
+            growth = Growth(self._last)
+            answer: EffectOf[Any, Any, Any] = object_round(
+                whole, wanted, toolkit, options, on_settled=self._save, growth=growth
+            ).tap(self._note(growth))
             end = _with_prompt(answer, whole).catch_all(_pending)
             return end.map(lambda end: (end, whole.with_response(end.response.content)))
 
@@ -412,9 +418,11 @@ class Chat(Service):
                 parts.append(part)
                 if part.type != "finish":
                     return _NOTHING
-                return self._save(whole.with_response(Response.from_stream(parts).content))
+                saved = self._save(whole.with_response(Response.from_stream(parts).content))
+                return saved.tap(self._note(growth))
 
-            stream = stream_round(whole, toolkit, options, on_settled=self._save)
+            growth = Growth(self._last)
+            stream = stream_round(whole, toolkit, options, on_settled=self._save, growth=growth)
             inside = stream.provide_built(Succeed(ContextOf({self: True})))
             return inside.map_error(lambda error: _with_history(error, whole)).tap(collect)
 
@@ -430,6 +438,14 @@ class Chat(Service):
             return FailCause(Cause((Die(RuntimeError(f"{text}: ask `LanguageModel` itself there")),)))
 
         return Within(begin)
+
+    def _note(self, growth: Growth) -> Callable[[object], EffectOf[None]]:
+        """Return the effect that keeps the request of a turn that succeeded, for the next turn."""
+
+        def note() -> None:
+            self._last = growth.last
+
+        return lambda _: Sync(note)
 
     def _save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
         seconds = self._time_to_live

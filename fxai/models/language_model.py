@@ -14,7 +14,7 @@ answers are settled, then comes the model's turn, then the results of its calls.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, Never, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -30,6 +30,7 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
+from fxai.models.growth import Growth, SentRequest
 from fxai.models.model_info import ModelInfo, info_of
 from fxai.models.model_request import (
     ModelRequest,
@@ -46,6 +47,9 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from fxai.models.model_facts import ModelFacts
 
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")
@@ -88,6 +92,25 @@ class LanguageModel(Service):
         None: it only hands requests on to other models, by `ask_model` and `stream_model`, which say which they are.
         """
         return info_of(self)
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """The limits and abilities of the model. None if they are unknown.
+
+        A model that forwards requests returns the facts of its model, or `common_facts` of the models that are built.
+        """
+        return None
+
+    def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:  # noqa: ARG002  # forwarding needs it
+        """Return the facts of the model that answers a request. fxai builds the layer of that model if necessary.
+
+        Args:
+            request: The request.
+
+        Fails with:
+            AiError: The model has no layer that can be built.
+        """
+        return Suspend(lambda: Succeed(self.facts))
 
     @abstractmethod
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
@@ -200,10 +223,15 @@ class LanguageModel(Service):
 
 
 def text_round(
-    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, on_settled: OnSettled | None = None
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> EffectOf[Response, Any, Any]:
-    """`LanguageModel.generate_text`."""
-    return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled})
+    """`LanguageModel.generate_text`. The response names a break of the requests in `growth`."""
+    return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled, "growth": growth})
 
 
 def object_round(
@@ -213,19 +241,26 @@ def object_round(
     options: RoundOptions,
     *,
     on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
-    """`LanguageModel.generate_object`."""
-    answered = Generate(_round, (prompt, toolkit, options), {"schema": schema, "on_settled": on_settled})
+    """`LanguageModel.generate_object`; see `text_round`."""
+    given = {"schema": schema, "on_settled": on_settled, "growth": growth}
+    answered = Generate(_round, (prompt, toolkit, options), given)
     return answered.flat_map(lambda response: _to_object(response, schema))
 
 
 def stream_round(
-    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, on_settled: OnSettled | None = None
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
-    """`LanguageModel.stream_text`."""
+    """`LanguageModel.stream_text`; see `text_round`."""
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
-        return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled})
+        return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled, "growth": growth})
 
     return StreamOf.steps(program)
 
@@ -257,6 +292,11 @@ class ForwardingModel(LanguageModel):
         """The tokens that the request takes, as the model that answers counts them. Fails as `ask`."""
         return self.forward(request).flat_map(lambda model: model.count(request))
 
+    @override
+    def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:
+        """Return the facts of the model that answers a request. Fails as `forward`."""
+        return self.forward(request).flat_map(lambda model: model.facts_of(request))
+
 
 def _round(
     prompt: Prompt,
@@ -266,6 +306,7 @@ def _round(
     *,
     schema: Schema[Any] | None = None,
     on_settled: OnSettled | None = None,
+    growth: Growth | None = None,
 ) -> Steps:
     """The steps of one round, its approvals first; they give its response."""
     model = yield Fetch(LanguageModel)
@@ -286,6 +327,8 @@ def _round(
     if schema is not None:
         request = request.answered_as(schema)
 
+    found = None if growth is None else growth.send(SentRequest.of(request, model))
+    resolution = resolution if found is None else resolution.with_break(found)
     round_: Round = yield from take_turn(model, request, resolution, emit, resolves=resolves, early=early)
     if emit is not None:
         for finish in round_.finish:

@@ -34,6 +34,7 @@ from fxai.messages.part import Part, StreamPart
 from fxai.models.admission import Admission, Terms
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, ForwardingEmbeddingModel, ask_embeddings
 from fxai.models.language_model import ForwardingModel, LanguageModel
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.price import Price, PriceTable
@@ -152,6 +153,11 @@ class _Limited(ForwardingModel):
         self._admission = admission
         self._bounds = bounds
         self._bounds_answers = admission.terms.bounds_answers
+
+    @property
+    @override
+    def facts(self) -> ModelFacts | None:
+        return self._model.facts
 
     @override
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:

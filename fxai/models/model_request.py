@@ -19,7 +19,16 @@ from fxai.effects.effect import AnyEffect, EffectOf, Instruction, Suspend, Withi
 from fxai.effects.stream import StreamOf
 from fxai.effects.tracing import Operation, Tracer
 from fxai.messages.errors import AiError
-from fxai.messages.part import Part, StreamPart, ToolCall, ToolParamsStart, ToolResult, WarningPart
+from fxai.messages.part import (
+    Part,
+    PrefixBreak,
+    ResponseMetadata,
+    StreamPart,
+    ToolCall,
+    ToolParamsStart,
+    ToolResult,
+    WarningPart,
+)
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, Reason
 from fxai.models.model_info import ModelInfo
@@ -97,8 +106,8 @@ def refusal(choice: ToolChoices) -> str:
     return "the tool choice of this turn allows no tool"
 
 
-ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
-"""How much a model should think before it answers; what a provider lacks is a warning."""
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""The effort of reasoning before an answer. If the model lacks an effort, fxai sends the nearest one and warns."""
 
 
 class ModelOptions(TypedDict, total=False):
@@ -271,8 +280,12 @@ class Resolution(msgspec.Struct, frozen=True):
     limits: Limits = CALL_LIMITS
     approved: bool = False
     """Whether the calls are approved already."""
-    warnings: tuple[WarningPart, ...] = ()
-    """What was requested of the round and is not done: the first parts of its response."""
+    warnings: tuple[WarningPart | ResponseMetadata, ...] = ()
+    """What was requested of the round and is not done, and a break of the prefix: the first parts of its response."""
+
+    def with_break(self, found: PrefixBreak) -> Resolution:
+        """Return the resolution of a turn whose response names a break of the prefix."""
+        return msgspec.structs.replace(self, warnings=(ResponseMetadata(prefix_break=found), *self.warnings))
 
     def mark_dynamic(self, part: _Calling) -> _Calling:
         """A call, or the beginning of one, marked as dynamic where no type describes it.

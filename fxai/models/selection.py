@@ -40,6 +40,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, WarningPart
 from fxai.messages.reason import AuthenticationError, ModelUnavailableError, QuotaExhaustedError
 from fxai.models.language_model import ForwardingModel, LanguageModel
+from fxai.models.model_facts import ModelFacts, common_facts
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.token_count import TokenCount
 
@@ -134,6 +135,16 @@ class _Fallback(LanguageModel):
     def info(self) -> None:
         return None
 
+    @property
+    @override
+    def facts(self) -> ModelFacts | None:
+        return common_facts(model.facts for model in self._models)
+
+    @override
+    def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:
+        # the layer of the first model that can be built was built with this layer
+        return fx.sync(lambda: self.facts)
+
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         return self._ask(request, 0, ())
@@ -218,10 +229,17 @@ class HeldModel(ForwardingModel):
     """
 
     def __init__(self, layer: LayerOf[LanguageModel, AiError, Any], services: ContextOf[Any], scope: Scope) -> None:
-        self._layer = layer
+        self.layer = layer
+        """The layer, by which the model is known before it is built."""
         self._services = services
         self._scope = scope
         self._model: LanguageModel | None = None
+
+    @property
+    @override
+    def facts(self) -> ModelFacts | None:
+        """The facts of the model. None if its layer is not built."""
+        return None if self._model is None else self._model.facts
 
     def open(self) -> Effect[LanguageModel, AiError]:
         """The model itself, built where it is not there yet.
@@ -251,7 +269,7 @@ class HeldModel(ForwardingModel):
             self._scope.remove(token)
             return own.close(end)
 
-        building: EffectOf[Any, AiError, Any] = self._layer.build_in(MemoMap.of(self._services), own)
+        building: EffectOf[Any, AiError, Any] = self.layer.build_in(MemoMap.of(self._services), own)
         services: Any = self._services
         return building.provide_context(services).map(keep).on_exit(on_exit)
 
@@ -317,6 +335,11 @@ class _Selection(ForwardingModel):
     def __init__(self, models: Mapping[str, HeldModel], choose: Callable[[ModelRequest], str]) -> None:
         self._models = models
         self._choose = choose
+
+    @property
+    @override
+    def facts(self) -> ModelFacts | None:
+        return common_facts(model.facts for model in self._models.values())
 
     @override
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:

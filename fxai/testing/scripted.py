@@ -46,6 +46,7 @@ from fxai.messages.part import (
 from fxai.messages.reason import Reason
 from fxai.messages.response import Response, stream_of
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import TokenCount, estimate_request
@@ -123,30 +124,43 @@ class _Turn(msgspec.Struct, frozen=True):
 class ScriptedModel:
     """A model that says its turns one after another. It can be asked from several programs; `requests` keeps all."""
 
-    __slots__ = ("_script", "_turns", "counted", "requests", "tokens")
+    __slots__ = ("_script", "_turns", "counted", "facts", "requests", "tokens")
 
     requests: list[ModelRequest]
     """What it was asked, in order."""
     counted: list[ModelRequest]
     """The requests whose tokens it counted, in order."""
 
-    def __init__(self, turns: Sequence[Turn], tokens: Callable[[ModelRequest], int] | None = None) -> None:
+    def __init__(
+        self,
+        turns: Sequence[Turn],
+        tokens: Callable[[ModelRequest], int] | None = None,
+        facts: ModelFacts | None = None,
+    ) -> None:
         self._script = len(turns)
         self._turns = iter([_Turn.of(turn) for turn in turns])
         self.tokens: Callable[[ModelRequest], int] | None = tokens
         """How many tokens a request takes; None: an estimate."""
+        self.facts: ModelFacts | None = facts
+        """The limits and abilities of the model. None if they are unknown."""
         self.requests = []
         self.counted = []
 
     @staticmethod
-    def make(turns: Sequence[Turn], *, tokens: Callable[[ModelRequest], int] | None = None) -> ScriptedModel:
+    def make(
+        turns: Sequence[Turn],
+        *,
+        tokens: Callable[[ModelRequest], int] | None = None,
+        facts: ModelFacts | None = None,
+    ) -> ScriptedModel:
         """A model that says these turns; asked once more, it fails with a defect that says so.
 
         Args:
             turns: what it says.
             tokens: how many tokens a request takes, as if its provider counted them; None: an estimate.
+            facts: The limits and abilities of the model. Default: unknown.
         """
-        return ScriptedModel(turns, tokens)
+        return ScriptedModel(turns, tokens, facts)
 
     @property
     def layer(self) -> LayerOf[LanguageModel, Never, None]:
@@ -177,6 +191,11 @@ class _Scripted(LanguageModel):
     @override
     def info(self) -> ModelInfo:
         return ModelInfo("fxai.testing", "scripted")
+
+    @property
+    @override
+    def facts(self) -> ModelFacts | None:
+        return self._script.facts
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

@@ -36,6 +36,7 @@ INTERNAL = {
     "tests/kit/mcp_http.py": "an application asked without a socket",
     "tests/typing/right/mcp_tool_servers.py": "the type of an application",
     "tests/kit/ag_ui_client.py": "parameters that were cut",
+    "tests/kit/fact_tables.py": "the data file of a table of facts",
     "tests/kit/json_schema_suite.py": "the dialects of JSON Schema",
     "tests/kit/kept_servers.py": "locks of files",
     "tests/kit/runs.py": "the loop, without an agent around it",

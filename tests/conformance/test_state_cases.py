@@ -445,8 +445,8 @@ def test_a_step_tells_the_state_before_and_after_it(case: Case) -> None:
     records = [step.record for step in played.answer.steps]
 
     assert case.expect == "value & setter defined; steps snapshot"
-    assert [record.after.values for record in records if record] == [{"count": 1}, {"count": 2}, {"count": 2}]
-    assert [record.before.values for record in records if record][1:] == [{"count": 1}, {"count": 2}]
+    assert [record.after.values for record in records] == [{"count": 1}, {"count": 2}, {"count": 2}]
+    assert [record.before.values for record in records][1:] == [{"count": 1}, {"count": 2}]
 
 
 @case("LM131")

@@ -205,11 +205,11 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 338,
+    "modules": 342,
     "modules with one importer and under 120 lines": 10,
-    "lines": 94_000,
-    "functions that a run with one call passes": 78,
-    "files that it passes": 20,
+    "lines": 96_000,
+    "functions that a run with one call passes": 88,
+    "files that it passes": 22,
     "functions that the same run passes, streamed": 112,
     "files that it passes, streamed": 27,
     "places that open a database": 1,
@@ -227,6 +227,7 @@ Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and 
 Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,500 lines.
 Queues that survive: 12 modules and 3,000 lines.
 Limits that hold exactly, in line: 3 modules and 1,500 lines.
+Requests that only grow: 4 modules and 1,500 lines; a run compares each request with the previous one, in 10 functions.
 """
 
 

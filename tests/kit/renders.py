@@ -70,9 +70,7 @@ class Played(msgspec.Struct, frozen=True):
 
     def record(self, step: int) -> StepRecord:
         """The record of a step, from 1."""
-        record = self.answer.steps[step - 1].record
-        assert record is not None
-        return record
+        return self.answer.steps[step - 1].record
 
     def shown(self, step: int) -> list[tuple[str, str]]:
         """Role and text of the messages of the request of a step, from 1, without the system prompt."""

@@ -8,7 +8,8 @@ caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came
 >>> from fxai.models.prepared_tools import PreparedTools
 >>> from fxai.tools.identity import NameMap
 >>> prompt = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
->>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
+>>> from fxai.providers.anthropic.known_models import facts
+>>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})), facts("claude-sonnet-5"))
 >>> _ = writer.write(prompt.messages)
 >>> history = writer.history()
 >>> history.system
@@ -42,12 +43,15 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
+from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import own_metadata
+from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.schema.data import is_array, is_object
 
 _NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_CONTINUE: Final = "Continue."
 _DENIED: Final = "Tool call execution denied."
 _EMPTY: Final = {"type": "text", "text": ""}
 _FILE_FIELDS: Final = frozenset({"media_type", "data", "file_name"})
@@ -236,11 +240,15 @@ class History(msgspec.Struct, frozen=True):
     """The beta features that it needs."""
     added: frozenset[str] = frozenset()
     """The tools that it defines, by their names on the wire: the request does not define them besides."""
+    notes: tuple[str, ...] = ()
+    """Changes that depend on the end of the history, as messages of warnings."""
 
     def __hash__(self) -> int:
         return hash(self.documents)  # the rest is plain data
 
 
+_NO_TOOLS: Final[frozenset[str]] = frozenset()
+_NO_MESSAGE: Final = "there is nothing to answer: the prompt has no message but system messages"
 _BY_NAME: Final = "mid-conversation-tool-changes-2026-07-01"
 _BY_VALUE: Final = "inline-tools-2026-09-15"
 
@@ -257,6 +265,7 @@ class _ToolChanges:
         """The tools that were defined in a message, by their names on the wire."""
         self.betas: dict[str, None] = {}
         """The beta features that were used."""
+        self._removed: set[str] = set()  # those that come back are defined already
 
     def blocks(self, message: SystemMessage) -> list[dict[str, Any]]:
         """The changes that a system message says."""
@@ -277,7 +286,7 @@ class _ToolChanges:
         definition = self._definition(name)
         if definition is None:
             return None
-        if definition.get("defer_loading") or wire in self.added:
+        if definition.get("defer_loading") or wire in self.added or wire in self._removed:
             self.betas[_BY_VALUE if wire in self.added else _BY_NAME] = None
             return {"type": "tool_addition", "tool": {"type": "tool_reference", "name": wire}}
         self.added.add(wire)
@@ -288,6 +297,7 @@ class _ToolChanges:
     def _remove(self, name: str) -> dict[str, Any] | None:
         if self._definition(name) is None:
             return None
+        self._removed.add(self._tools.naming.sent(name))
         self.betas[_BY_VALUE if self.added else _BY_NAME] = None
         reference = {"type": "tool_reference", "name": self._tools.naming.sent(name)}
         return {"type": "tool_removal", "tool": reference}
@@ -308,23 +318,37 @@ class HistoryWriter:
 
     Args:
         tools: The tools of the request, for the names and the strict forms of calls.
-        system_turns: Whether the model takes a system message between others; else all are the system prompt.
+        facts: The facts of the model, complete. If it refuses system messages between others, or refuses one in its
+            place, the text is a marked part of a user message. If it binds thinking, the writer digests what it writes.
     """
 
-    def __init__(self, tools: PreparedTools, *, system_turns: bool = False) -> None:
+    def __init__(self, tools: PreparedTools, facts: ModelFacts) -> None:
         self.notes: Notes = Notes()
         """What of the prompt is left out."""
         self.is_extensible: bool = True
         """Whether further messages can be added: not behind a system message, whose place depends on what follows."""
         self._written: Sequence[Message] = ()
         self._tools = tools
-        self._system_turns = system_turns
+        self._facts = facts
         self._system: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
         self._documents: list[Document] = []
         self._container: str | None = None
         self._changes = _ToolChanges(tools, self.notes)
         self._pairing = Pairing()
+        self._digest: PrefixDigest | None = PrefixDigest() if facts.binds_thinking else None
+        self.thoughts: list[Thought] = []
+        """The thinking blocks, in order, if the model binds them."""
+
+    @property
+    def ends_in_answer(self) -> bool:
+        """True if the last message is an answer of the model."""
+        return bool(self._messages) and self._messages[-1]["role"] == "assistant"
+
+    @property
+    def digest(self) -> str:
+        """The digest of all content so far; empty if the model does not bind thinking."""
+        return "" if self._digest is None else self._digest.hexdigest()
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Write the messages that come next; gives the blocks that they are.
@@ -354,8 +378,11 @@ class HistoryWriter:
             case ToolMessage():
                 return []  # results stand behind their calls; answers to approval requests are not the provider's
 
-    def history(self) -> History:
+    def history(self, left_out: frozenset[int] = frozenset()) -> History:
         """The history as it stands; what is written behind it later does not change it.
+
+        Args:
+            left_out: The thinking blocks that the history leaves out, by `id`.
 
         Raises `PreparationError`: there is no message; there is a result without a call.
         """
@@ -363,23 +390,45 @@ class HistoryWriter:
         if left:
             raise refusal(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
         if not self._messages:
-            raise refusal("there is nothing to answer: the prompt has no message but system messages")
-        *before, last = self._messages
+            raise refusal(_NO_MESSAGE)
+        notes: list[str] = []
+        written = _without(self._messages, left_out) if left_out else self._messages
+        moved, written = _demote(written, notes) if self._facts.system_between else (_NO_TOOLS, written)
+        if not written:
+            raise refusal(_NO_MESSAGE)
+        return History(
+            list(self._system),
+            self._end(written, notes),
+            tuple(self._documents),
+            self._container,
+            tuple(self._changes.betas),
+            frozenset(self._changes.added - moved),
+            tuple(notes),
+        )
+
+    def _end(self, written: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
+        """Return the messages, whose last one the model can answer."""
+        *before, last = written
         content = list(last["content"])
-        if last["role"] == "assistant" and content[-1].get("type") == "text":
-            block = content[-1]
-            content[-1] = {**block, "text": block["text"].rstrip()}  # an answer begun may not end in space
         messages = [*before, {**last, "content": content}]
-        changes = self._changes
-        betas, added = tuple(changes.betas), frozenset(changes.added)
-        return History(list(self._system), messages, tuple(self._documents), self._container, betas, added)
+        is_begun = last["role"] == "assistant" and content[-1].get("type") == "text"
+        if is_begun:
+            content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}  # an answer may not end in space here
+        if is_begun and not self._facts.prefill:
+            problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
+            notes.append(f"{problem}: fxai appends a user message that asks it to continue")
+            messages.append({"role": "user", "content": [{"type": "text", "text": _CONTINUE}]})
+        return messages
 
     def _add_system(self, message: SystemMessage, place: int) -> list[dict[str, Any]]:
         text = {"type": "text", "text": message.content}
         blocks = [with_cache(text, message.metadata)] if message.content.strip() else []
-        if self._system_turns and self._has_turn(place):
+        if self._facts.system_between and self._has_turn(place):
             return self._say("system", [*blocks, *self._changes.blocks(message)], {})
         self._changes.leave(message)
+        if self._messages:  # the head was sent before, so that a change of it would break the prefix
+            marked = [{**block, "text": _mark_system(block["text"])} for block in blocks]
+            return self._say("user", marked, {})
         self._system += blocks
         return blocks
 
@@ -390,7 +439,10 @@ class HistoryWriter:
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
-        blocks = [block for part in message.content if (block := self._block(part)) is not None]
+        made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
+        blocks = [block for _, block in made]
+        if self._digest is not None:
+            self.thoughts += _thoughts(made, self._digest.hexdigest())
         turn = self._say("assistant", blocks, message.metadata)
         ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
@@ -408,6 +460,9 @@ class HistoryWriter:
         else:
             self._messages.append({"role": role, "content": list(blocks)})
         self._documents += _documents(blocks)
+        if self._digest is not None:
+            for block in blocks:
+                self._digest.add(role, block)
         return blocks
 
     def _block(self, part: AssistantContent) -> dict[str, Any] | None:
@@ -442,6 +497,63 @@ class HistoryWriter:
         _, id_ = self._pairing.end(part.id)
         toolset = toolset_of(part, self._tools.wire_call(part.name, part.params).toolset)
         return result_block(result, id_, toolset, self._left_out)
+
+
+def _mark_system(text: str) -> str:
+    """Return the text of a system message as a user message shows it to a model without system messages there."""
+    return f"<system>\n{text}\n</system>"
+
+
+def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages: str) -> Iterator[Thought]:
+    """Yield the thinking blocks of an answer with the digests of the content before them."""
+    within, is_first = PrefixDigest(), True
+    for part, block in made:
+        if part.type == "reasoning":
+            bound = Bound.of_metadata(own_metadata(part.metadata))
+            yield Thought(block, bound, messages, "" if is_first else within.hexdigest())
+        else:
+            within.add_essence(block)
+            is_first = False
+
+
+def _without(messages: Sequence[dict[str, Any]], left_out: frozenset[int]) -> list[dict[str, Any]]:
+    """Return the messages without some blocks. A message without any other block is left out."""
+    kept: list[dict[str, Any]] = []
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "assistant":
+            content = [block for block in content if id(block) not in left_out]
+        if content and kept and kept[-1]["role"] == message["role"]:
+            kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
+        elif content:
+            kept.append({**message, "content": content})
+    return kept
+
+
+def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset[str], list[dict[str, Any]]]:
+    """Turn system messages that no answer of the model follows into marked parts of user messages.
+
+    The API refuses such a message. It remains if the turn after it is left out of the history. Returns the tools that
+    these messages define, which the request must define itself.
+    """
+    after = [one["role"] for one in messages[1:]] + ["assistant"]
+    if all(one["role"] != "system" or role == "assistant" for one, role in zip(messages, after, strict=True)):
+        return _NO_TOOLS, messages
+    kept: list[dict[str, Any]] = []
+    added: set[str] = set()
+    for one, follows in zip(messages, after, strict=True):
+        role, content = one["role"], one["content"]
+        if role == "system" and follows != "assistant":
+            definitions = [block["tool"]["definition"] for block in content if "definition" in block.get("tool", {})]
+            added.update(str(definition["name"]) for definition in definitions)
+            texts = [block for block in content if block["type"] == "text"]
+            role, content = "user", [{**block, "text": _mark_system(block["text"])} for block in texts]
+        if kept and kept[-1]["role"] == role:
+            kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
+        elif content:
+            kept.append({**one, "role": role, "content": content})
+    notes.append("a system message is a part of a user message, because no answer of the model follows its place")
+    return frozenset(added), kept
 
 
 def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:

@@ -150,7 +150,7 @@ class Reader:
             raise ReplyError("/message", "a message belongs here")
         self._usage.update(_not_null(message.get("usage")))
         self._ended.update(_not_null(message))
-        metadata, before = metadata_of(message), self._metadata
+        metadata, before = metadata_of(message, self._sent), self._metadata
         self._metadata = metadata
         warnings = self._sent.warnings if before is None else ()
         told = () if metadata == before else (metadata,)  # servers behind another one may send the start twice

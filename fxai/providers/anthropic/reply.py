@@ -39,6 +39,7 @@ from fxai.messages.reason import InvalidOutputError
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
+from fxai.providers.anthropic.thinking_binding import THINKING, Bound, PrefixDigest, fingerprint
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
@@ -105,7 +106,7 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
         blocks = Blocks(sent)
         content = [part for at, one in enumerate(message["content"]) for part in blocks.parts(one, f"/content/{at}")]
         end = blocks.end(message, message.get("usage"))
-        return Success((*sent.warnings, metadata_of(message), *content, *end))
+        return Success((*sent.warnings, metadata_of(message, sent), *content, *end))
     except ReplyError as wrong:
         return Failure(wrong.to_error(method))
 
@@ -117,9 +118,9 @@ def error_of(data: Mapping[str, Any], method: str) -> AiError:
     return AiError.from_status(NAME, method, _STATUSES.get(str(kind), 500), dict(data))
 
 
-def metadata_of(message: Mapping[str, Any]) -> ResponseMetadata:
+def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
     """The metadata of a message; what else it says is known at its end, and stands there."""
-    return ResponseMetadata(_text(message, "id"), _text(message, "model"))
+    return ResponseMetadata(_text(message, "id"), _text(message, "model"), prefix_break=sent.prefix_break)
 
 
 def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
@@ -157,6 +158,8 @@ class Blocks:
         self._has_calls = False  # a tool of ours
         self._has_answer = False  # by the tool that stands for the answer
         self._programmed = False  # a tool of ours, by a program in a container
+        self._bound = sent.bound
+        self._digest: PrefixDigest | None = None  # of the blocks so far, after the first that is no thinking
 
     def parts(self, block: Any, pointer: str) -> list[Part]:
         """The parts of a whole block.
@@ -165,6 +168,24 @@ class Blocks:
             ReplyError: it lacks what its type must have.
         """
         kind = text_at(block, "type", pointer)
+        parts = self._parts(block, kind, pointer)
+        if self._bound is None:
+            return parts
+        if kind in THINKING:
+            return [self._bind(part, block, self._bound) for part in parts]
+        self._digest = PrefixDigest() if self._digest is None else self._digest
+        self._digest.add_essence(block)
+        return parts
+
+    def _bind(self, part: Part, block: Mapping[str, Any], bound: Bound) -> Part:
+        """Return the reasoning with its prefix, without which a later request could not tell whether it is valid."""
+        within = "" if self._digest is None else self._digest.hexdigest()
+        data = msgspec.structs.replace(bound, within=within).to_data()
+        own: Mapping[str, Any] = part.metadata.get(NAME, {})
+        self._bound = msgspec.structs.replace(bound, previous=fingerprint(block))
+        return msgspec.structs.replace(part, metadata={**part.metadata, NAME: {**own, "bound": data}})
+
+    def _parts(self, block: Any, kind: str, pointer: str) -> list[Part]:
         match kind:
             case "text":
                 return self._text(block, pointer)

@@ -115,6 +115,7 @@ class InputWriter:
         self._offer = offer
         self._role = system_role
         self._stored = stored
+        self._kept: set[str] = set()  # tools that were removed: they stay
         self._leading: list[str] | None = [] if system_role == "instructions" else None
 
     @property
@@ -162,6 +163,7 @@ class InputWriter:
         if tools:
             self.items.append({"type": "additional_tools", "role": "developer", "tools": tools})
         for name in message.removed_tools:
+            self._kept.add(name)
             self._note_loss(f"that the tool {name!r} is there no more", "its tools stay")
         if not message.content and (message.added_tools or message.removed_tools):
             return
@@ -174,12 +176,12 @@ class InputWriter:
         self.items.append({"type": "message", "role": role, "content": content})
 
     def _new_tool(self, name: str) -> _Item | None:
-        """A tool that comes here; None where it came before, or is none of the request's."""
+        """A tool that comes here; None where it is there already, or is none of the request's."""
         wire = self._offer.definition(name)
         if wire is None:
             problem = f"the tool {name!r} comes in the conversation, and is none of those of the request"
             self.notes.warn("unsupported-tool", name, problem)
-        if wire is None or name in self.added:
+        if wire is None or name in self.added or name in self._kept:
             return None
         self.added.add(name)
         return {key: value for key, value in wire.items() if key != "defer_loading"}

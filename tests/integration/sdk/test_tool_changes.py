@@ -136,13 +136,15 @@ def test_tools_of_a_namespace_and_of_openai_come_later_too() -> None:
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-sonnet-4-20250514", "some-server"])
 def test_a_model_without_such_messages_has_all_tools_in_front(model: str) -> None:
-    """Its text is in the system prompt; a tool that should go stays, with a warning."""
+    """The text is a marked part of a user message, and a removed tool stays, with a warning."""
     change = SystemMessage.change_tools(add=["search"], remove=["weather.now"], content="Search.")
     sent = _anthropic(*TALK, change, model=model)
 
     assert [tool["name"] for tool in sent.body["tools"]] == ["weather__now", "search"]
-    assert [block["text"] for block in sent.body["system"]] == ["Search."]
-    assert [warning.subject for warning in sent.warnings] == ["weather.now"]
+    assert sent.body["messages"][-1]["content"][-1]["text"] == "<system>\nSearch.\n</system>"
+    assert "system" not in sent.body
+    unknown = [model] if model == "some-server" else []
+    assert [warning.subject for warning in sent.warnings] == [*unknown, "weather.now"]
     assert sent.betas == ()
 
 

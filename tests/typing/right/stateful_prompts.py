@@ -367,8 +367,6 @@ retold = everything.execute("hello").map_error(told)
 # --- what was done
 def looks(answer: Answer) -> tuple[str, ...]:
     step = answer.steps[0]
-    if step.record is None:
-        return ()
     assert_type(step.record, StepRecord)
     assert_type(step.record.before, PromptState)
     assert_type(step.record.patches, tuple[tuple[str, StepPatch[Any]], ...])

@@ -1,0 +1,178 @@
+"""Growth of requests. Use this module to see whether a request extends the previous request of its conversation.
+
+A request that extends the previous request keeps the provider's cache. Some models also accept their own earlier
+thinking only in such a request. A change of anything that was already sent is a break, and each break has a name.
+
+The steps of a run compare their requests here. A memory or a chat can contain many runs. Therefore, this process
+remembers the last request of each memory and each chat.
+
+>>> first = ModelRequest(Prompt.make("Hello").set_system("Be brief."))
+>>> find_break(first, ModelRequest(first.prompt + Prompt.make("How are you?"))) is None
+True
+>>> find_break(first, ModelRequest(Prompt.make("Hello").set_system("Be long.")))
+'instructions'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from operator import is_
+from typing import Any, final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from fxai.messages.message import Message
+from fxai.messages.part import PrefixBreak
+from fxai.messages.prompt import Prompt
+from fxai.models.model_request import ModelRequest
+
+# -- the requests of a conversation
+
+
+@final
+class SentRequest(msgspec.Struct, frozen=True, eq=False):
+    """A request of a conversation, and the model that received it."""
+
+    request: ModelRequest
+    model: object = None
+    """The model, as a value that is equal for equal models. None if it is unknown."""
+    rendered_from: Prompt | None = None
+    """The conversation that a stateful prompt surrounded. None if no prompt, or also a hook, made the messages."""
+    changes_tools: bool = False
+    """True if the model accepts added tools between messages."""
+
+    @staticmethod
+    def of(request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> SentRequest:
+        """Return the request that a model is about to receive."""
+        facts = model.facts
+        changes = facts is not None and facts.tool_changes_between is True
+        return SentRequest(request, model.info or getattr(model, "layer", None), rendered_from, changes)
+
+    def break_of(self, after: SentRequest) -> PrefixBreak | None:
+        """Return the reason why `after` does not extend this request. None if it does."""
+        if self.model is not None and after.model is not None and self.model != after.model:
+            return "model"
+        found = find_break(self.request, after.request, changes_tools=after.changes_tools)
+        if found in (None, "tools") or self.rendered_from is None or after.rendered_from is None:
+            return found
+        return find_message_break(self.rendered_from, after.rendered_from) or "rewrite"
+
+
+@final
+class Growth:
+    """The requests of one run, each compared with the previous request."""
+
+    __slots__ = ("last", "prefix_break")
+
+    def __init__(self, last: SentRequest | None = None) -> None:
+        self.last = last
+        """The last request of the conversation; of an earlier run at first. None if it is unknown."""
+        self.prefix_break: PrefixBreak | None = None
+        """The reason why the last request did not extend the request before it."""
+
+    def send(self, sent: SentRequest) -> PrefixBreak | None:
+        """Note that a request is sent. Return the reason why it does not extend the last one; None if it does."""
+        self.prefix_break = None if self.last is None else self.last.break_of(sent)
+        self.last = sent
+        return self.prefix_break
+
+
+@final
+class LastRequests:
+    """The last request of each conversation that an object of this process leads, such as a memory."""
+
+    __slots__ = ("_sent",)
+
+    def __init__(self) -> None:
+        self._sent: WeakKeyDictionary[Any, SentRequest] = WeakKeyDictionary()
+
+    def of(self, conversation: object) -> SentRequest | None:
+        """Return the last request of a conversation. None if this process sent none."""
+        try:
+            return self._sent.get(conversation)
+        except TypeError:  # the object has no weak references, or no hash
+            return None
+
+    def note(self, conversation: object, sent: SentRequest | None) -> None:
+        """Keep a request as the last one of a conversation."""
+        if sent is None:
+            return
+        try:
+            self._sent[conversation] = sent
+        except TypeError:
+            return
+
+
+# -- the comparison of two requests
+
+
+def find_break(before: ModelRequest, after: ModelRequest, *, changes_tools: bool = False) -> PrefixBreak | None:
+    """Return the reason why a request does not extend another request. None if the request extends it.
+
+    Args:
+        before: The previous request of the conversation.
+        after: The request.
+        changes_tools: True if the provider accepts added tools between messages. Then tools that a new message adds are
+            not a break.
+    """
+    added: frozenset[str] = frozenset()
+    if changes_tools and len(after.prompt) > len(before.prompt):
+        added = _new_tools(after.prompt, len(before.prompt))
+    if before.tools is not after.tools and not _same_tools(before, after, added):
+        return "tools"
+    return find_message_break(before.prompt, after.prompt)
+
+
+def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
+    """Return the reason why messages do not extend other messages. None if they do.
+
+    Args:
+        before: The previous messages of the conversation.
+        after: The messages.
+    """
+    if len(after) >= len(before) and (before.__buffer__ is after.__buffer__ or all(map(is_, before, after))):
+        return None
+    at = _first_difference(before, after)
+    return None if at is None else _name(tuple(before), tuple(after), at)
+
+
+def _first_difference(before: Prompt, after: Prompt) -> int | None:
+    """Return the index of the first message that differs. None if `after` begins with all messages of `before`."""
+    for at, (old, new) in enumerate(zip(before, after, strict=False)):
+        if old is not new and old != new:
+            return at
+    return None if len(after) >= len(before) else len(after)
+
+
+def _new_tools(prompt: Prompt, start: int) -> frozenset[str]:
+    messages = (prompt[at] for at in range(start, len(prompt)))
+    return frozenset(name for one in messages if one.role == "system" for name in one.added_tools)
+
+
+def _same_tools(before: ModelRequest, after: ModelRequest, added: frozenset[str]) -> bool:
+    known = frozenset(tool.name for tool in before.tools)
+    rest = tuple([tool for tool in after.tools if tool.name in known or tool.name not in added])
+    return len(before.tools) == len(rest) and all(
+        old is new or old == new for old, new in zip(before.tools, rest, strict=True)
+    )
+
+
+def _name(before: Sequence[Message], after: Sequence[Message], at: int) -> PrefixBreak:
+    head, other = _lead(before), _lead(after)
+    if at < max(head, other) and before[:head] != after[:other]:
+        return "instructions"
+    return "window" if _is_window(before[head:], after[other:]) else "edit"
+
+
+def _lead(messages: Sequence[Message]) -> int:
+    return sum(1 for _ in takewhile(lambda message: message.role == "system", messages))
+
+
+def _is_window(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    """Return True if only the oldest messages are missing."""
+    if not after:
+        return False
+    starts = [at for at in range(1, len(before)) if before[at] is after[0] or before[at] == after[0]]
+    return any(tuple(before[at:]) == tuple(after[: len(before) - at]) for at in starts)

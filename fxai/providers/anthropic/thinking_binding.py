@@ -1,0 +1,217 @@
+"""Binding of thinking blocks to their prefix. Use this module to decide which blocks a request can send back.
+
+Newer models accept a thinking block only if the system prompt, the tools, and all content before the block are the same
+as in the request that produced the block. Otherwise, the API refuses the whole request. The rules are in Anthropic's
+page "Preserved thinking":
+
+- Marks for the cache, the order of tools, and earlier thinking blocks are not part of the prefix.
+- Each block names the thinking block before it. A request can leave out the first blocks, but no block between others.
+
+Therefore, each block carries digests of its prefix in its metadata. Before a request, `check` compares them with the
+request. The comparison needs no other memory, so it holds for branches, edited histories, windows, and restarts.
+
+>>> before = PrefixDigest()
+>>> before.add("user", {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral"}})
+>>> after = PrefixDigest()
+>>> after.add("user", {"type": "text", "text": "Hello"})
+>>> before.hexdigest() == after.hexdigest()
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.messages.part import PrefixBreak
+from fxai.models.prepared_tools import without_nulls
+from fxai.schema.data import is_array, is_object
+
+BETA: Final = "thinking-binding-controls-2026-08-01"
+"""The beta feature of the remedy."""
+REMEDY: Final[Mapping[str, Any]] = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+"""The fields of `thinking` with which the API drops a block itself instead of refusing the request."""
+THINKING: Final = frozenset(("thinking", "redacted_thinking"))
+"""The types of blocks that are bound."""
+
+_LENGTH: Final = 16  # hexadecimal digits of a digest: no defence against a forger, who gains nothing by a wrong one
+_ESSENCE: Final = ("type", "text", "id", "name", "input", "tool_use_id", "content")
+
+
+@final
+class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The prefix of a thinking block, as digests. The metadata of the part contains it under the key `bound`."""
+
+    model: str
+    """The model that wrote the block."""
+    system: str
+    tools: str
+    messages: str
+    """Digest of the content before the answer that contains the block."""
+    within: str = ""
+    """Digest of the content of the answer before the block. Empty if the block is first."""
+    previous: str = ""
+    """Digest of the thinking block before it. Empty if the request had none."""
+
+    def to_data(self) -> dict[str, str]:
+        """Return the digests as plain data."""
+        return msgspec.to_builtins(self)  # type: ignore[no-any-return]  # msgspec declares Any
+
+    @staticmethod
+    def of_metadata(own: Mapping[str, Any]) -> Bound | None:
+        """Return the digests in the metadata of a part. None if it has none, or a client changed their form."""
+        try:
+            return msgspec.convert(own.get("bound"), Bound)
+        except msgspec.ValidationError:
+            return None
+
+
+@final
+class PrefixDigest:
+    """A digest of content that grows: each block is hashed once."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+
+    def add(self, role: str, block: Mapping[str, Any]) -> None:
+        """Add a block of a message. Thinking blocks and marks for the cache change nothing."""
+        if block.get("type") not in THINKING:
+            self._hash.update(_encode([role, _without_marks(block)]))
+
+    def add_essence(self, block: Mapping[str, Any]) -> None:
+        """Add a block of an answer by the fields that both the answer and a later request contain."""
+        is_blank = block.get("type") == "text" and not str(block.get("text", "")).strip()  # no request contains it
+        if block.get("type") not in THINKING and not is_blank:
+            self._hash.update(_encode(without_nulls({key: block.get(key) for key in _ESSENCE})))
+
+    def hexdigest(self) -> str:
+        """Return the digest so far."""
+        return self._hash.hexdigest()[:_LENGTH]
+
+
+def digest_of(value: Any) -> str:
+    """Return the digest of a part of the head of a request.
+
+    Args:
+        value: The system prompt, or the tools. Their marks for the cache change nothing.
+    """
+    return sha256(_encode([_without_marks(one) for one in value] if is_array(value) else value)).hexdigest()[:_LENGTH]
+
+
+def digest_of_tools(tools: Iterable[Mapping[str, Any]]) -> str:
+    """Return the digest of the tools of a request. Their order changes nothing."""
+    return digest_of(sorted((dict(one) for one in tools), key=lambda one: str(one.get("name"))))
+
+
+def fingerprint(block: Mapping[str, Any]) -> str:
+    """Return the digest of a thinking block, by which the next block names it."""
+    return digest_of([block.get("type"), block.get("signature"), block.get("data")])
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value, order="sorted")
+    except (TypeError, ValueError, RecursionError):
+        return repr(value).encode(errors="backslashreplace")  # such a request fails when it is encoded
+
+
+def _without_marks(block: Any) -> Any:
+    """Return the block without marks for the cache, which can also be in the content of a result."""
+    if not is_object(block):
+        return block
+    plain = {key: value for key, value in block.items() if key != "cache_control"}
+    content = plain.get("content")
+    if block.get("type") == "tool_result" and is_array(content):
+        plain["content"] = [_without_marks(one) for one in content]
+    return plain
+
+
+# -- the blocks of a request
+
+
+@final
+class Thought(msgspec.Struct, frozen=True, eq=False):
+    """A thinking block of a history, and the digests of the content before it in this request."""
+
+    block: dict[str, Any]
+    bound: Bound | None
+    """The prefix in which the model wrote the block. None if the history does not state it."""
+    messages: str
+    within: str
+
+
+@final
+class Head(msgspec.Struct, frozen=True):
+    """The part of a prefix that is the same for all blocks of a request."""
+
+    model: str
+    system: str
+    tools: str
+
+
+Judgement: TypeAlias = PrefixBreak | Literal["valid", "unknown"]
+
+
+@final
+class Verdict(msgspec.Struct, frozen=True, eq=False):
+    """The result of the check of a request."""
+
+    left_out: frozenset[int]
+    """The blocks that the request must leave out, by `id`."""
+    needs_remedy: bool
+    """True if the request sends blocks that fxai cannot check."""
+    prefix_break: PrefixBreak | None
+    """The change since the model wrote the newest block. None if the request extends that one."""
+    bound: Bound
+    """The prefix of the first block of the answer."""
+
+
+def check(thoughts: Sequence[Thought], head: Head, messages: str, *, has_remedy: bool) -> Verdict:
+    """Decide which thinking blocks a request can send.
+
+    Args:
+        thoughts: The thinking blocks of the history, in order.
+        head: The head of the request.
+        messages: The digest of all content of the request.
+        has_remedy: True if the request can ask the API to drop blocks that do not fit.
+    """
+    left_out: set[int] = set()
+    needs_remedy, previous = False, ""
+    judgement: Judgement = "valid"
+    for thought in thoughts:
+        judgement = _judge(thought, head, previous)
+        if judgement == "valid" or (judgement == "unknown" and has_remedy):
+            needs_remedy = needs_remedy or judgement == "unknown"
+            previous = fingerprint(thought.block)
+        else:
+            left_out.add(id(thought.block))
+    found: PrefixBreak | None = None
+    if judgement == "unknown":
+        newest = thoughts[-1].bound
+        found = None if newest is None else "model"
+    elif judgement != "valid":
+        found = judgement
+    return Verdict(
+        frozenset(left_out),
+        needs_remedy,
+        found,
+        Bound(head.model, head.system, head.tools, messages, previous=previous),
+    )
+
+
+def _judge(thought: Thought, head: Head, previous: str) -> Judgement:
+    bound = thought.bound
+    if bound is None or bound.model != head.model:
+        return "unknown"  # the API knows which models read the thinking of others
+    if bound.system != head.system:
+        return "instructions"
+    if bound.tools != head.tools:
+        return "tools"
+    if (bound.messages, bound.within) != (thought.messages, thought.within):
+        return "edit"
+    return "valid" if previous in ("", bound.previous) else "edit"
