@@ -207,7 +207,7 @@ Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 _MORE_MODELS: Final = """\b
 Examples:
   fxai models
-  fxai models openai:gpt-4o local:/path/to/model.gguf
+  fxai models openai:gpt-6-luna local:/path/to/model.gguf
   fxai models --check
   fxai models --json | jq '.models[] | select(.ok).name'
 

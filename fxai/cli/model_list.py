@@ -4,8 +4,8 @@
 ['anthropic:claude-sonnet-5', 'local', 'openai:gpt-5.5']
 >>> list_models(("groq:openai/gpt-oss-120b",))[0].can.strict
 'no'
->>> list_models(("openai:gpt-4-0314",))[0].can.strict
-'no'
+>>> list_models(("openai:gpt-audio",))[0].can.structured
+'by a tool'
 
 `fxai models` shows them as a table or as JSON:
 

@@ -119,7 +119,8 @@ class Price(msgspec.Struct, frozen=True):
     @property
     def highest_input(self) -> Decimal:
         """The most that a million input tokens may cost, however they are cached and however long the prompt is."""
-        return max(max(one.input, one.cached_input, one.cache_write) for one in (self, *self.tiers))
+        longest = max((tier.above for tier in self.tiers), default=0)
+        return self.highest(longest + 1)[0]
 
     def highest(self, input_tokens: int) -> tuple[Decimal, Decimal]:
         """Return the highest prices of a million input tokens and of a million output tokens.

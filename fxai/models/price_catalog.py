@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from fxai.models.price import Price, PriceRule
+from fxai.schema.data import is_array
 
 _Amount: TypeAlias = Any  # a Decimal, or prices by the length of the prompt
 # What fxai can count. A model with another obligatory unit, such as requests, has no price here.
@@ -89,14 +90,13 @@ def pattern_of(clause: object) -> str:
     return forms[kind]
 
 
-def _price(prices: Any, on: date) -> Price | None:
+def _price(prices: object, on: date) -> Price | None:
     """Return the price on a date. None if the package has none that fxai can count."""
-    if not isinstance(prices, list):
+    if not is_array(prices):
         return _price_of(prices)
     now = datetime.combine(on, time(12), UTC)
-    rules: list[Any] = prices
-    dated = [one for one in rules if not hasattr(one.constraint, "start_time")]
-    timed = [one for one in rules if hasattr(one.constraint, "start_time")]
+    dated = [one for one in prices if not hasattr(one.constraint, "start_time")]
+    timed = [one for one in prices if hasattr(one.constraint, "start_time")]
     valid = [one for one in dated if one.constraint is None or one.constraint.active(now)]
     found = [_price_of(one.prices) for one in (*(valid[-1:] or dated[:1]), *timed)]
     known = [one for one in found if one is not None]

@@ -3,8 +3,8 @@
 >>> team = Limit.budget("team", tokens=1000)
 >>> team.key("tokens")
 'team tokens'
->>> Limit.per_minute("key of the team", requests=60).key("requests", ModelInfo("openai", "gpt-5"))
-'"key of the team" openai:gpt-5 per 60 s requests'
+>>> Limit.per_minute("key of the team", requests=60).key("requests", ModelInfo("openai", "gpt-6-sol"))
+'"key of the team" openai:gpt-6-sol per 60 s requests'
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Requests to OpenAI: a request to a model, as the body of a call of Responses or Chat Completions.
 
 >>> from fxai.messages.prompt import Prompt
->>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-4o", api="chat")
+>>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-6-luna", api="chat")
 >>> sent.fields
-{'model': 'gpt-4o', 'messages': [{'role': 'user', 'content': 'Hello'}], 'max_completion_tokens': 100}
+{'model': 'gpt-6-luna', 'messages': [{'role': 'user', 'content': 'Hello'}], 'max_completion_tokens': 100}
 """
 
 from __future__ import annotations

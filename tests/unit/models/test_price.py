@@ -28,7 +28,8 @@ def test_a_long_prompt_costs_the_price_of_its_tier() -> None:
 
     assert [cost and cost * 1_000_000 for cost in costs] == [200, 402, 2200, 3303]
     assert price.highest_input == 3
-    assert [price.highest(tokens) for tokens in (100, 101, 2000)] == [(1, 10), (2, 20), (3, 30)]
+    assert [price.highest(tokens)[0] for tokens in (100, 101, 2000)] == [1, 2, 3]
+    assert [price.highest(tokens)[1] for tokens in (100, 101, 2000)] == [10, 20, 30]
 
 
 def test_a_rule_is_about_the_names_at_one_provider() -> None:
