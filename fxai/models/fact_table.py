@@ -216,5 +216,5 @@ def unknown_model(facts: ModelFacts) -> WarningPart | None:
     if facts.family is not None:
         return None
     like = "the most careful values" if facts.like is None else f"most facts of {facts.like!r}"
-    message = f"the model {facts.model!r} is unknown: fxai assumes {like}. Pass facts= to state its facts."
+    message = f"the model {facts.model!r} is unknown: fxai assumes {like}. Pass facts= to state them."
     return WarningPart(message=message, kind="other", subject=facts.model)

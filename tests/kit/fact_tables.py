@@ -170,6 +170,7 @@ ANTHROPIC: Final = Tabled(
             (Dispute(False, ("lc",)),),
             "langchain-anthropic supplies False by default for models that its data lacks.",
         ),
+        ("claude-2", "inputs"): Fact(["text"], ("fxai",)),
         ("claude-mythos-preview", "retires"): Fact(
             "2026-06-30",
             ("sdk-a",),

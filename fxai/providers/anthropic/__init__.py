@@ -110,9 +110,8 @@ from fxai.providers.anthropic.local_tools import (
     text_editor,
 )
 from fxai.providers.anthropic.messages_stream import Reader
-from fxai.providers.anthropic.model import AnthropicModel, layer
+from fxai.providers.anthropic.model import AnthropicModel, layer, read_facts
 from fxai.providers.anthropic.options import (
-    Capability,
     ClearThinking,
     ClearToolUses,
     Compact,
@@ -122,11 +121,10 @@ from fxai.providers.anthropic.options import (
     RequestOptions,
     ThinkingTurns,
     ToolUses,
-    capability_of,
 )
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
-from fxai.providers.anthropic.tool_encoding import prepare_tools, supports_strict_tools
+from fxai.providers.anthropic.tool_encoding import prepare_tools
 from fxai.providers.anthropic.upload import files_layer
 
 __all__ = [
@@ -166,7 +164,6 @@ __all__ = [
     "BrowserType",
     "BrowserWait",
     "BrowserZoom",
-    "Capability",
     "Citations",
     "ClearThinking",
     "ClearToolUses",
@@ -232,7 +229,6 @@ __all__ = [
     "View",
     "bash",
     "browser_toolset",
-    "capability_of",
     "code_execution",
     "computer_toolset",
     "facts",
@@ -242,7 +238,7 @@ __all__ = [
     "parse_reply",
     "prepare_request",
     "prepare_tools",
-    "supports_strict_tools",
+    "read_facts",
     "text_editor",
     "tool_search",
     "web_fetch",

@@ -8,7 +8,8 @@ caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came
 >>> from fxai.models.prepared_tools import PreparedTools
 >>> from fxai.tools.identity import NameMap
 >>> prompt = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
->>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
+>>> from fxai.providers.anthropic.known_models import facts
+>>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})), facts("claude-sonnet-5"))
 >>> _ = writer.write(prompt.messages)
 >>> history = writer.history()
 >>> history.system
@@ -22,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import msgspec
 
@@ -42,12 +43,14 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
+from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_array, is_object
 
 _NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_CONTINUE: Final = "Continue."
 _DENIED: Final = "Tool call execution denied."
 _EMPTY: Final = {"type": "text", "text": ""}
 _FILE_FIELDS: Final = frozenset({"media_type", "data", "file_name"})
@@ -236,11 +239,23 @@ class History(msgspec.Struct, frozen=True):
     """The beta features that it needs."""
     added: frozenset[str] = frozenset()
     """The tools that it defines, by their names on the wire: the request does not define them besides."""
+    notes: tuple[str, ...] = ()
+    """Changes that depend on the end of the history, as messages of warnings."""
 
     def __hash__(self) -> int:
         return hash(self.documents)  # the rest is plain data
 
 
+class _Hoisted(NamedTuple):
+    """The contents of system messages that move to the system prompt."""
+
+    blocks: tuple[dict[str, Any], ...] = ()
+    added: frozenset[Any] = frozenset()
+    """The tools whose definitions return to the tools of the request, by their names on the wire."""
+
+
+_NOTHING: Final = _Hoisted()
+_NO_MESSAGE: Final = "there is nothing to answer: the prompt has no message but system messages"
 _BY_NAME: Final = "mid-conversation-tool-changes-2026-07-01"
 _BY_VALUE: Final = "inline-tools-2026-09-15"
 
@@ -308,17 +323,17 @@ class HistoryWriter:
 
     Args:
         tools: The tools of the request, for the names and the strict forms of calls.
-        system_turns: Whether the model takes a system message between others; else all are the system prompt.
+        facts: The facts of the model, complete: whether it accepts system messages between others, and a prefill.
     """
 
-    def __init__(self, tools: PreparedTools, *, system_turns: bool = False) -> None:
+    def __init__(self, tools: PreparedTools, facts: ModelFacts) -> None:
         self.notes: Notes = Notes()
         """What of the prompt is left out."""
         self.is_extensible: bool = True
         """Whether further messages can be added: not behind a system message, whose place depends on what follows."""
         self._written: Sequence[Message] = ()
         self._tools = tools
-        self._system_turns = system_turns
+        self._facts = facts
         self._system: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
         self._documents: list[Document] = []
@@ -363,21 +378,58 @@ class HistoryWriter:
         if left:
             raise refusal(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
         if not self._messages:
-            raise refusal("there is nothing to answer: the prompt has no message but system messages")
-        *before, last = self._messages
+            raise refusal(_NO_MESSAGE)
+        notes: list[str] = []
+        hoisted, written = self._hoist(notes) if self._facts.system_between else (_NOTHING, self._messages)
+        if not written:
+            raise refusal(_NO_MESSAGE)
+        *before, last = written
         content = list(last["content"])
-        if last["role"] == "assistant" and content[-1].get("type") == "text":
-            block = content[-1]
-            content[-1] = {**block, "text": block["text"].rstrip()}  # an answer begun may not end in space
         messages = [*before, {**last, "content": content}]
-        changes = self._changes
-        betas, added = tuple(changes.betas), frozenset(changes.added)
-        return History(list(self._system), messages, tuple(self._documents), self._container, betas, added)
+        is_begun = last["role"] == "assistant" and content[-1].get("type") == "text"
+        if is_begun:
+            content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}  # an answer may not end in space here
+        if is_begun and not self._facts.prefill:
+            problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
+            notes.append(f"{problem}: fxai appends a user message that asks it to continue")
+            messages.append({"role": "user", "content": [{"type": "text", "text": _CONTINUE}]})
+        return History(
+            [*self._system, *hoisted.blocks],
+            messages,
+            tuple(self._documents),
+            self._container,
+            tuple(self._changes.betas),
+            frozenset(self._changes.added - hoisted.added),
+            tuple(notes),
+        )
+
+    def _hoist(self, notes: list[str]) -> tuple[_Hoisted, list[dict[str, Any]]]:
+        """Move the system messages that no answer of the model follows to the system prompt.
+
+        Such a message remains if the turn after it is left out of the history. The API refuses it at that place.
+        """
+        written = self._messages
+        after = [one["role"] for one in written[1:]] + ["assistant"]
+        if all(one["role"] != "system" or role == "assistant" for one, role in zip(written, after, strict=True)):
+            return _NOTHING, written
+        blocks: list[dict[str, Any]] = []
+        kept: list[dict[str, Any]] = []
+        for one, role in zip(written, after, strict=True):
+            if one["role"] == "system" and role != "assistant":
+                blocks += one["content"]
+            elif kept and kept[-1]["role"] == one["role"]:
+                kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *one["content"]]}
+            else:
+                kept.append(one)
+        notes.append("a system message joins the system prompt, because no answer of the model follows its place")
+        tools = [block["tool"] for block in blocks if "tool" in block]
+        added = {tool["definition"].get("name") for tool in tools if tool["type"] == "tool_definition"}
+        return _Hoisted(tuple(block for block in blocks if "tool" not in block), frozenset(added)), kept
 
     def _add_system(self, message: SystemMessage, place: int) -> list[dict[str, Any]]:
         text = {"type": "text", "text": message.content}
         blocks = [with_cache(text, message.metadata)] if message.content.strip() else []
-        if self._system_turns and self._has_turn(place):
+        if self._facts.system_between and self._has_turn(place):
             return self._say("system", [*blocks, *self._changes.blocks(message)], {})
         self._changes.leave(message)
         self._system += blocks

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import msgspec
 from typing_extensions import Unpack, override
@@ -30,8 +30,10 @@ from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
-from fxai.providers.anthropic.known_models import facts
+from fxai.providers.anthropic.known_models import TABLE
+from fxai.providers.anthropic.known_models import facts as facts_by_name
 from fxai.providers.anthropic.messages_stream import Reader
+from fxai.providers.anthropic.model_endpoint import facts_from
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
@@ -60,13 +62,13 @@ class Config(msgspec.Struct, frozen=True):
     Attributes:
         model: Its name.
         strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
-        supports_strict: Whether it has structured outputs, for tools and answers; None: as its name says.
+        facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
         max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
     """
 
     model: str
     strict_json_schema: bool | None = None
-    supports_strict: bool | None = None
+    facts: ModelFacts | None = None
     max_tokens: int | None = None
 
 
@@ -76,7 +78,8 @@ class AnthropicModel(LanguageModel):
 
     def __init__(self, client: Client, config: Config) -> None:
         self._client = client
-        self._config = config
+        given = config.facts
+        self._config = config if given is None else msgspec.structs.replace(config, facts=TABLE.complete(given))
         self._cache: Cache = RequestCache()
         self._counter = TokenCounter(client, NAME, "the server counts no tokens")
         self.name: str = config.model
@@ -92,7 +95,8 @@ class AnthropicModel(LanguageModel):
     @override
     def facts(self) -> ModelFacts:
         """The limits and abilities of the model."""
-        return facts(self.name)
+        given = self._config.facts
+        return facts_by_name(self.name) if given is None else given
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole. One that may be long is asked for as a stream, so that nothing cuts it on the way.
@@ -222,7 +226,7 @@ def layer(
     model: str | None = None,
     *,
     strict_json_schema: bool | None = None,
-    supports_strict: bool | None = None,
+    facts: ModelFacts | Literal["provider"] | None = None,
     max_tokens: int | None = None,
     **connection: Unpack[ConnectionOptions],
 ) -> Layer[LanguageModel, AiError]:
@@ -234,7 +238,8 @@ def layer(
         model: The model's name, `"claude-sonnet-5"`.
         strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
             With True, an answer whose schema has no strict form is a failure before the request.
-        supports_strict: Whether the model has structured outputs, for tools and answers; None: as its name says.
+        facts: The limits and abilities of the model. With `"provider"`, fxai reads them from Anthropic's model endpoint
+            when it builds the layer, as `read_facts`. Default: the facts that fxai knows by its name.
         max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
         connection: The key, by default what `ANTHROPIC_API_KEY` holds, the address, the timeouts and the like; see
             `ConnectionOptions`.
@@ -244,8 +249,30 @@ def layer(
             there is no key; `NetworkError`: base_url or proxy is none.
     """
     account = open_account(**connection)
-    config = Config(model or "", strict_json_schema, supports_strict, max_tokens)
     nameless = ModelUnavailableError(NAME, "unknown-model", "name one, such as 'anthropic:claude-sonnet-5'")
     failure = fx.fail(AiError(NAME, "layer", nameless))
-    opening = account.map(lambda client: AnthropicModel(client, config)) if model else failure
-    return Layer.scoped(LanguageModel, opening)
+
+    @fx.gen
+    def opening(name: str) -> Gen[LanguageModel, AiError, Scope]:
+        client = yield from account
+        known = (yield from facts_from(client, name)) if facts == "provider" else facts
+        return AnthropicModel(client, Config(name, strict_json_schema, known, max_tokens))
+
+    return Layer.scoped(LanguageModel, opening(model) if model else failure)
+
+
+def read_facts(model: str, **connection: Unpack[ConnectionOptions]) -> Effect[ModelFacts, AiError]:
+    """Read the facts of a model from Anthropic's model endpoint, with one GET. They win over the facts of fxai's table.
+
+    The endpoint states the limits, the lifecycle, the kinds of input, structured outputs, thinking types and efforts.
+    Pass the result to `layer(…, facts=…)`.
+
+    Args:
+        model: The name of the model.
+        connection: The key, the address and the timeouts; see `ConnectionOptions`.
+
+    Fails with:
+        AiError: As `layer`; `ModelUnavailableError`: Anthropic does not serve the model; `InvalidOutputError`: the
+            answer does not describe a model.
+    """
+    return fx.scoped(open_account(**connection).flat_map(lambda client: facts_from(client, model)))

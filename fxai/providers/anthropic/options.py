@@ -1,102 +1,20 @@
-"""Options that only Anthropic has, as `provider_options["anthropic"]`, and the capabilities of models, by their names.
+"""Options that only Anthropic has, as `provider_options["anthropic"]` of a request.
 
-Unknown models are taken to be like the newest ones, but for the most tokens of an answer.
-
->>> capability_of("claude-opus-4-8").thinking, capability_of("claude-haiku-4-5-20251001").thinking
-('adaptive', 'budget')
-
->>> options_of_request({"anthropic": {"service_tier": "auto"}}).body
+>>> options_of_request({"anthropic": {"service_tier": "auto"}}).fields
 {'service_tier': 'auto'}
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, final
 
 import msgspec
 
 from fxai.messages.message import Metadata
 from fxai.models.prepared_tools import checked_options
-from fxai.providers.anthropic.tool_encoding import Ephemeral, supports_strict_tools
+from fxai.providers.anthropic.tool_encoding import Ephemeral
 from fxai.schema.data import is_object
-
-Thinking: TypeAlias = Literal["none", "budget", "adaptive", "always"]
-"""How a model thinks before it answers.
-
-`none`: it does not. `budget`: when it is told how many tokens it may think for. `adaptive`: as much as it finds right.
-`always`: the same, and it cannot be told not to.
-"""
-
-
-@final
-class Capability(msgspec.Struct, frozen=True):
-    """What a model can do.
-
-    Attributes:
-        most_tokens: The most tokens that it may answer with, thinking among them.
-        thinking: How it thinks.
-        forced_calls: Whether it can be made to call a tool.
-        system_turns: Whether it takes a system message between other messages; on Anthropic's own API alone.
-        structured: Whether its answer can be held to a schema.
-    """
-
-    most_tokens: int
-    thinking: Thinking
-    forced_calls: bool
-    system_turns: bool
-    structured: bool
-
-
-_NAMED: Final = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>\d+)(?:[-.](?P<minor>\d{1,2})(?!\d))?(?!\d)")
-_NUMBERED: Final = re.compile(r"claude-(?:v|instant-)?(?P<major>\d+)(?:[-.](?P<minor>\d{1,2})(?!\d))?(?!\d)")
-_OWN: Final = re.compile(r"claude-[a-z0-9.-]+$")  # not what a cloud calls it: there is none between messages there
-_NEWEST: Final[tuple[int, int]] = (99, 0)
-
-
-def capability_of(model: str) -> Capability:
-    """What the model can do, as its name says; from Anthropic's overview of models and their migration guides."""
-    found = _NUMBERED.search(model) or _NAMED.search(model)
-    version = _version(found)
-    family = "" if found is None else str(found.groupdict().get("family", ""))
-    thinker = family in ("fable", "mythos")
-    return Capability(
-        most_tokens=_most_tokens(model, family, version),
-        thinking=_thinking(version, thinker=thinker),
-        forced_calls=not (thinker and version >= (5, 1)),
-        system_turns=_OWN.match(model) is not None and _system_turns(family, version),
-        structured=supports_strict_tools(model),
-    )
-
-
-def _version(found: re.Match[str] | None) -> tuple[int, int]:
-    return _NEWEST if found is None else (int(found["major"]), int(found["minor"] or 0))
-
-
-def _system_turns(family: str, version: tuple[int, int]) -> bool:
-    """Whether the model takes system messages in the conversation; a small one does from 5.5 on."""
-    return ((5, 5) if family in ("sonnet", "haiku") else (4, 8)) <= version < _NEWEST
-
-
-def _thinking(version: tuple[int, int], *, thinker: bool) -> Thinking:
-    if version < (3, 7):
-        return "none"
-    if version < (4, 6):
-        return "budget"
-    return "always" if thinker else "adaptive"
-
-
-def _most_tokens(model: str, family: str, version: tuple[int, int]) -> int:
-    """The limit; where it is not known, one that no model of that kind is below."""
-    if version == _NEWEST:
-        return 64_000 if "claude" in model else 8_192
-    if version < (3, 7):
-        return 8_192 if version >= (3, 5) else 4_096
-    if version < (4, 5) and "opus" in model:
-        return 32_000
-    return 64_000 if version < (4, 6) or family == "haiku" else 128_000
-
 
 NAME: Final = "anthropic"
 """The name of the provider, in metadata and options."""
@@ -221,6 +139,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         service_tier: The tier of service.
         speed: `"fast"` for more tokens a second; some models want a beta for it.
         thinking: In place of the fields for `reasoning`.
+        top_k: The number of tokens to sample from. fxai omits it with a warning if the model refuses it.
+        top_p: The probability mass to sample from. fxai omits it with a warning if the model refuses it.
         user_profile_id: On whose behalf; a header.
         workspace_id: In which workspace; a header.
         extra_body: Anything else, merged into the request unchecked.
@@ -239,6 +159,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     service_tier: Literal["auto", "standard_only"] | None = None
     speed: Literal["standard", "fast"] | None = None
     thinking: dict[str, Any] | None = None
+    top_k: int | None = None
+    top_p: float | None = None
     user_profile_id: str | None = None
     workspace_id: str | None = None
     extra_body: dict[str, Any] = {}
@@ -247,10 +169,10 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return hash((self.betas, self.service_tier, self.speed))  # the rest is plain data
 
     @property
-    def body(self) -> dict[str, Any]:
-        """The fields of the request that they set, plain; those that are checked first, then the others."""
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request that they set, plain, without `extra_body`."""
         fields = msgspec.to_builtins(self).items()
-        return {name: value for name, value in fields if name not in _APART and value is not None} | self.extra_body
+        return {name: value for name, value in fields if name not in _APART and value is not None}
 
     @property
     def headers(self) -> dict[str, str]:

@@ -16,13 +16,17 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.model_request import ModelRequest, ReasoningEffort
+from fxai.models.fact_table import unknown_model
+from fxai.models.model_facts import ModelFacts
+from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
+from fxai.providers.anthropic.generation import answer_limit, check_sampling, thinking_fields
+from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
-from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request
-from fxai.providers.anthropic.tool_encoding import MARKS, MOST, cost_of, fewer_marks, prepare_tools
+from fxai.providers.anthropic.options import RequestOptions, options_of_request
+from fxai.providers.anthropic.tool_encoding import MOST, check_marks, cost_of, prepare_tools
 from fxai.schema.data import is_object
 from fxai.schema.strict import ANTHROPIC
 
@@ -31,17 +35,6 @@ VERSION: Final = "2026-10-21"
 
 _ANSWER: Final = "answer"
 _DESCRIPTION: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
-
-
-_BUDGETS: Final[Mapping[ReasoningEffort, int]] = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384}
-_LEAST: Final = 1024
-_EFFORTS: Final[Mapping[ReasoningEffort, str]] = {
-    "none": "low",
-    "minimal": "low",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-}
 
 # What Anthropic counts of a request; the rest of it takes no tokens of the prompt.
 _COUNTED: Final = frozenset(
@@ -99,7 +92,7 @@ def prepare_request(
     stream: bool = False,
     eager: bool | None = None,
     strict_json_schema: bool | None = None,
-    supports_strict: bool | None = None,
+    facts: ModelFacts | None = None,
     max_tokens: int | None = None,
     cache: Cache | None = None,
 ) -> PreparedRequest:
@@ -107,12 +100,12 @@ def prepare_request(
 
     Args:
         request: the request, independent of any provider.
-        model: the model's name, by which it is known what it can do.
+        model: the model's name.
         stream: whether the reply is streamed.
         eager: whether tools stream their parameters as they are written, unchecked; None: if the reply is streamed.
         strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are, if the model can.
             With True, an answer whose schema has no strict form is an error; else a tool asks for it, with a warning.
-        supports_strict: whether the model has structured outputs at all, for tools and answers; None: as its name says.
+        facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
         max_tokens: the most tokens of an answer where the request has no limit; None: the most that the model can.
         cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
 
@@ -121,10 +114,11 @@ def prepare_request(
             it holds what JSON cannot carry.
         NameConflictError: two tools would have one name on the wire.
     """
-    can = capability_of(model)
-    if supports_strict is not None:
-        can = msgspec.structs.replace(can, structured=supports_strict)
     notes = Notes()
+    known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
+    unknown = unknown_model(known) if facts is None else None
+    if unknown is not None:
+        notes.warnings.append(unknown)
     options = options_of_request(request.provider_options)
     streams = stream if eager is None else eager
 
@@ -133,18 +127,18 @@ def prepare_request(
         request.tools,
         model=model,
         strict_json_schema=strict_json_schema,
-        supports_strict=can.structured,
+        facts=known,
         tool_choice=request.tool_choice,
         parallel_tool_calls=request.parallel_tool_calls,
         stream=streams,
     )
     choice = (request.tool_choice, request.parallel_tool_calls)
-    settings = (model, strict_json_schema, supports_strict, streams, *choice)
+    settings = (strict_json_schema, known.strict_tools, streams, *choice)
     tools = prepare() if cache is None else cache.tools(request.tools, settings, prepare)
-    writing = _Writing(request, can, tools, notes)
+    writing = _Writing(request, known, tools, notes)
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
-    writing.common(request.max_tokens or max_tokens or can.most_tokens)
+    writing.common(answer_limit(request, max_tokens, known, notes))
     return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
 
 
@@ -152,9 +146,9 @@ def prepare_request(
 class _Writing:
     """Builds the body of a request, step by step."""
 
-    def __init__(self, request: ModelRequest, can: Capability, tools: PreparedTools, notes: Notes) -> None:
+    def __init__(self, request: ModelRequest, facts: ModelFacts, tools: PreparedTools, notes: Notes) -> None:
         self._request = request
-        self._can = can
+        self._facts = facts
         self._tools = tools
         self._notes = notes
         self.body: dict[str, Any] = {}
@@ -167,10 +161,12 @@ class _Writing:
         """The messages and the system prompt; with a cache, only new messages are written."""
         messages = self._request.prompt.messages
         known = None if cache is None else cache.take(messages, self._tools)
-        writer, count, size = known or (HistoryWriter(self._tools, system_turns=self._can.system_turns), 0, 0.0)
+        writer, count, size = known or (HistoryWriter(self._tools, self._facts), 0, 0.0)
         size += size_as_json(writer.write(messages[count:]))
         history = writer.history()
         self._notes.warnings += writer.notes.warnings
+        for note in history.notes:
+            self._notes.warn("other", None, note)
         if cache is not None and writer.is_extensible:
             cache.keep(messages, self._tools, writer, size)
         self.documents = history.documents
@@ -193,11 +189,14 @@ class _Writing:
         choice: Any = fields.get("tool_choice")
         if choice == {"type": "auto"}:
             del fields["tool_choice"]  # what holds without it
-        elif _forces(choice) and not self._can.forced_calls:
-            problem = "this model cannot be made to call a tool: it decides by itself"
-            self._notes.warn("unsupported-option", "tool_choice", problem)
-            fields["tool_choice"] = {"type": "auto", **_one_at_a_time(choice)}
+        elif _forces(choice) and not self._facts.forced_calls:
+            self._free(fields, f"the model {self._facts.model!r} accepts no forced calls")
         self.body.update(fields)
+
+    def _free(self, fields: dict[str, Any], why: str) -> None:
+        """Let the model decide about calls, because it refuses a forced call."""
+        self._notes.warn("unsupported-option", "tool_choice", f"tool_choice: fxai sends 'auto', because {why}")
+        fields["tool_choice"] = {"type": "auto", **_one_at_a_time(fields["tool_choice"])}
 
     def _hold(self, answer: AnswerForm, fields: dict[str, Any], *, must: bool) -> None:
         why = self._not_native(answer)
@@ -205,18 +204,18 @@ class _Writing:
             self.answer = answer
             self.body["output_config"] = {"format": {"type": "json_schema", "schema": answer.document}}
             return
-        if self._can.structured and must:
+        if self._facts.structured_output and must:
             where = answer.obstacles[0] if answer.obstacles else None
             pointer, keyword = ("", None) if where is None else (where.pointer, where.keyword)
             problem = f"the answer must be strict: {why}"
             raise PreparationError(UnsupportedSchemaError(description=problem, pointer=pointer, keyword=keyword))
-        if self._can.structured:
+        if self._facts.structured_output:
             self._notes.warn("not-strict", "response_schema", f"the answer is asked for by a tool, not strict: {why}")
         self._by_tool(answer, fields)
 
     def _not_native(self, answer: AnswerForm) -> str | None:
         """Why the model cannot be held to the answer in its own way; None where it can."""
-        if not self._can.structured:
+        if not self._facts.structured_output:
             return "the model has no structured outputs"
         if answer.obstacles:
             return f"its schema has no strict form: {'; '.join(map(str, answer.obstacles))}"
@@ -247,12 +246,11 @@ class _Writing:
         request = self._request
         self.body["max_tokens"] = most
         if request.temperature is not None:
-            problem = "Anthropic's Messages API has no temperature any more: it is not sent"
-            self._notes.warn("unsupported-option", "temperature", problem)
+            self.body["temperature"] = request.temperature
         if request.stop:
             self.body["stop_sequences"] = list(request.stop)
         forced = _forces(self.body.get("tool_choice"))
-        fields = _reasoning_fields(request.reasoning, self._can, most, self._notes, forced=forced)
+        fields = thinking_fields(request.reasoning, self._facts, most, self._notes, forced=forced)
         config: Mapping[str, Any] = fields.pop("output_config", {})
         self.body.update(fields)
         if config:
@@ -260,11 +258,13 @@ class _Writing:
 
     def finish(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
         """The request, the provider's own options over its fields; the configuration of the output is joined."""
-        body, own = {**first, **self.body}, options.body
+        body, own = {**first, **self.body}, options.fields
         config: Any = own.get("output_config")
         if is_object(config):
             own["output_config"] = {**body.get("output_config", {}), **config}
         body |= own
+        self._check(body)
+        body |= options.extra_body
         return PreparedRequest(
             self._encode(body),
             self._tools,
@@ -276,13 +276,22 @@ class _Writing:
             body["max_tokens"],
         )
 
+    def _check(self, body: dict[str, Any]) -> None:
+        """Remove fields that the model refuses together with the provider's own options."""
+        check_sampling(body, self._facts, self._notes)
+        kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
+        accepted = (*(self._facts.forced_calls_while_thinking or ()), "disabled", "between_tools")
+        if kind is not None and kind not in accepted and _forces(body.get("tool_choice")):
+            self._free(body, f"the model {self._facts.model!r} accepts no forced call while it thinks ({kind})")
+
     def _encode(self, body: dict[str, Any]) -> bytes:
-        """The body as JSON, with no more marks for the cache than a request may have."""
+        """Return the body as JSON, with the number and the order of cache marks that the API accepts."""
         encoded = json_of(body)
-        if encoded.count(b'"cache_control"') <= MARKS:
+        most = self._facts.cache_marks or 0
+        if encoded.count(b'"cache_control"') <= most and b'"ttl"' not in encoded:
             return encoded
         plain = msgspec.json.decode(encoded)  # a copy: the parts of the body belong to the history
-        fewer_marks(plain, self._tools.names, self._notes)
+        check_marks(plain, self._tools.names, self._notes, most)
         return json_of(plain)
 
 
@@ -292,51 +301,3 @@ def _forces(choice: Any) -> bool:
 
 def _one_at_a_time(choice: dict[str, Any]) -> dict[str, Any]:
     return {key: choice[key] for key in ("disable_parallel_tool_use",) if key in choice}
-
-
-def _reasoning_fields(
-    effort: ReasoningEffort | None, can: Capability, most_tokens: int, notes: Notes, *, forced: bool = False
-) -> dict[str, Any]:
-    """The fields of a request for how much to think; with None as effort the model's own default holds.
-
-    A budget to think takes half of the tokens of an answer at most. A model that is forced to call a tool gets none:
-    the API refuses that.
-
-    >>> from fxai.providers.anthropic.options import capability_of
-    >>> _reasoning_fields("high", capability_of("claude-opus-4-8"), 4096, Notes())
-    {'thinking': {'type': 'adaptive'}, 'output_config': {'effort': 'high'}}
-    >>> _reasoning_fields("low", capability_of("claude-haiku-4-5"), 64000, Notes())
-    {'thinking': {'type': 'enabled', 'budget_tokens': 2048}}
-    """
-    if effort is None:
-        return {}
-    if can.thinking == "none":
-        if effort != "none":
-            _warn(notes, "this model does not think before it answers")
-        return {}
-    if forced and effort != "none":
-        _warn(notes, "a model that must call a tool is not told to think")
-        return {} if can.thinking == "budget" else {"output_config": {"effort": _EFFORTS[effort]}}
-    return _budget(effort, most_tokens, notes) if can.thinking == "budget" else _adaptive(effort, can, notes)
-
-
-def _budget(effort: ReasoningEffort, most_tokens: int, notes: Notes) -> dict[str, Any]:
-    if effort == "none":
-        return {}
-    budget = min(_BUDGETS[effort], most_tokens // 2)
-    if budget < _LEAST:
-        _warn(notes, f"to think takes {_LEAST} tokens at least, beside the answer: allow {2 * _LEAST} tokens or more")
-        return {}
-    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
-
-
-def _adaptive(effort: ReasoningEffort, can: Capability, notes: Notes) -> dict[str, Any]:
-    if effort == "none" and can.thinking == "adaptive":
-        return {"thinking": {"type": "disabled"}}
-    if effort in ("none", "minimal"):
-        _warn(notes, f"{effort!r} is sent as the effort 'low', the least that this model has")
-    return {"thinking": {"type": "adaptive"}, "output_config": {"effort": _EFFORTS[effort]}}
-
-
-def _warn(notes: Notes, why: str) -> None:
-    notes.warn("unsupported-option", "reasoning", f"reasoning: {why}")

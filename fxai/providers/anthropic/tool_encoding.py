@@ -13,7 +13,6 @@ so the last ones of the tools, of the system prompt and of the messages do most;
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -21,6 +20,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.reason import UnsupportedSchemaError
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ToolChoice, ToolChoices
 from fxai.models.prepared_tools import (
     Notes,
@@ -35,6 +35,7 @@ from fxai.models.prepared_tools import (
     settle,
     without_nulls,
 )
+from fxai.providers.anthropic.known_models import TABLE
 from fxai.schema.data import is_array, is_object
 from fxai.schema.strict import ANTHROPIC, resolve_strict
 from fxai.tools.identity import NameMap, NameRule
@@ -50,10 +51,8 @@ from fxai.tools.tool_options import (
     Strict,
 )
 
-MARKS: Final = 4
-"""How many marks for the cache one request may have, by the tools, the system prompt, the messages and the request."""
-
 _MARK: Final = "cache_control"
+_LONG: Final = "1h"
 
 
 @final
@@ -143,24 +142,45 @@ class _Mark(msgspec.Struct, frozen=True, eq=False):
     tool: str | None = None
 
 
-def fewer_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes) -> None:
-    """Takes the marks for the cache that are beyond `MARKS` out of a request's body, which is changed.
+def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, most: int) -> None:
+    """Remove the cache marks that are too many from the body of a request, and order the lifetimes of the others.
 
     Kept are the request's own, the last one of the tools, the last one of the system prompt, and the last ones of the
-    messages; then those of the system prompt and the tools, from the last to the first.
+    messages; then those of the system prompt and the tools, from the last to the first. The API refuses a mark that
+    outlives an earlier mark, so the earlier marks get the longer lifetime.
+
+    Args:
+        body: The body, which this function changes.
+        names: The names of the tools by their names on the wire.
+        notes: The warnings of the request.
+        most: Maximum number of marks.
 
     >>> body = {"tools": [{"name": str(n), "cache_control": {"type": "ephemeral"}} for n in range(5)]}
-    >>> fewer_marks(body, {}, Notes())
+    >>> check_marks(body, {}, Notes(), 4)
     >>> [one["name"] for one in body["tools"] if "cache_control" not in one]
     ['0']
     """
     own = 1 if is_object(body.get(_MARK)) else 0
     marks = list(_marks(body, names))
-    for mark in _by_use(marks)[MARKS - own :]:
+    for mark in _by_use(marks)[max(most - own, 0) :]:
         del mark.holder[_MARK]
-        problem = f"{mark.where}: its mark for the cache is not sent, because Anthropic takes {MARKS} in one request"
+        problem = f"{mark.where}: its mark for the cache is not sent, because Anthropic takes {most} in one request"
         kept = "kept are the last ones of the tools, of the system prompt and of the messages; mark fewer"
         notes.warn("unsupported-option", mark.tool or _MARK, f"{problem}: {kept}")
+    _order_lifetimes(body, [mark for mark in marks if _MARK in mark.holder], notes)
+
+
+def _order_lifetimes(body: Mapping[str, Any], marks: Sequence[_Mark], notes: Notes) -> None:
+    """Give marks before a mark of one hour the same lifetime."""
+    is_long = is_object(body.get(_MARK)) and body[_MARK].get("ttl") == _LONG
+    for mark in reversed(marks):
+        value = mark.holder[_MARK]
+        if value.get("ttl") == _LONG:
+            is_long = True
+        elif is_long:
+            mark.holder[_MARK] = {**value, "ttl": _LONG}
+            why = "because a later mark has this lifetime, and Anthropic refuses a mark that outlives an earlier one"
+            notes.warn("unsupported-option", mark.tool or _MARK, f"{mark.where}: fxai marks it for {_LONG}, {why}")
 
 
 def _by_use(marks: list[_Mark]) -> list[_Mark]:
@@ -345,28 +365,13 @@ _Extras: TypeAlias = Mapping[str, dict[str, Any]]
 NAMES: Final = NameRule(128)
 """What Anthropic allows as a tool's name."""
 
-# Structured outputs are there from Claude 4.5 on; before it were Claude 1 to 3, Opus 4 and 4.1, and Sonnet 4, whose
-# names may be dated, and may have what a cloud puts around them.
-_WITHOUT_STRICT: Final = re.compile(
-    r"claude-(?:instant|v?[0-3](?:[.@:-]|$)|4-(?:opus|sonnet)|(?:opus|sonnet)-4(?:-[01])?(?:$|@|:|-latest|-?20\d{6}))"
-)
-
-
-def supports_strict_tools(model: str) -> bool:
-    """Whether a model has strict mode for tools; an unknown model is taken to.
-
-    >>> supports_strict_tools("claude-sonnet-5"), supports_strict_tools("claude-3-haiku-20240307")
-    (True, False)
-    """
-    return _WITHOUT_STRICT.search(model) is None
-
 
 def prepare_tools(
     toolkit: Iterable[AnyTool],
     *,
     model: str,
     strict_json_schema: bool | None = None,
-    supports_strict: bool | None = None,
+    facts: ModelFacts | None = None,
     tool_choice: ToolChoices | None = None,
     parallel_tool_calls: bool | None = None,
     stream: bool = False,
@@ -375,9 +380,9 @@ def prepare_tools(
 
     Args:
         toolkit: the tools: a toolkit, or any tools.
-        model: the model's name, by which it is known whether it has strict mode.
+        model: the model's name.
         strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are, if the model can.
-        supports_strict: whether the model has strict mode at all; None: as its name says.
+        facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
         tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
         parallel_tool_calls: whether several tools may be called in one turn. None: no field.
         stream: whether the answer is streamed; then tools stream their parameters as they are written.
@@ -395,10 +400,10 @@ def prepare_tools(
     naming = NameMap.of(sent, NAMES)
     searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in sent)
     extras = _check_deferral({tool.name: writer.extras(tool) for tool in sent}, notes, searches=searches)
-    able = supports_strict_tools(model) if supports_strict is None else supports_strict
-    settled = _settle_all(sent, extras, strict_json_schema, True if able else None, notes)
+    known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
+    settled = _settle_all(sent, extras, strict_json_schema, True if known.strict_tools else None, notes)
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
-    fewer_marks({"tools": wires}, naming.names, notes)
+    check_marks({"tools": wires}, naming.names, notes, known.cache_marks or 0)
     parallel = _parallel(parallel_tool_calls, extras, notes)
     fields = {"tools": wires, "tool_choice": _choice(tool_choice, parallel, sent, naming, notes)}
     toolsets = (Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS)

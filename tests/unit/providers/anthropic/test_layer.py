@@ -25,7 +25,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import from_name
-from fxai.providers.anthropic import AnthropicModel, layer
+from fxai.providers.anthropic import AnthropicModel, facts, layer
 from fxai.providers.http import Secret
 from fxai.schema import JsonSchema
 from fxai.tools import Tool, Toolkit
@@ -318,7 +318,8 @@ def test_what_is_configured_is_used() -> None:
     wire = Wire(_whole(), _whole())
     kit = Toolkit.make(Tool.make("ping").external())
     _ask(wire, of={"strict_json_schema": False, "max_tokens": 9}, toolkit=kit).unwrap()
-    _ask(wire, of={"supports_strict": False, "max_tokens": 9}, toolkit=kit).unwrap()
+    loose = msgspec.structs.replace(facts("claude-sonnet-5"), strict_tools=False)
+    _ask(wire, of={"facts": loose, "max_tokens": 9}, toolkit=kit).unwrap()
 
     assert [body["tools"][0].get("strict") for body in wire.bodies] == [False, None]
     assert [body["max_tokens"] for body in wire.bodies] == [9, 9]

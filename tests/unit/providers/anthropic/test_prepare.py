@@ -277,14 +277,15 @@ def test_two_versions_of_one_tool_are_refused() -> None:
         *((name, True) for name in ("claude-sonnet-5", "claude-opus-4-5-20251101", "claude-opus-4-6", "claude-9")),
         *((name, True) for name in ("claude-haiku-4-5", "claude-sonnet-4-10", "claude-opus-4-12", "somebody")),
         *((name, False) for name in ("claude-3-haiku-20240307", "claude-3.5-sonnet", "claude-2.1", "claude-instant-1")),
-        *((name, False) for name in ("claude-opus-4-1", "claude-opus-4-1-20250805", "claude-sonnet-4-20250514")),
+        *((name, True) for name in ("claude-opus-4-1", "claude-opus-4-1-20250805")),
+        ("claude-sonnet-4-20250514", False),
         *((name, False) for name in ("claude-opus-4-0", "claude-sonnet-4", "claude-sonnet-4@20250514")),
         *((name, False) for name in ("us.anthropic.claude-3-haiku-20240307-v1:0", "claude-4-opus-20250514")),
     ],
 )
 def test_models_are_known_by_their_names(model: str, strict: bool) -> None:
-    """Claude 4.5 and newer have strict mode, and so has every model that nobody knows yet."""
-    assert anthropic.supports_strict_tools(model) is strict
+    """Opus 4.1, Claude 4.5 and newer models have strict mode, and so have unknown models."""
+    assert anthropic.facts(model).strict_tools is strict
     assert _strict(_prepare(A, model=model)) == [True if strict else None]
 
 
@@ -297,8 +298,9 @@ def test_asking_for_strict_where_there_is_none_is_said() -> None:
     assert _warned(_prepare(anthropic.bash().annotate(Strict, True), model=old)) == [("not-strict", "bash")]
     assert _warned(_prepare(A, model=old)) == []
     assert _warned(_prepare(anthropic.bash(), model=old)) == []
-    assert _strict(_prepare(A, model=old, supports_strict=True)) == [True]
-    assert _strict(_prepare(A, supports_strict=False)) == [None]
+    other = {able: msgspec.structs.replace(anthropic.facts(old), strict_tools=able) for able in (True, False)}
+    assert _strict(_prepare(A, model=old, facts=other[True])) == [True]
+    assert _strict(_prepare(A, facts=other[False])) == [None]
 
 
 def test_a_providers_tool_is_strict_only_where_it_says_so() -> None:

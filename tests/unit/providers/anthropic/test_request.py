@@ -189,10 +189,29 @@ def test_what_the_wire_refuses_of_others_is_left_out_with_a_warning() -> None:
 
 
 def test_an_answer_begun_does_not_end_in_space() -> None:
-    """The wire refuses it; what is before the end stays as it is."""
-    sent = _send(UserMessage.make("Hello"), AssistantMessage.make("I say \n"))
+    """The API refuses trailing space; fxai keeps the text before it."""
+    begun = (UserMessage.make("Hello"), AssistantMessage.make("I say \n"))
+    sent = _send(*begun, model="claude-sonnet-4-5")
 
     assert sent.body["messages"][-1]["content"] == [{"type": "text", "text": "I say"}]
+    assert sent.warnings == ()
+
+
+def test_a_model_without_prefill_is_asked_to_continue() -> None:
+    """A user message follows an answer that was begun, with a warning; a paused turn goes back unchanged."""
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make("I say \n"))
+    search = ToolCallPart(
+        "s", "search", {}, provider_executed=True, metadata={"anthropic": {"type": "server_tool_use"}}
+    )
+    paused = _send(UserMessage.make("Hello"), AssistantMessage.make("I look.", search))
+
+    assert sent.body["messages"][-2:] == [
+        {"role": "assistant", "content": [{"type": "text", "text": "I say"}]},
+        {"role": "user", "content": [{"type": "text", "text": "Continue."}]},
+    ]
+    assert _warned(sent) == [("other", None)]
+    assert paused.body["messages"][-1]["role"] == "assistant"
+    assert paused.warnings == ()
 
 
 # -- parts
@@ -434,8 +453,8 @@ def test_files_that_cannot_be_sent_are_refused(file: FilePart, said: str) -> Non
         ("claude-haiku-4-5", 64000),
         ("claude-opus-4-8", 128000),
         ("claude-fable-5-2", 128000),
-        ("claude-haiku-5-5", 64000),
-        ("claude-someday", 64000),
+        ("claude-haiku-5-5", 128000),
+        ("claude-someday", 128000),
         ("some-server", 8192),
     ],
 )
@@ -448,8 +467,8 @@ def test_answers_may_be_as_long_as_the_model_can(model: str, most: int) -> None:
     assert prepare_request(ModelRequest(Prompt.make("Hi")), model=model, max_tokens=9).body["max_tokens"] == 9
 
 
-def test_a_temperature_is_a_warning() -> None:
-    """The API has none any more; texts that end the answer have another name there."""
+def test_a_temperature_is_a_warning_where_it_is_refused() -> None:
+    """The current models accept no temperature; stop strings have another name in this API."""
     sent = _send(temperature=0.2, stop=("END",))
 
     assert _warned(sent) == [("unsupported-option", "temperature")]
@@ -494,18 +513,30 @@ def test_a_budget_leaves_room_for_the_answer() -> None:
     assert small.body["thinking"]["budget_tokens"] == 2000
     assert least.body["thinking"]["budget_tokens"] == 1024
     assert "thinking" not in tiny.body
-    assert "allow 2048 tokens or more" in tiny.warnings[0].message
+    assert "Allow 2048 max_tokens" in tiny.warnings[0].message
     assert _warned(tiny) == [("unsupported-option", "reasoning")]
 
 
-def test_a_model_that_must_call_is_not_told_to_think() -> None:
-    """The wire refuses both together; the effort stays where the model has one."""
+def test_a_model_that_must_call_thinks_only_if_it_can() -> None:
+    """The API refuses a forced call with a thinking budget, and accepts it with adaptive thinking."""
     new = _send(tools=[WEATHER], tool_choice="required", reasoning="high")
     old = _send(tools=[WEATHER], tool_choice="required", reasoning="high", model="claude-haiku-4-5")
 
-    assert ("thinking" in new.body, new.body["output_config"]) == (False, {"effort": "high"})
+    assert (new.body["thinking"], new.body["output_config"]) == ({"type": "adaptive"}, {"effort": "high"})
+    assert (new.body["tool_choice"], old.body["tool_choice"]) == ({"type": "any"}, {"type": "any"})
     assert "thinking" not in old.body
-    assert _warned(new) == _warned(old) == [("unsupported-option", "reasoning")]
+    assert _warned(new) == []
+    assert _warned(old) == [("unsupported-option", "reasoning")]
+
+
+def test_a_budget_of_the_program_frees_a_forced_call() -> None:
+    """The option `thinking` of the provider wins over a forced call, which becomes "auto" with a warning."""
+    own = {"anthropic": {"thinking": {"type": "enabled", "budget_tokens": 2000}}}
+    forced: dict[str, Any] = {"tools": [WEATHER], "tool_choice": "required", "parallel_tool_calls": False}
+    sent = _send(model="claude-haiku-4-5", provider_options=own, **forced)
+
+    assert sent.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert _warned(sent) == [("unsupported-option", "tool_choice")]
 
 
 def test_a_model_that_cannot_be_made_to_call_decides_itself() -> None:
@@ -516,7 +547,7 @@ def test_a_model_that_cannot_be_made_to_call_decides_itself() -> None:
     assert new.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert _warned(new) == [("unsupported-option", "tool_choice")]
     assert before.body["tool_choice"]["type"] == "tool"
-    assert _send(model="claude-opus-5-1", **forced).body["tool_choice"]["type"] == "tool"
+    assert _send(model="claude-opus-5", **forced).body["tool_choice"]["type"] == "tool"
 
 
 def test_what_holds_by_itself_is_not_said() -> None:

@@ -1,0 +1,126 @@
+"""Facts from Anthropic's model endpoint. fxai reads them only if a program asks for them.
+
+>>> from fxai.providers.anthropic.known_models import facts
+>>> page = b'{"type": "model", "id": "claude-opus-6", "max_tokens": 256000, "lifecycle": "active"}'
+>>> merge(facts("claude-opus-6"), page, checked=date(2026, 12, 1)).unwrap().max_output_tokens
+256000
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any, Final, final
+from urllib.parse import quote
+
+import msgspec
+from returns.result import Failure, Result, Success
+
+from fxai.effects import fx
+from fxai.effects.effect import Effect
+from fxai.messages.errors import AiError
+from fxai.messages.reason import InvalidOutputError
+from fxai.models.model_facts import EFFORTS, FactSource, ModelFacts, ThinkingType
+from fxai.providers.anthropic.known_models import TABLE
+from fxai.providers.anthropic.options import NAME
+from fxai.providers.http.client import Client
+from fxai.schema.data import JSON_ERRORS, is_object
+
+_SOURCE: Final = "Anthropic's model endpoint"
+_TYPES: Final[tuple[ThinkingType, ...]] = ("adaptive", "disabled", "enabled", "between_tools")
+
+
+@final
+class _Support(msgspec.Struct, frozen=True):
+    supported: bool = False
+
+
+@final
+class _Thinking(msgspec.Struct, frozen=True):
+    supported: bool = False
+    types: dict[str, _Support] = {}
+
+
+@final
+class _Capabilities(msgspec.Struct, frozen=True):
+    image_input: _Support | None = None
+    pdf_input: _Support | None = None
+    structured_outputs: _Support | None = None
+    thinking: _Thinking | None = None
+    effort: dict[str, Any] | None = None
+
+
+@final
+class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
+    """The answer of the endpoint, as far as fxai reads it."""
+
+    id: str
+    created_at: datetime | None = None
+    retires_at: datetime | None = None
+    max_input_tokens: int | None = None
+    max_tokens: int | None = None
+    capabilities: _Capabilities | None = None
+
+
+def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
+    """Return the facts of a model from the endpoint, merged over the facts of the table.
+
+    Args:
+        client: A client of the API.
+        model: The name of the model.
+
+    Fails with:
+        AiError: As `Client.get`; `InvalidOutputError`: the answer does not describe a model.
+    """
+    answered = client.get(f"/v1/models/{quote(model, safe='')}", method="read_facts")
+
+    def read(body: bytes) -> Effect[ModelFacts, AiError]:
+        merged = merge(TABLE.facts(model), body, checked=datetime.now(UTC).date())
+        return fx.lift(merged).map_error(lambda reason: AiError(NAME, "read_facts", reason))
+
+    return answered.flat_map(lambda answer: read(answer.body))
+
+
+def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts, InvalidOutputError]:
+    """Return facts with the values of the endpoint in place of their own.
+
+    Args:
+        facts: The facts of the table.
+        body: The answer of the endpoint.
+        checked: The date of the answer.
+    """
+    try:
+        page = msgspec.json.decode(body, type=_Page)
+    except JSON_ERRORS as error:
+        return Failure(InvalidOutputError(description=f"the answer does not describe a model: {error}"))
+    told = {name: value for name, value in _values(page).items() if value is not None}
+    sources = {**facts.sources, **{name: FactSource((_SOURCE,), checked) for name in told}}
+    return Success(msgspec.structs.replace(facts, **told, sources=sources))
+
+
+def _values(page: _Page) -> dict[str, Any]:
+    """Return the fields of ModelFacts that a page states; the others are None."""
+    can = page.capabilities or _Capabilities()
+    structured = None if can.structured_outputs is None else can.structured_outputs.supported
+    is_dated = page.created_at is not None and page.created_at.year > 1970  # the epoch stands for an unknown date
+    values: dict[str, Any] = {
+        "released": page.created_at.date() if is_dated and page.created_at is not None else None,
+        "retires": None if page.retires_at is None else page.retires_at.date(),
+        "max_input_tokens": page.max_input_tokens,
+        "max_output_tokens": page.max_tokens,
+        "structured_output": structured,
+        "strict_tools": structured,
+    }
+    if can.image_input is not None and can.pdf_input is not None:
+        media = (("image", can.image_input), ("pdf", can.pdf_input))
+        values["inputs"] = ("text", *(kind for kind, support in media if support.supported))
+    if can.thinking is not None:
+        values["reasons"] = can.thinking.supported
+        types = can.thinking.types
+        values["thinking"] = tuple(one for one in _TYPES if one in types and types[one].supported)
+    if can.effort is not None:
+        values["efforts"] = {"messages": tuple(one for one in EFFORTS if _is_supported(can.effort.get(one)))}
+    return values
+
+
+def _is_supported(support: Any) -> bool:
+    return is_object(support) and support.get("supported") is True
