@@ -67,6 +67,7 @@ from fxai.schema.display import json_line, one_line
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from fxai.models.model_facts import ModelFacts
     from fxai.providers.openai.server import Server
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
@@ -280,7 +281,8 @@ def _abilities(provider: str, facts: ModelFacts | None) -> Abilities:
     embeds = _EMBEDDING.get(provider)
     if facts is None:
         return Abilities("yes", "yes", "yes", "no", embeds)
-    images: Ability = "unknown" if facts.inputs is None else "yes" if "image" in facts.inputs else "no"
+    is_known = facts.inputs is not None and (facts.family is not None or facts.like is not None)
+    images: Ability = "unknown" if not is_known else "yes" if "image" in (facts.inputs or ()) else "no"
     tools: Ability = "yes" if facts.function_calls else "no"
     strict: Ability = "yes" if facts.strict_tools else "no"
     return Abilities(tools, strict, "yes" if facts.structured_output else "by a tool", images, embeds)

@@ -25,7 +25,8 @@ _WHY: Final = {
     "max_input_tokens": "litellm states the limit of the input. langchain-openai states the window instead, or copies "
     "the value of another model.",
     "max_output_tokens": "The smaller limit is safe at both.",
-    "structured_output": "If the API may refuse a schema, the model answers by a tool, which works either way.",
+    "structured_output": "The table follows most sources. If they balance, it states False, so that the model answers "
+    "by a tool, which works either way.",
     "function_calls": "Recorded exchanges show calls.",
     "tools_while_reasoning": "Issue threads quote the refusal. The catalog of @ai-sdk/openai states no measurement.",
     "tool_search": "pydantic-ai-slim measured its value on the API.",
@@ -148,6 +149,8 @@ OPENAI: Final = Tabled(
     },
     names={
         "gpt-4-turbo": ("gpt-4-0125-preview",),
+        "gpt-4o-search-preview": ("gpt-4o-mini-search-preview",),
+        "gpt-4o-audio-preview": ("gpt-4o-mini-audio-preview",),
     },
     hosts={
         host: {"strict_keywords": Fact([], ("pyd",), (), "Published for base models at api.openai.com only.")}

@@ -154,8 +154,8 @@ def _facts_at(server: Server, model: str, api: Endpoint, elsewhere: bool) -> Mod
     values = _of_server(server, model) if api == "chat" else {}
     if elsewhere:
         values["strict_keywords"] = ()
-    if elsewhere and not server.deployments:  # a server may offer any model on any API
-        values["endpoints"] = None
+    if elsewhere and known.endpoints and not server.deployments:  # a server may offer any model on any API
+        values["endpoints"] = ("responses", "chat")
     source = FactSource(server.sources)
     return msgspec.structs.replace(known, **values, sources={**known.sources, **dict.fromkeys(values, source)})
 

@@ -85,8 +85,9 @@ def kind_of(tool: AnyTool) -> str:
 class Writer:
     """Writes tools for one of the two APIs, and notes what the API has no place for."""
 
-    def __init__(self, api: Api, notes: Notes, *, cache_marks: bool = False) -> None:
+    def __init__(self, api: Api, notes: Notes, *, cache_marks: bool = False, searches: bool = True) -> None:
         self._api = api
+        self._searches = searches
         self._notes = notes
         self._cache_marks = cache_marks
 
@@ -99,6 +100,11 @@ class Writer:
         if tool.provider is None:
             return True
         ours = tool.provider.id.startswith("openai.")
+        if ours and kind_of(tool) == "tool_search" and not self._searches:
+            self._notes.warn(
+                "unsupported-tool", tool.name, "the model cannot search tools; fxai sends all tools at once"
+            )
+            return False
         where: Api | None = "chat" if kind_of(tool) == _OF_SERVER else "responses"
         if ours and (self._api == where or kind_of(tool) == "custom"):
             refuse_approval(tool)
@@ -112,6 +118,8 @@ class Writer:
         """What the tool has beside name, description and schema, as far as the API has a place for it."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
         extras, missing = _extras(tool), _missing(tool)
+        if not self._searches:  # the tool search is not sent, and a deferred tool needs one
+            extras.pop("defer_loading", None)
         time = tool.get(CacheControl)
         if time is not None and self._cache_marks and self._api == "chat" and kind_of(tool) == "function":
             carried, missing = carried | {"cache_control"}, {**missing, "cache control": False}
@@ -279,7 +287,7 @@ def prepare_tools(
         raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
     known, notes, tools = facts or known_facts(model), Notes(), tuple(toolkit)
     choose_tools(tools, allowed_tools, "allowed_tools")
-    writer = Writer(api, notes, cache_marks=cache_marks)
+    writer = Writer(api, notes, cache_marks=cache_marks, searches=known.tool_search is not False)
     sent = tuple(tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool))
     _check_functions(sent, known)
     naming = NameMap.of(sent, NAMES)

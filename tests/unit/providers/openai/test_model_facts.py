@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from fxai import Prompt, Tool, ToolChoice
+from fxai import LanguageModel, Prompt, Tool, ToolChoice, fx
+from fxai.annotations import DeferLoading
 from fxai.models import ModelFacts, ModelRequest, PreparationError, nearest_effort
 from fxai.models.model_facts import EFFORTS
 from fxai.providers import openai
@@ -166,6 +167,29 @@ def test_a_retired_model_is_a_warning() -> None:
     assert openai.prepare_request(ModelRequest(PROMPT), model="gpt-6-sol").warnings == ()
 
 
+def test_a_model_without_tool_search_receives_all_tools_at_once() -> None:
+    """Fxai omits the search and the marks of deferred tools, with a warning."""
+    tools = (TOOL.annotate(DeferLoading, True), openai.tool_search())
+    searched = openai.prepare_tools(tools, model="gpt-5.4")
+    plain = openai.prepare_tools(tools, model="gpt-5.4-nano")
+
+    assert [one["type"] for one in searched.tools] == ["function", "tool_search"]
+    assert searched.tools[0]["defer_loading"] is True
+    assert [(one["type"], "defer_loading" in one) for one in plain.tools] == [("function", False)]
+    assert [one.kind for one in plain.warnings] == ["unsupported-tool"]
+
+
+def test_function_tools_are_refused_for_a_model_without_function_calls() -> None:
+    """The error names the tools, and fxai raises it before anything is sent."""
+    without = msgspec.structs.replace(openai.facts("gpt-6-sol"), function_calls=False, structured_output=False)
+    with pytest.raises(PreparationError, match="accepts no function tools"):
+        openai.prepare_request(ModelRequest(PROMPT, (TOOL,)), model="gpt-6-sol", facts=without)
+    with pytest.raises(PreparationError, match="accepts no schema and no function tools"):
+        openai.prepare_request(ModelRequest(PROMPT, response_schema=SCHEMA), model="gpt-6-sol", facts=without)
+
+    assert openai.prepare_request(ModelRequest(PROMPT), model="gpt-6-sol", facts=without).warnings == ()
+
+
 # -- names
 
 
@@ -279,6 +303,37 @@ def test_a_gateway_that_translates_has_no_limits_of_chat_completions() -> None:
     sent = openai.prepare_request(request, model="openai/gpt-5.5", profile=profile)
 
     assert (sent.fields["reasoning"], sent.warnings) == ({"effort": "high"}, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "keywords", "endpoints"),
+    [
+        ({}, ("minLength", "maxLength"), ("responses",)),
+        ({"base_url": "http://127.0.0.1:8000/v1"}, (), ("responses", "chat")),
+        ({"api": "chat", "base_url": "http://127.0.0.1:8000/v1"}, (), ("responses", "chat")),
+        ({"server": "openrouter"}, (), ("responses", "chat")),
+        ({"server": "azure", "base_url": "http://127.0.0.1:8000/v1"}, (), ("responses",)),
+    ],
+)
+def test_a_layer_knows_whether_its_server_is_openais_own(
+    given: Any, keywords: tuple[str, ...], endpoints: tuple[str, ...]
+) -> None:
+    """Strict keywords are published for OpenAI's own host. Another server may offer a model on any API."""
+    layer = openai.layer("gpt-5.5-pro", api_key="k", **given)
+    facts = fx.run(fx.service(LanguageModel).map(lambda model: model.facts).provide(layer))
+
+    assert facts is not None
+    assert (facts.strict_keywords, facts.endpoints) == (keywords, endpoints)
+
+
+def test_a_layer_takes_facts() -> None:
+    """The service of the model shows them."""
+    mine = msgspec.structs.replace(openai.facts("gpt-6-sol"), sampling="always")
+    layer = openai.layer("gpt-6-sol", api_key="k", facts=mine)
+    facts = fx.run(fx.service(LanguageModel).map(lambda model: model.facts).provide(layer))
+
+    assert facts is not None
+    assert (facts.sampling, facts.family) == ("always", "gpt-6-sol")
 
 
 # -- the table
