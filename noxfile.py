@@ -84,6 +84,22 @@ def beside(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def facts(session: nox.Session) -> None:
+    """Do the tables of model facts agree with the newest public packages, or state why not? Needs npm."""
+    session.install("-e", ".", "httpx2", "pydantic-ai-slim", "genai-prices", "anthropic", "openai")
+    # Only their data files are read, so their dependencies are not needed.
+    session.install("--no-deps", "litellm", "langchain-anthropic", "langchain-openai")
+    home = Path(session.create_tmp()).absolute()
+    catalogs = ("@ai-sdk/anthropic@latest", "@ai-sdk/openai@latest")
+    session.run("npm", "install", "--prefix", str(home), *catalogs, external=True)
+    script = home / "catalogs.mjs"
+    script.write_bytes(Path("tests/kit/ai_sdk_catalogs.mjs").read_bytes())
+    printed = session.run("node", str(script), external=True, silent=True)
+    (home / "catalogs.json").write_text(str(printed), encoding="utf-8")
+    session.run("python", "-m", "tests.kit.catalogs", str(home / "catalogs.json"), *session.posargs)
+
+
+@nox.session(python="3.11")
 def lowest(session: nox.Session) -> None:
     """Does it still work with the oldest dependencies that it says it allows?"""
     requirements: list[str] = PROJECT["project"]["dependencies"]

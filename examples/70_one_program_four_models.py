@@ -58,7 +58,7 @@ program = Agent.make("guide", toolkit=kit).execute("What is the weather in Oslo?
 
 MODELS: dict[str, Layer[LanguageModel, AiError]] = {
     "responses": openai.layer("gpt-5.5"),
-    "chat": openai.layer("gpt-5.5", api="chat"),
+    "chat": openai.layer("gpt-6-luna", api="chat"),
     "messages": anthropic.layer("claude-sonnet-5"),
     "local": local.layer(),
 }

@@ -1,7 +1,7 @@
 """Which model is asked.
 
->>> str(ModelInfo("openai", "gpt-5", "api.openai.com", 443))
-'openai:gpt-5'
+>>> str(ModelInfo("openai", "gpt-6-sol", "api.openai.com", 443))
+'openai:gpt-6-sol'
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 >>> team = Limit.budget("team", tokens=1000)
 >>> team.key("tokens")
 'team tokens'
->>> Limit.per_minute("key of the team", requests=60).key("requests", ModelInfo("openai", "gpt-5"))
-'"key of the team" openai:gpt-5 per 60 s requests'
+>>> Limit.per_minute("key of the team", requests=60).key("requests", ModelInfo("openai", "gpt-6-sol"))
+'"key of the team" openai:gpt-6-sol per 60 s requests'
 """
 
 from __future__ import annotations
@@ -236,8 +236,8 @@ class Reservation:
             return 1
         if kind == "tokens":
             return min(given + answer, MOST)
-        price = cast(Price, self._price)
-        return _units((given * price.highest_input + answer * price.output) / _MILLION)
+        of_input, of_output = cast(Price, self._price).highest(given)
+        return _units((given * of_input + answer * of_output) / _MILLION)
 
     def shorten(self, refusal: Refusal, least: int) -> bool:
         """Takes a shorter answer, where that would fit into what is left; whether there is one, of `least` at least.
@@ -250,9 +250,9 @@ class Reservation:
         if kind == "tokens":
             answer = left - given
         elif kind == "money":
-            price = cast(Price, self._price)
-            rest = Decimal(left) * _MILLION / UNIT - given * price.highest_input
-            answer = int((rest / price.output).to_integral_value(ROUND_FLOOR)) if price.output else 0
+            of_input, of_output = cast(Price, self._price).highest(given)
+            rest = Decimal(left) * _MILLION / UNIT - given * of_input
+            answer = int((rest / of_output).to_integral_value(ROUND_FLOOR)) if of_output else 0
         if not least <= answer < self.extent.answer:
             return False
         self.extent = Extent(given, answer)

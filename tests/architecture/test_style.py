@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from fxai.providers.anthropic.known_models import TABLE as ANTHROPIC
+from fxai.providers.openai.known_models import TABLE as OPENAI
 from tests.kit.source import ROOT, Module, definitions, is_public, modules, parse, sources
 
 MODULE_LINES = 600
@@ -162,3 +165,29 @@ def test_no_file_says_it(pattern: re.Pattern[str], kinds: set[str] | None) -> No
     ]
 
     assert found == []
+
+
+MODEL = re.compile(
+    r"\b(?:claude-[a-z0-9][a-z0-9.-]*\d|gpt-\d[a-z0-9.-]*|o[1-9](?:-mini|-pro)?(?=[\"'`]))(?![a-z0-9-])", re.IGNORECASE
+)
+SERVED = {entry.family for table in (OPENAI, ANTHROPIC) for entry in table.data.families if entry.served}
+# Examples of names and snapshots, not advice about models.
+ABOUT_NAMES = ("fxai/providers/openai/known_models.py", "fxai/providers/anthropic/known_models.py", "docs/changelog.md")
+
+
+def test_docs_examples_and_defaults_name_models_that_stay() -> None:
+    """No page, example or module names a model that is retired or retires within 60 days of the table's check."""
+    tables = {"claude": ANTHROPIC, "gpt": OPENAI, "o": OPENAI}
+    leaving: list[str] = []
+    for path in _text_files():
+        name = str(path.relative_to(ROOT))
+        if not name.startswith(("README", "docs/", "examples/", "fxai/")) or name in ABOUT_NAMES:
+            continue
+        for model in {found.rstrip(".") for found in MODEL.findall(path.read_text(encoding="utf-8"))}:
+            table = next(table for start, table in tables.items() if model.lower().startswith(start))
+            facts, soon = table.facts(model), table.data.checked + timedelta(days=60)
+            is_served = facts.family is None or facts.family in SERVED
+            if not is_served or (facts.retires is not None and facts.retires <= soon):
+                leaving.append(f"{name}: {model}")
+
+    assert leaving == []

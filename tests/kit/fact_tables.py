@@ -170,6 +170,7 @@ ANTHROPIC: Final = Tabled(
             (Dispute(False, ("lc",)),),
             "langchain-anthropic supplies False by default for models that its data lacks.",
         ),
+        ("claude-2", "inputs"): Fact(["text"], ("fxai",)),
         ("claude-mythos-preview", "retires"): Fact(
             "2026-06-30",
             ("sdk-a",),
@@ -224,14 +225,15 @@ ANTHROPIC: Final = Tabled(
 PROVIDERS: Final[Mapping[str, Tabled]] = {"anthropic": ANTHROPIC}
 
 
-def table_of(survey: Mapping[str, Any], provider: str) -> TableData:
+def table_of(survey: Mapping[str, Any], provider: str, rules: Tabled) -> TableData:
     """Return the table of a provider.
 
     Args:
         survey: The decoded survey.
         provider: The name of the provider.
+        rules: The rules of the provider's table.
     """
-    rules, today = PROVIDERS[provider], survey["generated"]
+    today = survey["generated"]
     families = [_entry(rules, family, today) for family in survey["providers"][provider]["families"]]
     hosts = {host: {**facts} for host, facts in rules.hosts.items()}
     used = {key for entry in families for fact in entry.facts.values() for key in _keys(fact)}
@@ -261,7 +263,7 @@ def main(provider: str, survey: str) -> None:
         provider: The name of the provider.
         survey: The path of the survey.
     """
-    table = table_of(msgspec.json.decode(Path(survey).read_bytes()), provider)
+    table = table_of(msgspec.json.decode(Path(survey).read_bytes()), provider, PROVIDERS[provider])
     path = Path("fxai", "providers", provider, "model_facts.json")
     path.write_bytes(layout(msgspec.to_builtins(table)))
 

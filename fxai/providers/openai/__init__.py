@@ -46,6 +46,7 @@ from fxai.providers.openai.hosted_tools import (
     web_search,
     web_search_preview,
 )
+from fxai.providers.openai.known_models import facts
 from fxai.providers.openai.local_tools import (
     Click,
     ComputerAction,
@@ -105,7 +106,7 @@ from fxai.providers.openai.server_options import (
     XaiOptions,
     ZaiOptions,
 )
-from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_strict_tools
+from fxai.providers.openai.tool_encoding import Api, prepare_tools
 from fxai.providers.openai.upload import Purpose, files_layer
 
 __all__ = [
@@ -201,6 +202,7 @@ __all__ = [
     "computer_use_preview",
     "custom",
     "embedding_layer",
+    "facts",
     "file_search",
     "files_layer",
     "image_generation",
@@ -218,7 +220,6 @@ __all__ = [
     "server_of",
     "server_tool",
     "shell",
-    "supports_strict_tools",
     "tool_search",
     "web_search",
     "web_search_preview",

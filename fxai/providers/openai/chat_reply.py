@@ -8,7 +8,7 @@ is in the metadata of the `Finish`.
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.openai.request import prepare_request
->>> reader = ChatReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-4o", api="chat"))
+>>> reader = ChatReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-6-luna", api="chat"))
 >>> [part.type for part in reader.read("", '{"choices": [{"delta": {"content": "Hi"}}]}')]
 ['response-metadata', 'text-start', 'text-delta']
 >>> [part.type for part in reader.read("", "[DONE]")]

@@ -28,6 +28,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
@@ -40,6 +41,7 @@ from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_call import is_refused_call
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
+from fxai.providers.openai.known_models import facts_at
 from fxai.providers.openai.reply import ReplyError, parse_object, read_responses
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
@@ -209,6 +211,12 @@ class OpenAIModel(LanguageModel):
     def info(self) -> ModelInfo:
         """Its name, and the server that it is asked of."""
         return ModelInfo("openai", self.name, *self._client.server)
+
+    @property
+    @override
+    def facts(self) -> ModelFacts:
+        """The facts about the model at its server."""
+        return self._profile.facts_of(self.name)
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole.
@@ -455,6 +463,7 @@ def layer(
     api: Api | None = None,
     server: str | Server | None = None,
     known_as: str | None = None,
+    facts: ModelFacts | None = None,
     strict_json_schema: bool | None = None,
     supports_strict: bool | None = None,
     supports_schema: bool | None = None,
@@ -474,6 +483,7 @@ def layer(
             where a server is given, else Responses.
         server: The server of Chat Completions, by its name or as a value; None: by the address, where it is known.
         known_as: The model whose abilities it has, where its name does not say so.
+        facts: Facts about the model, which win over the server and the table. None: as those state.
         strict_json_schema: Whether tools and answers are strict where they do not say; None: where they can be.
         supports_strict: Whether the model has strict mode for tools; None: as the server and its name say.
         supports_schema: Whether it can be held to a JSON Schema; None: as those say. Where not, it calls a tool.
@@ -497,23 +507,30 @@ def layer(
     if not name:
         remedy = f'say which, as in "{"openai:gpt-5.5" if given is None else f"{given.name}:…"}"'
         return Layer.effect(LanguageModel, _unavailable(model, remedy))
-    waiting = Background() if background is True else background or None
     known: Api = api or ("responses" if given is None else "chat")
+    waiting = Background() if background is True else background or None
     settings = (strict_json_schema, supports_strict, supports_schema, system_role, store, incremental, waiting)
     account = open_account(server=given, model=name, **connection)
 
     def opening() -> Effect[OpenAIModel, AiError, Scope]:
         url = address(connection.get("base_url"))
-        place = given or (server_at(url) if known == "chat" else COMPATIBLE)
-        profile = Profile(known, *settings, place, behind)
-        client = account
-        if given is None and place is not COMPATIBLE:  # a key of OpenAI's is what people give to compatible servers
+        place, is_official = _place_of(given, url, known)
+        able = facts_at(place, behind or name, known, facts, elsewhere=not is_official)
+        profile, client = Profile(known, *settings, place, behind, able), account
+        if given is None and place not in (COMPATIBLE, OPENAI_CHAT):  # people give these a key of OpenAI's
             at = msgspec.structs.replace(place, other_keys=(*place.other_keys, OPENAI_CHAT.key))
             there: AccountOptions = {**connection, "base_url": url}
             client = open_account(server=at, model=name, **there)
         return client.map(lambda client: OpenAIModel(client, name, profile))
 
     return Layer.scoped(LanguageModel, fx.suspend(opening))
+
+
+def _place_of(given: Server | None, url: str, api: Api) -> tuple[Server, bool]:
+    """Return the server that a layer uses, and whether it is OpenAI's own."""
+    if url.startswith(BASE_URL) and given in (None, OPENAI_CHAT):
+        return OPENAI_CHAT, True
+    return given or (server_at(url) if api == "chat" else COMPATIBLE), False
 
 
 def _deployment(model: str, server: Server | None, known_as: str | None) -> tuple[str, str | None]:

@@ -1,86 +1,33 @@
-"""Options: what a request holds beside prompt and tools, by the model's capabilities; OpenAI's own metadata of parts.
+"""Options of a request, as the facts about the model allow them, and OpenAI's own metadata of parts.
 
-What an API or a model lacks is left out with a warning. `provider_options["openai"]` is merged last; its `extra_body`
-holds fields that only servers of others know. A model with an unknown name is taken to have all capabilities.
+fxai omits a field that the API or the model refuses, with a warning. `provider_options["openai"]` is merged last; its
+`extra_body` contains fields that only other servers know.
 
->>> reasons("gpt-5.5"), reasons("gpt-4o"), reasons("llama-4")
-(True, False, None)
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.prepared_tools import Notes
+>>> from fxai.providers.openai.known_models import facts
 >>> notes = Notes()
->>> option_fields(ModelRequest(Prompt.make("Hello"), max_tokens=9, stop=("END",)), "gpt-5.5", "responses", notes)
-{'max_output_tokens': 9}
->>> notes.warnings[0].subject
-'stop'
+>>> request = ModelRequest(Prompt.make("Hello"), max_tokens=9, stop=("END",), reasoning="minimal")
+>>> option_fields(request, facts("gpt-5.5"), "responses", notes)
+{'max_output_tokens': 9, 'reasoning': {'effort': 'none'}}
+>>> [warning.subject for warning in notes.warnings]
+['reasoning', 'stop']
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from fxai.messages.message import WithMetadata
+from fxai.models.model_facts import ModelFacts, nearest_effort
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import Notes, PreparationError, checked_options, option_names, without_nulls
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
-
-_OF: Final = r"^(?:ft:|openai[/.])?"  # of a tuned model, and of servers that have models of several makers
-_REASONING: Final = re.compile(_OF + r"(?:o[1-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
-_PLAIN: Final = re.compile(_OF + r"(?:gpt-3|gpt-4|chatgpt-4|gpt-[5-9][\d.]*-chat-latest|davinci|babbage)")
-_SAMPLING: Final = re.compile(_OF + r"(?:gpt-5\.[1-9]|gpt-[6-9])")
-_QUIET: Final = re.compile(_OF + r"gpt-5\.[124](?:-\d{4}-\d\d-\d\d)?$")  # their effort is none unless it is asked for
-# As the official SDK says of o3 and o4-mini; the models that came after them refuse it as well.
-_WITHOUT_STOP: Final = re.compile(_OF + r"(?:o3(?!-mini)|o[4-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
-# Structured outputs came with gpt-4o-2024-08-06; what was there before has none.
-_WITHOUT_SCHEMA: Final = re.compile(_OF + r"(?:gpt-3\.5|gpt-4(?:-|$)|gpt-4o-2024-05-13|chatgpt-4o|o1-mini|o1-preview)")
-
-
-def is_known(model: str) -> bool:
-    """Whether it is a model of OpenAI's, by its name."""
-    return reasons(model) is not None
-
-
-def reasons(model: str) -> bool | None:
-    """Whether the model reasons before it answers; None for an unknown model."""
-    if _REASONING.match(model):
-        return True
-    return False if _PLAIN.match(model) else None
-
-
-def samples(model: str, effort: str | None) -> bool:
-    """Whether it takes `temperature` and `top_p`: a model that reasons does not, unless its effort is `none`.
-
-    >>> samples("gpt-5.5", None), samples("gpt-5.5", "none"), samples("gpt-5.2", None)
-    (False, True, True)
-    """
-    quiet = effort == "none" if effort is not None else _QUIET.match(model) is not None
-    return not reasons(model) or (quiet and _SAMPLING.match(model) is not None)
-
-
-def supports_schema(model: str) -> bool:
-    """Whether it can be held to a JSON Schema; an unknown model is taken to.
-
-    >>> supports_schema("gpt-5.5"), supports_schema("gpt-3.5-turbo")
-    (True, False)
-    """
-    return _WITHOUT_SCHEMA.match(model) is None
-
-
-def stops(model: str, server: Server = COMPATIBLE) -> bool:
-    """Whether it takes texts at which the answer ends, on Chat Completions.
-
-    >>> stops("o3-mini"), stops("o3"), stops("gpt-5.5")
-    (True, False, False)
-    """
-    if server.no_stop is not None and re.search(server.no_stop, model):
-        return False
-    return _WITHOUT_STOP.match(model) is None
-
 
 NAME: Final = "openai"
 """The name of the provider, in metadata and options."""
@@ -144,59 +91,111 @@ _FIELDS: Final[Mapping[Api, frozenset[str]]] = {
 _OURS: Final = frozenset(("model", "input", "messages", "tools", "stream"))
 
 
+_APIS: Final[Mapping[Api, str]] = {"responses": "the Responses API", "chat": "Chat Completions"}
+
+
 def option_fields(
-    request: ModelRequest, model: str, api: Api, notes: Notes, server: Server = COMPATIBLE
+    request: ModelRequest,
+    facts: ModelFacts,
+    api: Api,
+    notes: Notes,
+    server: Server = COMPATIBLE,
+    *,
+    calls: bool = False,
 ) -> dict[str, Any]:
-    """The fields of the options that all providers share; what cannot be sent is noted."""
+    """Return the fields of the options that all providers share, and note each option that fxai omits.
+
+    Args:
+        request: The request.
+        facts: The facts about the model.
+        api: The API.
+        notes: The warnings, which fxai adds to.
+        server: The server.
+        calls: True if the request has function tools.
+
+    Raises:
+        PreparationError: If the API refuses function tools while the model reasons, and the model always reasons.
+    """
     fields: dict[str, Any] = {}
     if request.max_tokens is not None:
-        # On Chat Completions OpenAI's own models want the new name, and servers of others know the old one.
-        chat = server.token_limit or ("max_completion_tokens" if is_known(model) else "max_tokens")
-        fields["max_output_tokens" if api == "responses" else chat] = request.max_tokens
-    if request.temperature is not None:
-        if samples(model, _effort(request)):
-            fields["temperature"] = request.temperature
-        else:
-            problem = f"{model} reasons, and takes no temperature: it is not sent"
-            notes.warn("unsupported-option", "temperature", problem)
-    if request.stop and api == "responses":
-        notes.warn("unsupported-option", "stop", "OpenAI's Responses API has no stop texts: they are not sent")
-    elif request.stop and not stops(model, server):
-        notes.warn("unsupported-option", "stop", f"{model} takes no stop texts: they are not sent")
-    elif request.stop:
+        fields[_limit_field(facts, api, server)] = request.max_tokens
+    effort = _effort(request, facts, api, notes)
+    own = _own_effort(request)
+    if calls and api not in (facts.tools_while_reasoning or (api,)):
+        effort = _quiet_effort(own, effort, facts, api, notes)
+    if effort is not None and own is None:
+        by_object = api == "responses" or server.effort == "reasoning"
+        fields.update({"reasoning": {"effort": effort}} if by_object else {"reasoning_effort": effort})
+    if request.temperature is not None and _samples(facts, own or effort):
+        fields["temperature"] = request.temperature
+    elif request.temperature is not None:
+        problem = f"the model {facts.model!r} refuses a temperature while it reasons; fxai sends none"
+        notes.warn("unsupported-option", "temperature", problem)
+    if request.stop and api == "chat" and "chat" in (facts.stop or ()):
         fields["stop"] = list(request.stop)
-    if request.reasoning is not None:
-        fields.update(_effort_field(request.reasoning, model, api, notes, server))
+    elif request.stop:
+        who = f"the model {facts.model!r}" if api == "chat" else "OpenAI's Responses API"
+        notes.warn("unsupported-option", "stop", f"{who} accepts no stop sequences; fxai sends none")
     return fields
 
 
-def _effort(request: ModelRequest) -> str | None:
-    """How much is to be thought, as the provider's own options say, or the request; None: as the model does."""
+def _limit_field(facts: ModelFacts, api: Api, server: Server) -> str:
+    """Return the field of the maximum of tokens. Other servers know the old name of Chat Completions."""
+    if api == "responses":
+        return "max_output_tokens"
+    is_ours = (facts.family or facts.like) and facts.endpoints != ()
+    return server.token_limit or ("max_completion_tokens" if is_ours else "max_tokens")
+
+
+def _own_effort(request: ModelRequest) -> str | None:
+    """Return the effort in the provider's own options, which win over the request."""
     own = request.provider_options.get(NAME)
     options: Mapping[str, Any] = own if is_object(own) else {}
     reasoning = options.get("reasoning")
     effort = (reasoning.get("effort") if is_object(reasoning) else None) or options.get("reasoning_effort")
-    return effort if isinstance(effort, str) else request.reasoning
+    return effort if isinstance(effort, str) else None
 
 
-_LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-
-
-def _effort_field(effort: str, model: str, api: Api, notes: Notes, server: Server) -> dict[str, Any]:
-    """The field of the effort, which is the nearest one that the server knows."""
-    if reasons(model) is False or (api == "chat" and server.effort is None):
-        notes.warn("unsupported-option", "reasoning", f"{model} does not reason: the effort is not sent")
-        return {}
-    if api == "responses":
-        return {"reasoning": {"effort": effort}}
-    nearest = effort
-    if server.efforts and effort not in server.efforts:
-        asked = _LEVELS.index(effort)
-        places = [_LEVELS.index(one) for one in server.efforts if one != "none"]
-        nearest = _LEVELS[min(places, key=lambda place: (abs(place - asked), -place))]  # of two, the greater one
-        problem = f"{server.name} has no effort {effort!r}: {nearest!r} is sent"
+def _effort(request: ModelRequest, facts: ModelFacts, api: Api, notes: Notes) -> str | None:
+    """Return the accepted effort that is nearest to the effort of the request. None: send no effort."""
+    wanted = request.reasoning
+    if wanted is None:
+        return None
+    accepted = (facts.efforts or {}).get(api)
+    if facts.reasons is False or accepted == ():
+        if wanted != "none":
+            problem = f"the model {facts.model!r} does not reason; fxai sends no effort"
+            notes.warn("unsupported-option", "reasoning", problem)
+        return None
+    nearest = wanted if accepted is None else nearest_effort(wanted, accepted)
+    if nearest != wanted:
+        problem = f"the model {facts.model!r} has no effort {wanted!r} on {_APIS[api]}; fxai sends {nearest!r}"
         notes.warn("unsupported-option", "reasoning", problem)
-    return {"reasoning": {"effort": nearest}} if server.effort == "reasoning" else {"reasoning_effort": nearest}
+    return nearest
+
+
+def _quiet_effort(own: str | None, effort: str | None, facts: ModelFacts, api: Api, notes: Notes) -> str | None:
+    """Return the effort of a request with function tools to an API that refuses them while the model reasons.
+
+    Raises:
+        PreparationError: If the model always reasons, or the provider's own options name an effort.
+    """
+    if "none" in (own, effort) or (own is None and effort is None and facts.reasons_by_default is False):
+        return effort
+    where = f"{_APIS[api]} refuses function tools while the model {facts.model!r} reasons"
+    if own is not None or "none" not in (facts.efforts or {}).get(api, ()):
+        why = "The model always reasons" if own is None else f"provider_options sets the effort {own!r}"
+        raise PreparationError.of("tools", f"{where}. {why}. Use the Responses API: pass api='responses'")
+    problem = f"{where}; fxai sends effort 'none'. To reason with tools, use the Responses API"
+    notes.warn("unsupported-option", "reasoning", problem)
+    return "none"
+
+
+def _samples(facts: ModelFacts, effort: str | None) -> bool:
+    """Return True if the model accepts a temperature at this effort. None: the default effort."""
+    if facts.sampling != "with effort none":
+        return facts.sampling == "always"
+    return effort == "none" if effort is not None else facts.reasons_by_default is False
 
 
 def merge_options(

@@ -1,14 +1,13 @@
 """Requests to OpenAI: a request to a model, as the body of a call of Responses or Chat Completions.
 
 >>> from fxai.messages.prompt import Prompt
->>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-4o", api="chat")
+>>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-6-luna", api="chat")
 >>> sent.fields
-{'model': 'gpt-4o', 'messages': [{'role': 'user', 'content': 'Hello'}], 'max_completion_tokens': 100}
+{'model': 'gpt-6-luna', 'messages': [{'role': 'user', 'content': 'Hello'}], 'max_completion_tokens': 100}
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeAlias, final
 
@@ -17,20 +16,16 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import UnsupportedSchemaError
+from fxai.models.fact_table import unknown_model
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.providers.openai.background import Background
 from fxai.providers.openai.chat_input import ChatWriter
-from fxai.providers.openai.options import (
-    asks_usage,
-    merge_options,
-    option_fields,
-    reasons,
-    response_id_of,
-    supports_schema,
-)
+from fxai.providers.openai.known_models import facts_at
+from fxai.providers.openai.options import asks_usage, merge_options, option_fields, response_id_of
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
@@ -40,7 +35,8 @@ from fxai.tools.identity import NameConflictError
 
 _ANSWER: Final = "final_answer"
 _DESCRIPTION: Final = "Gives the final answer. Call it once, with the whole answer."
-_NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="").naming))
+_UNKNOWN: Final = ModelFacts(provider="openai", model="")
+_NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="", facts=_UNKNOWN).naming))
 
 
 @final
@@ -67,6 +63,19 @@ class Profile(msgspec.Struct, frozen=True):
     """The server, on Chat Completions."""
     known_as: str | None = None
     """The model whose abilities it has, where its name does not say so, as that of a deployment; None: its name."""
+    facts: ModelFacts | None = None
+    """Facts about the model that win over the server and the table. A field without a value takes their value."""
+
+    def facts_of(self, model: str) -> ModelFacts:
+        """Return the facts about a model at the server of this profile.
+
+        Args:
+            model: The name of the model, which `known_as` replaces.
+        """
+        found = facts_at(self.server, self.known_as or model, self.api, self.facts)
+        given = {"strict_tools": self.supports_strict, "structured_output": self.supports_schema}
+        values = {name: value for name, value in given.items() if value is not None}
+        return msgspec.structs.replace(found, **values) if values else found
 
 
 @final
@@ -150,6 +159,7 @@ def prepare_request(
     model: str,
     profile: Profile | None = None,
     api: Api | None = None,
+    facts: ModelFacts | None = None,
     cache: Cache | None = None,
 ) -> WireRequest:
     """The request that asks a model of OpenAI's, or of a compatible server: a pure function, nothing is sent.
@@ -159,38 +169,72 @@ def prepare_request(
         model: the model's name.
         profile: what else is known of it.
         api: Responses or Chat Completions, in place of the profile's.
+        facts: Facts about the model, which win over the facts of the profile.
         cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
 
     Raises:
         PreparationError: the tools or the answer's schema must be strict and cannot be; a part of the prompt cannot be
-            sent; a call has no result; `provider_options["openai"]` holds what does not exist; two tools have one name.
+            sent; a call has no result; `provider_options["openai"]` holds what does not exist; two tools have one name;
+            the API does not serve the model, or refuses the tools.
     """
     known = profile or Profile()
-    known = known if api is None else msgspec.structs.replace(known, api=api)
-    notes, ability = Notes(), known.known_as or model
-    offer = _offer(request, ability, known, notes, cache)
+    changes = {"api": api or known.api, "facts": facts or known.facts}
+    known = msgspec.structs.replace(known, **changes)
+    notes, able = Notes(), known.facts_of(model)
+    _check_model(able, known.api, notes)
+    offer = _offer(request, able, known, notes, cache)
+    form = _format(request, able, known, notes, offer)
     history, digests, added = _history(request.prompt, offer, notes, known, cache)
-    fields: dict[str, Any] = {"model": model, **history, **_profile_fields(ability, known, notes)}
-    fields.update(option_fields(request, ability, known.api, notes, known.server))
+    fields: dict[str, Any] = {"model": model, **history, **_profile_fields(able, known, notes)}
+    calls = _has_calls(offer, form)
+    fields.update(option_fields(request, able, known.api, notes, known.server, calls=calls))
     fields.update(offer.prepared.plain_fields)
     if added:  # they are defined where they come
         left = offer.without(added, fields.pop("tools", ()))
         fields.update({"tools": left} if left else {})
-    form = _format(request, ability, known, notes, offer)
     if form is not None and form.tool is None:
         fields.update(_format_field(form, request, known.api))
     elif form is not None:
-        _ask_for(form, request, fields, known)
+        _ask_for(form, request, fields, known.api, able)
     merged = merge_options(fields, request.provider_options, known.api, known.server)
     sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
     sent = msgspec.structs.replace(sent, stream_usage=asks_usage(request.provider_options, known.server))
     return _in_background(sent, request, known)
 
 
-def _profile_fields(model: str, known: Profile, notes: Notes) -> dict[str, Any]:
+def _check_model(facts: ModelFacts, api: Api, notes: Notes) -> None:
+    """Note that the model is unknown or retired.
+
+    Raises:
+        PreparationError: If the provider serves the model on another API only.
+    """
+    if facts.endpoints and api not in facts.endpoints:
+        other = "the Responses API" if api == "chat" else "Chat Completions"
+        remedy = f"pass api={facts.endpoints[0]!r}"
+        raise PreparationError.of("api", f"OpenAI serves the model {facts.model!r} on {other} only: {remedy}")
+    warning = unknown_model(facts)
+    if warning is not None and facts.like is not None:
+        notes.warnings.append(warning)
+    source = facts.sources.get("retires")
+    if facts.retires and source and source.checked and facts.retires <= source.checked:
+        notes.warn(
+            "other", facts.model, f"OpenAI retired the model {facts.model!r} on {facts.retires}; use another model"
+        )
+
+
+def _has_calls(offer: RequestTools, form: AnswerForm | None) -> bool:
+    """Return True if the request has tools that the model calls as functions."""
+    tools = offer.prepared.plain_fields.get("tools", ())
+    return (form is not None and form.tool is not None) or any(one.get("type") in _CALLED for one in tools)
+
+
+_CALLED: Final = ("function", "custom")
+
+
+def _profile_fields(facts: ModelFacts, known: Profile, notes: Notes) -> dict[str, Any]:
     """The fields that the profile alone decides."""
     fields: dict[str, Any] = {} if known.store is None else {"store": known.store}
-    if known.api == "responses" and reasons(model):
+    if known.api == "responses" and facts.reasons:
         # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
         fields["include"] = ["reasoning.encrypted_content"]
     if known.background is not None and known.api == "responses":
@@ -233,20 +277,18 @@ def prepare_prompt(
     return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)[0]
 
 
-def _offer(request: ModelRequest, model: str, known: Profile, notes: Notes, cache: Cache | None) -> RequestTools:
+def _offer(request: ModelRequest, facts: ModelFacts, known: Profile, notes: Notes, cache: Cache | None) -> RequestTools:
     """The tools of the request; with a cache, prepared once for all requests that have them."""
-    server = known.server if known.api == "chat" else COMPATIBLE
-    choice, parallel = _possible(request, server, notes)
-    strict = server.supports_strict if known.supports_strict is None else known.supports_strict
+    choice, parallel = _possible(request, facts, notes)
 
     def prepare() -> RequestTools:
         try:
             prepared = prepare_tools(
                 request.tools,
-                model=model,
+                model=facts.model,
                 api=known.api,
+                facts=facts,
                 strict_json_schema=known.strict_json_schema,
-                supports_strict=strict,
                 tool_choice=None if choice == "auto" else choice,
                 parallel_tool_calls=parallel,
                 cache_marks=known.server.cache_marks,
@@ -255,20 +297,21 @@ def _offer(request: ModelRequest, model: str, known: Profile, notes: Notes, cach
             raise PreparationError.of("tools", str(conflict)) from None
         return RequestTools(prepared, request.tools)
 
-    options = (model, known, choice, parallel)
+    options = (facts, known, choice, parallel)
     return prepare() if cache is None else cache.tools(request.tools, options, prepare)
 
 
-def _possible(request: ModelRequest, server: Server, notes: Notes) -> tuple[ToolChoices, bool | None]:
-    """The tool choice and the wish for parallel calls, as far as the server takes them."""
+def _possible(request: ModelRequest, facts: ModelFacts, notes: Notes) -> tuple[ToolChoices, bool | None]:
+    """The tool choice and the wish for parallel calls, as far as the model accepts them."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
-    if parallel is not None and not server.parallel_tool_calls:
-        problem = f"{server.name} cannot be told whether tools are called in parallel: it is not sent"
+    if parallel is not None and facts.parallel_tool_calls is False:
+        problem = f"the model {facts.model!r} refuses the field parallel_tool_calls; fxai sends none"
         notes.warn("unsupported-option", "parallel_tool_calls", problem)
         parallel = None
-    if server.forced_choice or choice in ("auto", "none") or (isinstance(choice, ToolChoice) and choice.mode == "auto"):
+    free = choice in ("auto", "none") or (isinstance(choice, ToolChoice) and choice.mode == "auto")
+    if free or facts.forced_calls is not False:
         return choice, parallel
-    problem = f"{server.name} cannot be made to call a tool: its model is free to call none"
+    problem = f"the model {facts.model!r} refuses a forced call; it is free to call no tool"
     notes.warn("unsupported-option", "tool_choice", problem)
     return (ToolChoice.one_of(choice.names) if isinstance(choice, ToolChoice) else "auto"), parallel
 
@@ -300,7 +343,9 @@ def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
     return InputWriter(offer, system_role=role or "instructions", stored=known.store is not False)
 
 
-def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: RequestTools) -> AnswerForm | None:
+def _format(
+    request: ModelRequest, facts: ModelFacts, known: Profile, notes: Notes, offer: RequestTools
+) -> AnswerForm | None:
     if request.response_schema is None:
         return None
     form = AnswerForm.of(request.response_schema, OPENAI)
@@ -308,20 +353,12 @@ def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, off
         form = form.loosen()
     elif form.obstacles:
         _not_strict(form, notes, must=known.strict_json_schema is True)
-    supported = _holds_to_schema(model, known)
-    name = answer_name(request.response_schema, request.response_name, _ANSWER)
-    return form if supported else form.by_tool(name, offer.prepared.names)
-
-
-def _holds_to_schema(model: str, known: Profile) -> bool:
-    """Whether the model can be held to a schema: as the profile says, else the server, else the model's name."""
-    server = known.server if known.api == "chat" else COMPATIBLE
-    for said in (known.supports_schema, server.supports_schema):
-        if said is not None:
-            return said
-    if server.schema_models is not None:
-        return re.search(server.schema_models, model) is not None
-    return supports_schema(model)
+    if facts.structured_output is not False:
+        return form
+    if facts.function_calls is False:
+        problem = f"the model {facts.model!r} accepts no schema and no function tools, so it cannot answer in this form"
+        raise PreparationError.of("response_schema", problem)
+    return form.by_tool(answer_name(request.response_schema, request.response_name, _ANSWER), offer.prepared.names)
 
 
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
@@ -349,16 +386,15 @@ def _description(schema: JsonSchema | None) -> str | None:
     return text if isinstance(text, str) and text.strip() else None
 
 
-def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], known: Profile) -> None:
-    """A tool for the answer, which must be called where the choice leaves that open and the server takes that."""
-    api = known.api
+def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api, facts: ModelFacts) -> None:
+    """A tool for the answer, which must be called where the choice leaves that open and the model takes that."""
     named = {"name": form.tool}
     description = " ".join(filter(None, (_DESCRIPTION, _description(request.response_schema))))
     about = {**named, "description": description, "parameters": form.document}
     tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"
     fields["tools"] = [*fields.get("tools", []), {"type": "function", **tool}]
-    if api == "chat" and not known.server.forced_choice:
+    if facts.forced_calls is False:
         return
     if not among_others:
         fields["tool_choice"] = {"type": "function", **({"function": named} if api == "chat" else named)}

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from fxai.models.model_request import ReasoningEffort
 from fxai.models.prepared_tools import Setting
 from fxai.providers.openai.server_options import (
     AlibabaOptions,
@@ -65,6 +66,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         no_stop: The models that take no stop texts, as a pattern of their names.
         effort: The field of the effort: `"reasoning_effort"`, `"reasoning"` for `{"effort": …}`, or None for none.
         efforts: Which efforts there are, from least to most; the nearest one is sent. Empty: any.
+        translates: True if the server translates requests for other APIs of the providers, so that the limits of
+            OpenAI's own Chat Completions do not count.
         thoughts: The field that takes earlier reasoning which came in another form, as from another server; None: such
             reasoning is left out, with a warning.
         thoughts_always: Whether that field must be there in every turn of the model.
@@ -94,7 +97,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     forced_choice: bool = True
     no_stop: str | None = None
     effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
-    efforts: tuple[str, ...] = ()
+    efforts: tuple[ReasoningEffort, ...] = ()
+    translates: bool = False
     thoughts: Thoughts | None = None
     thoughts_always: bool = False
     returns: tuple[str, ...] | None = None
@@ -153,7 +157,13 @@ def _set(variable: str) -> str:
 COMPATIBLE: Final = Server(name="openai", needs_key=False)
 """A server that nothing is known of but that it speaks Chat Completions."""
 
-OPENAI_CHAT: Final = Server(name="openai", base_url="https://api.openai.com/v1", key="OPENAI_API_KEY", returns=())
+OPENAI_CHAT: Final = Server(
+    name="openai",
+    base_url="https://api.openai.com/v1",
+    key="OPENAI_API_KEY",
+    token_limit="max_completion_tokens",
+    returns=(),
+)
 """OpenAI's own Chat Completions, which takes no field that it does not know."""
 
 _PYDANTIC: Final = "the profiles of pydantic-ai-slim 2.68.0"
@@ -181,6 +191,7 @@ _ALL: Final[tuple[Server, ...]] = (
         key="OPENROUTER_API_KEY",
         token_limit="max_tokens",
         effort="reasoning",
+        translates=True,
         thoughts="reasoning",
         returns=("reasoning", "reasoning_details", "annotations", "extra_content"),
         video=True,

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, final
@@ -17,6 +16,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.part import ToolCall
+from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ToolChoice, ToolChoices
 from fxai.models.prepared_tools import (
     Notes,
@@ -31,6 +31,7 @@ from fxai.models.prepared_tools import (
     settle,
     without_nulls,
 )
+from fxai.providers.openai.known_models import facts as known_facts
 from fxai.schema.parsing import parse_json
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameMap, NameRule
@@ -84,8 +85,9 @@ def kind_of(tool: AnyTool) -> str:
 class Writer:
     """Writes tools for one of the two APIs, and notes what the API has no place for."""
 
-    def __init__(self, api: Api, notes: Notes, *, cache_marks: bool = False) -> None:
+    def __init__(self, api: Api, notes: Notes, *, cache_marks: bool = False, searches: bool = True) -> None:
         self._api = api
+        self._searches = searches
         self._notes = notes
         self._cache_marks = cache_marks
 
@@ -98,6 +100,11 @@ class Writer:
         if tool.provider is None:
             return True
         ours = tool.provider.id.startswith("openai.")
+        if ours and kind_of(tool) == "tool_search" and not self._searches:
+            self._notes.warn(
+                "unsupported-tool", tool.name, "the model cannot search tools; fxai sends all tools at once"
+            )
+            return False
         where: Api | None = "chat" if kind_of(tool) == _OF_SERVER else "responses"
         if ours and (self._api == where or kind_of(tool) == "custom"):
             refuse_approval(tool)
@@ -111,6 +118,8 @@ class Writer:
         """What the tool has beside name, description and schema, as far as the API has a place for it."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
         extras, missing = _extras(tool), _missing(tool)
+        if not self._searches:  # the tool search is not sent, and a deferred tool needs one
+            extras.pop("defer_loading", None)
         time = tool.get(CacheControl)
         if time is not None and self._cache_marks and self._api == "chat" and kind_of(tool) == "function":
             carried, missing = carried | {"cache_control"}, {**missing, "cache control": False}
@@ -239,24 +248,13 @@ def _list(mode: str, entries: list[dict[str, Any]], api: Api) -> dict[str, Any]:
 NAMES: Final = NameRule(64)
 """What OpenAI allows as a tool's name."""
 
-# Strict function calling came with the models of August 2024, back to these; older snapshots have no strict mode.
-_WITHOUT_STRICT: Final = re.compile(r"^(?:ft:)?(?:gpt-3\.5-turbo-(?:16k-)?(?:0301|instruct)|gpt-4-(?:32k-)?0314)")
-
-
-def supports_strict_tools(model: str) -> bool:
-    """Whether a model has strict mode for tools; an unknown model is taken to.
-
-    >>> supports_strict_tools("gpt-5.5"), supports_strict_tools("gpt-4-0314")
-    (True, False)
-    """
-    return _WITHOUT_STRICT.match(model) is None
-
 
 def prepare_tools(
     toolkit: Iterable[AnyTool],
     *,
     model: str,
     api: Api = "responses",
+    facts: ModelFacts | None = None,
     strict_json_schema: bool | None = None,
     supports_strict: bool | None = None,
     tool_choice: ToolChoices | None = None,
@@ -268,11 +266,11 @@ def prepare_tools(
 
     Args:
         toolkit: the tools: a toolkit, or any tools.
-        model: the model's name, by which it is known whether it has strict mode.
+        model: the model's name.
         api: Responses or Chat Completions.
+        facts: The facts about the model. None: the facts of the table.
         strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are.
-        supports_strict: whether the model has strict mode at all; None: as its name says. False for servers of others
-            that lack it.
+        supports_strict: whether the model has strict mode at all. None: as the facts state.
         tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
         allowed_tools: which may be called while all are sent, which keeps what the provider has cached; it takes the
             place of `tool_choice`.
@@ -282,23 +280,24 @@ def prepare_tools(
     Raises:
         PreparationError: a tool that is annotated as strict cannot be; a choice names a tool that is not there; a
             namespace has two descriptions; `provider_options["openai"]` of a tool are none;
-            a tool that the provider runs asks for an approval.
+            a tool that the provider runs asks for an approval; the model accepts no function tools.
         NameConflictError: two tools would have one name on the wire.
     """
     if api not in ("responses", "chat"):
         raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
-    notes, tools = Notes(), tuple(toolkit)
+    known, notes, tools = facts or known_facts(model), Notes(), tuple(toolkit)
     choose_tools(tools, allowed_tools, "allowed_tools")
-    writer = Writer(api, notes, cache_marks=cache_marks)
+    writer = Writer(api, notes, cache_marks=cache_marks, searches=known.tool_search is not False)
     sent = tuple(tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool))
+    _check_functions(sent, known)
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):
         remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
         notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
-    able = supports_strict_tools(model) if supports_strict is None else supports_strict
-    strict = {"config": strict_json_schema, "default": True if able else None}
+    able = known.strict_tools if supports_strict is None else supports_strict
+    strict = {"config": strict_json_schema, "default": able or None}
     settled = [Settled(one, None) if one.provider else settle(one, OPENAI, notes=notes, **strict) for one in sent]
     spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
@@ -309,6 +308,12 @@ def prepare_tools(
     grouped = _in_namespaces(zip(spaces, wires, strict=True))
     fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
     return PreparedTools.make(fields, naming, notes=notes, rules=OPENAI, settled=settled)
+
+
+def _check_functions(sent: Iterable[AnyTool], facts: ModelFacts) -> None:
+    """Refuse function tools for a model that accepts none."""
+    if facts.function_calls is False and any(kind_of(tool) in ("function", "custom") for tool in sent):
+        raise PreparationError.of("tools", f"the model {facts.model!r} accepts no function tools: leave them out")
 
 
 def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]]) -> list[dict[str, Any]]:

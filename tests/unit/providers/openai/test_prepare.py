@@ -222,12 +222,12 @@ def test_two_tools_of_one_name_on_the_wire_are_refused() -> None:
     ("model", "strict"),
     [("gpt-5.5", True), ("gpt-4o-mini", True), ("gpt-4-0613", True), ("o9", True), ("gpt-4-0314", False)],
 )
-def test_models_are_known_by_their_names(model: str, strict: bool) -> None:
-    """Unknown ones have strict mode; one without is sent false on Responses and nothing on Chat."""
+def test_strict_tools_follow_the_facts_of_the_model(model: str, strict: bool) -> None:
+    """If a model lacks strict mode, fxai sends false on Responses and no flag on Chat Completions."""
     responses = openai.prepare_tools([A], model=model)
     chat = openai.prepare_tools([A], model=model, api="chat")
 
-    assert openai.supports_strict_tools(model) is strict
+    assert openai.facts(model).strict_tools is strict
     assert responses.tools[0]["strict"] is strict
     assert chat.tools[0]["function"].get("strict") is (True if strict else None)
 

@@ -669,11 +669,11 @@ def test_a_schema_that_cannot_be_strict_is_sent_as_it_is_or_refused() -> None:
 
 def test_a_model_without_structured_output_must_call_a_tool() -> None:
     """The tool holds the schema; alone it is chosen by name, among others some tool is required."""
-    alone = _sent(model="gpt-3.5-turbo", api="chat", response_schema=_schema(Query)).fields
-    among = _sent(model="gpt-3.5-turbo", response_schema=_schema(Query), tools=(search,)).fields
-    off = _sent(model="gpt-3.5-turbo", response_schema=_schema(Query), tools=(search,), tool_choice="none").fields
+    alone = _sent(model="gpt-audio", api="chat", response_schema=_schema(Query)).fields
+    among = _sent(model="gpt-audio", response_schema=_schema(Query), tools=(search,)).fields
+    off = _sent(model="gpt-audio", response_schema=_schema(Query), tools=(search,), tool_choice="none").fields
     one = ToolChoice.tool("search.all")
-    forced = _sent(model="gpt-3.5-turbo", response_schema=_schema(Query), tools=(search,), tool_choice=one).fields
+    forced = _sent(model="gpt-audio", response_schema=_schema(Query), tools=(search,), tool_choice=one).fields
 
     assert alone["tool_choice"] == {"type": "function", "function": {"name": "final_answer"}}
     assert "response_format" not in alone
@@ -686,7 +686,7 @@ def test_a_model_without_structured_output_must_call_a_tool() -> None:
 def test_the_tool_of_an_answer_takes_no_others_name() -> None:
     """A tool of ours may be called like it."""
     own = Tool.make("final_answer")
-    sent = _sent(model="gpt-3.5-turbo", response_schema=_schema(Query), tools=(own,))
+    sent = _sent(model="gpt-audio", response_schema=_schema(Query), tools=(own,))
 
     assert sent.format is not None
     assert sent.format.tool == "final_answer_2"
@@ -699,7 +699,7 @@ def test_a_request_says_nothing_of_ours_and_nothing_that_is_null() -> None:
     """What the library knows for itself does not reach the wire."""
     profile = openai.Profile(strict_json_schema=False, supports_strict=True, supports_schema=True)
     for api in APIS:
-        fields = _sent(api=api, tools=(search,), profile=profile).fields
+        fields = _sent(api=api, model="gpt-6-luna", tools=(search,), profile=profile).fields
         assert set(fields) <= {"model", "input", "messages", "tools", "include"}
         assert (
             b"null"

@@ -36,7 +36,7 @@ add = Tool.dynamic("math.add", parameters={"type": "object", "properties": {"a":
 NUMBERS = JsonSchema.of({"type": "array", "items": {"type": "integer"}})
 
 
-def _sent(*tools: Any, api: Api = "responses", model: str = "gpt-5.5", **given: Any) -> openai.WireRequest:
+def _sent(*tools: Any, api: Api = "responses", model: str = "gpt-6-luna", **given: Any) -> openai.WireRequest:
     return openai.prepare_request(ModelRequest(Prompt.make("Hi"), tools, **given), model=model, api=api)
 
 
@@ -383,7 +383,7 @@ def test_what_a_server_says_of_itself_at_the_end_is_not_lost() -> None:
 
 def test_an_answer_by_a_tool_that_is_never_told_whole_is_what_came_of_it() -> None:
     """It is the text of the answer, not a call."""
-    sent = _sent(model="gpt-3.5-turbo", response_schema=NUMBERS)
+    sent = _sent(model="gpt-audio", response_schema=NUMBERS)
     item = {"type": "function_call", "id": "f1", "call_id": "c1", "name": "final_answer", "arguments": ""}
     response = Response.from_stream(_responses(_added(0, **item), _delta(0, '{"value": [1]}'), _completed(), sent=sent))
 
@@ -542,7 +542,7 @@ def test_pieces_of_one_call_may_repeat_its_id_or_leave_its_index_out() -> None:
 
 def test_a_call_beside_an_answer_by_a_tool_is_a_call() -> None:
     """Only the tool that stands for the answer is the answer."""
-    sent = _sent(add, api="chat", model="gpt-3.5-turbo", response_schema=NUMBERS)
+    sent = _sent(add, api="chat", model="gpt-audio", response_schema=NUMBERS)
     parts = _chat(_piece(0, '{"a": 1}', id="c1", name="math__add"), reason="tool_calls", sent=sent)
     response = Response.from_stream(parts)
 
@@ -600,7 +600,7 @@ def test_a_completion_by_a_schema_is_shown_when_it_is_whole() -> None:
         _piece(0, '{"value"', id="c", name="final_answer"),
         _piece(0, ": [1]}"),
         reason="tool_calls",
-        sent=_sent(api="chat", model="gpt-3.5-turbo", response_schema=NUMBERS),
+        sent=_sent(api="chat", model="gpt-audio", response_schema=NUMBERS),
     )
 
     assert [part.delta for part in held if part.type == "text-delta"] == ["[1]"]
