@@ -84,7 +84,7 @@ def test_sub_tools_keep_their_own_hooks(case: Case) -> None:
     spies: dict[str, list[Any]] = {"op1": [], "op2": []}
 
     def spying(tool: Tool[object, object, Never]) -> Any:
-        def after(call: Invocation[dict[str, Any]], result: object) -> None:
+        def after(call: Invocation[object], result: object) -> None:
             spies[call.tool.name].append((call.params, result))
 
         def handler(params: Any) -> Result[object, Never]:
