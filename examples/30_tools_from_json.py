@@ -54,7 +54,7 @@ class Listed(msgspec.Struct, frozen=True):
 # A tool for each. What goes in is known to be an object, `dict[str, Any]`; what comes out is anything JSON can carry.
 
 
-def tool_of(listed: Listed) -> Tool[dict[str, Any], object]:
+def tool_of(listed: Listed) -> Tool[object, object]:
     """The tool that somebody listed."""
     return Tool.dynamic(listed.name, description=listed.description, parameters=listed.input_schema)
 
@@ -83,12 +83,12 @@ def units(_: Mapping[str, Any]) -> object:
 CODE: dict[str, Callable[[Mapping[str, Any]], object]] = {"convert": convert, "units": units}
 
 
-def handler_of(tool: Tool[dict[str, Any], object]) -> Layer[HandlerOf[dict[str, Any], object, Never]]:
+def handler_of(tool: Tool[object, object]) -> Layer[HandlerOf[object, object, Never]]:
     """The layer of the code of this name."""
     code = CODE[tool.name]
 
-    def answer(params: dict[str, Any]) -> Result[object, Never]:
-        return Success(code(params))
+    def answer(params: object) -> Result[object, Never]:
+        return Success(code(msgspec.convert(params, dict[str, Any])))
 
     return tool.handler(answer)
 

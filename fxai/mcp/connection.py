@@ -51,7 +51,7 @@ _HELD: Final = "the tool %r of the MCP server %r is held back until it is approv
 
 _log = logging.getLogger("fxai.mcp")
 
-McpHandler: TypeAlias = HandlerOf[dict[str, Any], object, McpCallError]
+McpHandler: TypeAlias = HandlerOf[object, object, McpCallError]
 """The member of `R` of a server's tools: arguments and results are plain JSON data."""
 
 

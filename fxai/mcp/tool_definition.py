@@ -114,7 +114,7 @@ class McpTool(msgspec.Struct, frozen=True):
     """A tool of a server: its definition, and the dynamic tool made of it."""
 
     definition: ToolDefinition
-    tool: Tool[dict[str, Any], object, McpCallError]
+    tool: Tool[object, object, McpCallError]
     output: JsonSchema | None
     """The schema that its structured content is checked against, if it has one."""
 

@@ -148,7 +148,7 @@ def _replacement(
 ) -> ToolCall | None:
     """The call in place of `call`; None where it may not be run either."""
     tool = tools.get(other.name)
-    if tool is None or not tool.requires_handler or not allows(choice, other.name):
+    if tool is None or not allows(choice, other.name):
         return None
     return ToolCall(
         call.id,

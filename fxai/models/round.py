@@ -62,6 +62,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import Response
 from fxai.models.approval import authority
+from fxai.models.call_id import CallIds, with_distinct_ids
 from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
 from fxai.models.repair import call_as_read, explain_break, mend, repair_work
@@ -203,6 +204,7 @@ def take_turn(
         parts = yield scoped(Generate(_read_turn, (stream, resolution, came, emit, limits), {}))
     else:
         parts = yield _ask(model, request, around, place, limits)
+        parts = parts if parts is LATE else with_distinct_ids(parts)
     if parts is LATE or not resolves:
         return _cut_turn(came, resolution) if parts is LATE else Round(Turn(parts, resolution).response())
     refused, end = () if limits is None else limits.refuse(parts, resolution), None
@@ -242,11 +244,13 @@ def _read_turn(
     for warning in resolution.warnings:
         yield emit(warning)
     incomplete: set[str] = set()  # ids of calls that have begun and have not come
+    ids = CallIds()
     part: Any
     pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
     while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:
         if part is LATE:
             return LATE
+        part = ids.rename(part)
         if part.type == "tool-call":
             part = resolution.mark_dynamic(part)
             incomplete.discard(part.id)
@@ -399,7 +403,7 @@ class Turn:
 
     def _answer_others(self) -> list[int]:
         """Answers the calls that may not run, and gives the places of those that may."""
-        tools, choice, finished = self._resolution.tools, self._resolution.choice, self._reason in _FINISHED
+        choice, finished = self._resolution.choice, self._reason in _FINISHED
         runnable: list[int] = []
         for at, call in enumerate(self.calls):
             if not finished:
@@ -407,8 +411,6 @@ class Turn:
                 self._results[at] = failed_result(call, Interrupted(call.name, cut))
             elif choice != "auto" and not allows(choice, call.name):
                 self._results[at] = failed_result(call, Denied(call.name, refusal(choice)))
-            elif self._around is None and (tool := tools.get(call.name)) is not None and not tool.requires_handler:
-                self._pending = True
             else:
                 runnable.append(at)
         return runnable
@@ -417,9 +419,15 @@ class Turn:
 
     def _run_and_emit(self, at: int) -> EffectOf[None, Any, Any]:
         emit, offer = cast(Emit, self._emit), self._offer
-        if offer is not None:
-            return self._run(at).map(lambda _: offer(cast(StreamPart, self._results[at])))
-        return self._run(at).and_then(Suspend(lambda: emit(cast(StreamPart, self._results[at]))))
+
+        def hand_on(_: object) -> EffectOf[None]:
+            result = self._results[at]  # None: the result comes from outside
+            if result is not None and offer is not None:
+                offer(result)
+                return _NOTHING
+            return _NOTHING if result is None else emit(result)
+
+        return self._run(at).flat_map(hand_on)
 
     def _run(self, at: int) -> EffectOf[None, Any, Any]:
         running = self._call(at) if self._begun is None else self._begun
@@ -434,10 +442,10 @@ class Turn:
         made = self._make(at, call, resolution.on_invalid_call if resolution.repair is None else "error")
         tool = resolution.tools.get(call.name)
         around = self._around
+        if tool is not None and not tool.requires_handler:
+            return self._admit(at, made, tool)
         if around is not None and tool is not None:
             info = self._infos[at] = self._tell(at, made, tool)
-            if not tool.requires_handler:
-                return around.admit(info, Succeed(None))
             running = around.call(info, made.effect)
         else:
             info, running = None, made.effect
@@ -449,6 +457,15 @@ class Turn:
         if resolution.repair is None:
             return running
         return running.catch_all(partial(self._mend, at, resolution.repair))
+
+    def _admit(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> AnyEffect:
+        """Validate a call that the program answers from outside: the effect returns None if the call is valid."""
+        repair, around = self._resolution.repair, self._around
+        checking = made.check if repair is None else made.check.catch_all(partial(self._mend, at, repair))
+        if around is None:
+            return checking
+        info = self._infos[at] = self._tell(at, made, tool)
+        return around.admit(info, checking)
 
     def _make(self, at: int, call: ToolCall, on_invalid_call: OnInvalidCall | None = None) -> Call:
         resolution, is_text = self._resolution, call.params_text is not None
@@ -492,7 +509,10 @@ class Turn:
         return Generate(mend, (repair, call, failure, choice, make, run, replace, ask), {})
 
     def _run_mended(self, at: int, made: Call) -> AnyEffect:
-        info = self._tell(at, made, self._resolution.tools[made.name], repaired=True)
+        tool = self._resolution.tools[made.name]
+        if not tool.requires_handler:
+            return made.check
+        info = self._tell(at, made, tool, repaired=True)
         return made.effect if self._around is None else self._around.call(info, made.effect)
 
     def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> CallInfo:

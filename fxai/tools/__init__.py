@@ -17,7 +17,7 @@ from fxai.tools.identity import (
     ProviderTool,
     ToolConflictError,
 )
-from fxai.tools.tool import ExternalTool, FunctionTool, Tool
+from fxai.tools.tool import AnyTool, ExternalTool, FunctionTool, Tool
 from fxai.tools.tool_error import (
     ApprovalExpired,
     ApprovalUnavailable,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fxai.tools.source import Sourced, ToolSource
 
 __all__ = [
+    "AnyTool",
     "ApprovalExpired",
     "ApprovalUnavailable",
     "BoundToolkit",

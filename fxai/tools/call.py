@@ -148,6 +148,26 @@ class Call(msgspec.Struct, eq=False):
         """The same without a span of its own: of a call that has one elsewhere."""
         return Within(self._run)
 
+    @property
+    def check(self) -> EffectOf[Outcome | None, ToolError]:
+        """The effect that validates a call and does not run it. It returns None if the call is valid.
+
+        An invalid call has the same outcome as an invalid call of a tool with a handler.
+        """
+        return Suspend(self._check)
+
+    def _check(self) -> EffectOf[Outcome | None, ToolError]:
+        tool = self.tools.get(self.name)
+        if tool is None:
+            return self._mistake(UnknownTool(self.name, tuple(self.tools)))
+        if tool.provider is not None and not tool.provider.requires_handler:
+            return Succeed(None)  # the provider knows the parameters
+        if self.parameters(tool) is None:
+            return self._mistake(InvalidParameters(self.name, cast(_Refused, self.refused).faults))
+        if self.json_text and self.rewritten is not None:
+            return self.rewritten(self)
+        return Succeed(None)
+
     def needs_approval(self, context: CallContext | None = None) -> EffectOf[bool, Never, Any]:
         """Whether the call must be approved first; an invalid one need not be: it is never run.
 

@@ -91,7 +91,8 @@ _O = TypeVar("_O")
 _K = TypeVar("_K")
 _R = TypeVar("_R", default=None)
 _Raw: TypeAlias = Mapping[str, Any] | JsonSchema
-_J: TypeAlias = dict[str, Any]
+_V = TypeVar("_V", default=object)  # of raw parameters: any JSON value, or the type that `validation` returns
+_Checked: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[_V, Any]]
 _Q = ParamSpec("_Q")
 _Q2 = ParamSpec("_Q2")
 _FS = TypeVar("_FS")
@@ -156,13 +157,13 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
     @overload
     @staticmethod
     def dynamic(
-        name: str, *, parameters: _Raw, validation: Validation = ..., **options: Unpack[TypeOptions[_J, _D2, _F2]]
-    ) -> Tool[_J, _D2, _F2]: ...
+        name: str, *, parameters: _Raw, validation: _Checked[_V] = ..., **options: Unpack[TypeOptions[_V, _D2, _F2]]
+    ) -> Tool[_V, _D2, _F2]: ...
     @overload
     @staticmethod
     def dynamic(
-        name: str, *, parameters: _Raw, validation: Validation = ..., **options: Unpack[FormOptions[_J, _D2, _F2]]
-    ) -> Tool[_J, _D2, _F2]: ...
+        name: str, *, parameters: _Raw, validation: _Checked[_V] = ..., **options: Unpack[FormOptions[_V, _D2, _F2]]
+    ) -> Tool[_V, _D2, _F2]: ...
     @overload
     @staticmethod
     def dynamic(

@@ -44,6 +44,7 @@ from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.codecs import Codec
 from fxai.schema.fault import SchemaError
+from fxai.schema.json_schema import JsonSchema
 
 WRITTEN = "__fx_written__"
 """The attribute by which a function that was made of another one names it."""
@@ -362,22 +363,23 @@ def _type_name(given: Any) -> str:
 
 
 def data_schema(type_: Any, name: str, what: Literal["parameters", "success", "failure"]) -> Schema[Any]:
-    """The schema of a type of the tool `name`.
+    """Return the schema of a type of the tool `name`.
 
     Raises:
-        SchemaError: it is how a handler answers, or no type; or one that is no class and has no JSON form, such as a
-            union of which values could not be told apart. Classes are looked at when they are first used: their fields
-            may name what is not defined yet.
+        SchemaError: If the type has no JSON form, or is the return type of a handler. A class whose fields name a class
+            that is not defined yet is checked at its first use.
     """
+    if isinstance(type_, Mapping | JsonSchema):
+        remedy = f"Use Tool.dynamic({name!r}, parameters=…)" if what == "parameters" else f"Use {what}=object"
+        raise SchemaError(f"the tool {name!r}: {what} must be a type, got a JSON Schema document. {remedy}.")
     schema: Schema[Any] = Schema.of(type_)
     meant = data_meant(schema.type, what)
     if meant is not None:
         raise SchemaError(f"the tool {name!r}: {meant}")
-    if not isinstance(schema.type, type):
-        try:
-            schema.check()
-        except SchemaError as error:
-            raise SchemaError(f"the tool {name!r}: {what}: {error}") from None
-        except NameError:
-            pass  # of a class that is defined further down
+    try:
+        schema.check()
+    except SchemaError as error:
+        raise SchemaError(f"the tool {name!r}: {what}: {error}") from None
+    except NameError:
+        pass  # a field names a class that the module defines later
     return schema

@@ -83,8 +83,8 @@ def test_sub_tools_keep_their_own_hooks(case: Case) -> None:
     one, two = Tool.dynamic("op1", parameters={"type": "object"}), Tool.dynamic("op2", parameters={"type": "object"})
     spies: dict[str, list[Any]] = {"op1": [], "op2": []}
 
-    def spying(tool: Tool[dict[str, Any], object, Never]) -> Any:
-        def after(call: Invocation[dict[str, Any]], result: object) -> None:
+    def spying(tool: Tool[object, object, Never]) -> Any:
+        def after(call: Invocation[object], result: object) -> None:
             spies[call.tool.name].append((call.params, result))
 
         def handler(params: Any) -> Result[object, Never]:

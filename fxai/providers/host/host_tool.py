@@ -84,7 +84,7 @@ def tool(
     parameters: Mapping[str, Any] | JsonSchema,
     success: type[_S] | Schema[_S] = ...,
     **options: Unpack[HostToolOptions],
-) -> ToolSource[HandlerOf[dict[str, Any], _S, HostFailure], HostFailure]: ...
+) -> ToolSource[HandlerOf[object, _S, HostFailure], HostFailure]: ...
 @overload
 def tool(
     name: str,
@@ -102,7 +102,7 @@ def tool(
     parameters: Mapping[str, Any] | JsonSchema,
     success: TypeForm[_S] = ...,
     **options: Unpack[HostToolOptions],
-) -> ToolSource[HandlerOf[dict[str, Any], _S, HostFailure], HostFailure]: ...
+) -> ToolSource[HandlerOf[object, _S, HostFailure], HostFailure]: ...
 def tool(name: str, command: str, *args: str, parameters: Any, success: Any = object, **options: Any) -> Any:
     """A tool that is a program, called over its standard input and output, as a source of tools.
 

@@ -142,14 +142,18 @@ def rendered(at: Render) -> None:
     assert_type(at.state("size", "small", schema=Literal["small", "large"]), State[Literal["small", "large"]])
 
 
-# --- a raw document: its handler takes an object
+# --- a raw document: its handler receives any JSON value, or the value that `validation` returns
 
 raw = Tool.dynamic("raw", parameters={"type": "object"}, success=int | None)
-assert_type(raw, Tool[dict[str, Any], int | None, Never])
+assert_type(raw, Tool[object, int | None, Never])
 
 
-def on_dict(params: dict[str, Any]) -> Result[int | None, Never]:
-    return Success(params["a"])
+def as_mapping(value: Any) -> Result[Mapping[str, object], str]:
+    return Success(value) if isinstance(value, dict) else Failure("an object")
+
+
+checked = Tool.dynamic("checked", parameters={"type": "object"}, validation=as_mapping, success=int | None)
+assert_type(checked, Tool[Mapping[str, object], int | None, Never])
 
 
 def on_mapping(params: Mapping[str, object]) -> Result[int | None, Never]:
@@ -160,9 +164,9 @@ def on_object(params: object) -> Result[int | None, Never]:
     return Success(len(str(params)))
 
 
-layers = [raw.handler(on_dict), raw.handler(on_mapping), raw.handler(on_object)]
-assert_type(layers, list[LayerOf[HandlerOf[dict[str, Any], int | None, Never], Never, None]])
-called: Effect[int | None, Never, HandlerOf[dict[str, Any], int | None, Never]] = raw.call({"a": 1})
+assert_type(raw.handler(on_object), LayerOf[HandlerOf[object, int | None, Never], Never, None])
+assert_type(checked.handler(on_mapping), LayerOf[HandlerOf[Mapping[str, object], int | None, Never], Never, None])
+called: Effect[int | None, Never, HandlerOf[object, int | None, Never]] = raw.call({"a": 1})
 
 # --- options know parameters and success
 

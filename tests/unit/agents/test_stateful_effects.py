@@ -15,7 +15,7 @@ from fxai.tools import BoundToolkit, Tool, Toolkit
 from tests.kit.renders import cause_of_play, plain_tool, play_out
 
 act = plain_tool("act")
-pay: Tool[dict[str, Any], object, Any] = Tool.dynamic("pay", parameters={"type": "object"}, needs_approval=True)
+pay: Tool[object, object, Any] = Tool.dynamic("pay", parameters={"type": "object"}, needs_approval=True)
 
 
 class Journal:
