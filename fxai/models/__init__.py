@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
     from fxai.models.limited_model import limit
+    from fxai.models.model_facts import FactSource, ModelFacts, nearest_effort
     from fxai.models.prepared_tools import PreparationError
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, per_step, retryable, unavailable
@@ -42,10 +43,12 @@ __all__ = [
     "CountMethod",
     "EmbeddingModel",
     "Embeddings",
+    "FactSource",
     "FileIndex",
     "FileStore",
     "LanguageModel",
     "Limit",
+    "ModelFacts",
     "ModelInfo",
     "ModelOptions",
     "ModelRequest",
@@ -66,6 +69,7 @@ __all__ = [
     "estimated_tokens",
     "fallback",
     "limit",
+    "nearest_effort",
     "per_step",
     "repair_by_model",
     "retryable",
@@ -78,6 +82,7 @@ _ROOMS = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
     "limited_model": "Allowances Limit limit",
+    "model_facts": "FactSource ModelFacts nearest_effort",
     "prepared_tools": "PreparationError",
     "price": "Price PriceTable",
     "selection": "fallback per_step retryable unavailable",

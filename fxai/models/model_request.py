@@ -97,8 +97,8 @@ def refusal(choice: ToolChoices) -> str:
     return "the tool choice of this turn allows no tool"
 
 
-ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
-"""How much a model should think before it answers; what a provider lacks is a warning."""
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""The effort of reasoning before an answer. If the model lacks an effort, fxai sends the nearest one and warns."""
 
 
 class ModelOptions(TypedDict, total=False):
