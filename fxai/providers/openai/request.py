@@ -33,8 +33,9 @@ from fxai.providers.openai.options import (
 )
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.server import COMPATIBLE, Server
-from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
+from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools, strict_keywords_of
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.request_form import CHAT, COMPATIBLE_CHAT, RESPONSES, RequestRules
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameConflictError
 
@@ -233,6 +234,16 @@ def prepare_prompt(
     return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)[0]
 
 
+def _is_official(known: Profile) -> bool:
+    """Return whether the rules of OpenAI's own host are true for the server."""
+    return known.api == "responses" or known.server.official
+
+
+def _rules(known: Profile) -> RequestRules:
+    """The rules of the server for every tool."""
+    return RESPONSES if known.api == "responses" else CHAT if known.server.official else COMPATIBLE_CHAT
+
+
 def _offer(request: ModelRequest, model: str, known: Profile, notes: Notes, cache: Cache | None) -> RequestTools:
     """The tools of the request; with a cache, prepared once for all requests that have them."""
     server = known.server if known.api == "chat" else COMPATIBLE
@@ -250,6 +261,8 @@ def _offer(request: ModelRequest, model: str, known: Profile, notes: Notes, cach
                 tool_choice=None if choice == "auto" else choice,
                 parallel_tool_calls=parallel,
                 cache_marks=known.server.cache_marks,
+                request_rules=_rules(known),
+                strict_keywords=None if _is_official(known) else (),
             )
         except NameConflictError as conflict:
             raise PreparationError.of("tools", str(conflict)) from None
@@ -303,14 +316,15 @@ def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
 def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: RequestTools) -> AnswerForm | None:
     if request.response_schema is None:
         return None
-    form = AnswerForm.of(request.response_schema, OPENAI)
+    keywords = strict_keywords_of(known.known_as or model) if _is_official(known) else ()
+    form = AnswerForm.of(request.response_schema, OPENAI.with_keywords(keywords))
     if known.strict_json_schema is False:
         form = form.loosen()
     elif form.obstacles:
         _not_strict(form, notes, must=known.strict_json_schema is True)
     supported = _holds_to_schema(model, known)
     name = answer_name(request.response_schema, request.response_name, _ANSWER)
-    return form if supported else form.by_tool(name, offer.prepared.names)
+    return form if supported else form.by_tool(name, _rules(known), offer.prepared.names)
 
 
 def _holds_to_schema(model: str, known: Profile) -> bool:

@@ -74,6 +74,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         video: Whether it takes films, by URL.
         file_urls: The form that a document at a URL takes; None: it fetches none.
         cache_marks: Whether it takes `cache_control` on content and tools.
+        official: True if the limits and strict keywords of OpenAI's own host are true for it.
         options: Its own fields, which `provider_options` may hold under its name; None: any.
         sources: Where these facts come from.
     """
@@ -103,6 +104,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     video: bool = False
     file_urls: Literal["file_data", "document_url"] | None = None
     cache_marks: bool = False
+    official: bool = False
     options: type[Setting] | None = None
     sources: tuple[str, ...] = ()
 
@@ -153,7 +155,9 @@ def _set(variable: str) -> str:
 COMPATIBLE: Final = Server(name="openai", needs_key=False)
 """A server that nothing is known of but that it speaks Chat Completions."""
 
-OPENAI_CHAT: Final = Server(name="openai", base_url="https://api.openai.com/v1", key="OPENAI_API_KEY", returns=())
+OPENAI_CHAT: Final = Server(
+    name="openai", base_url="https://api.openai.com/v1", key="OPENAI_API_KEY", returns=(), official=True
+)
 """OpenAI's own Chat Completions, which takes no field that it does not know."""
 
 _PYDANTIC: Final = "the profiles of pydantic-ai-slim 2.68.0"

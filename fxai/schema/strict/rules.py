@@ -9,7 +9,7 @@ The rules are written down here once, from each provider's documentation of stru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast, final
 
 import msgspec
@@ -88,6 +88,10 @@ class StrictRules(msgspec.Struct, frozen=True):
     most_text: int | None = None
     most_optional: int | None = None
     most_unions: int | None = None
+
+    def with_keywords(self, keywords: Iterable[str]) -> StrictRules:
+        """Return the rules with additional keywords."""
+        return msgspec.structs.replace(self, keywords=self.keywords | frozenset(keywords))
 
 
 _SHAPES: Final = frozenset(

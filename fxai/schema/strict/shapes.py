@@ -78,11 +78,14 @@ def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) ->
 
 def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
     """A string: pattern and format where the provider knows them, all else in words."""
-    schema: dict[str, Any] = {"type": "string"}
-    checks = list(length_words(tightest(sites, "minLength", max), tightest(sites, "maxLength", min)))
+    least, most = tightest(sites, "minLength", max), tightest(sites, "maxLength", min)
+    lengths = {"minLength": least, "maxLength": most}
+    kept = {keyword: n for keyword, n in lengths.items() if n is not None and keyword in rules.keywords}
+    schema: dict[str, Any] = {"type": "string", **kept}
+    checks = list(length_words(least, most))
     for site in sites:
         for keyword in ("minLength", "maxLength"):
-            if keyword in site:
+            if keyword in site and keyword not in kept:
                 weaken(site, keyword, f"{rules.name} has no such bound")
         for keyword in _CONTENT:
             if keyword in site:

@@ -1,0 +1,25 @@
+"""Request form: any JSON Schema as a provider accepts it in a tool, and the way back to values of the original."""
+
+from fxai.schema.request_form.request_document import RequestForm, Rewrite, request_form
+from fxai.schema.request_form.request_rules import (
+    CHAT,
+    COMPATIBLE_CHAT,
+    MESSAGES,
+    REQUEST_RULES,
+    RESPONSES,
+    RequestRules,
+    refusals,
+)
+
+__all__ = [
+    "CHAT",
+    "COMPATIBLE_CHAT",
+    "MESSAGES",
+    "REQUEST_RULES",
+    "RESPONSES",
+    "RequestForm",
+    "RequestRules",
+    "Rewrite",
+    "refusals",
+    "request_form",
+]
