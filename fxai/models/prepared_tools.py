@@ -291,6 +291,10 @@ class Notes:
         if all(warning.message != message for warning in self.warnings):
             self.warn("other", None, message)
 
+    def forget(self, kind: WarningKind, subjects: Container[str]) -> None:
+        """Remove the warnings of one kind about these subjects."""
+        self.warnings = [one for one in self.warnings if one.kind != kind or (one.subject or "") not in subjects]
+
     def leave_out(self, tool: AnyTool, rule: str, pointer: str, reason: str) -> None:
         """Add the warning that a tool is not in the request."""
         self.left_out.append(LeftOut(tool.name, rule, pointer, reason))

@@ -205,6 +205,7 @@ def take_turn(
         parts = yield _ask(model, request, around, place, limits)
     if parts is LATE or not resolves:
         return _cut_turn(came, resolution) if parts is LATE else Round(Turn(parts, resolution).response())
+    resolution = resolution.without(parts)
     refused, end = () if limits is None else limits.refuse(parts, resolution), None
     turn = Turn((*parts, *refused), resolution, around, place)
     if emit is not None:

@@ -81,7 +81,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, asked=_wrap(self.asked), wrapped=True, loose=True)
 
     def by_tool(self, name: str, rules: RequestRules, taken: Container[str] = ()) -> AnswerForm:
-        """Return the same answer as the parameters of a tool with the name `name`, or `name_2` and so on if it is taken.
+        """Return the same answer as the parameters of a tool `name`, or of `name_2` and so on if the name is taken.
 
         Args:
             name: The name of the tool.

@@ -40,9 +40,10 @@ def within_number(
     by_use = sorted(range(len(settled)), key=lambda at: settled[at].tool.name not in named)
     kept = set(by_use[:most])
     reason = f"{rules.name} accepts {most} tools in one request, and this request has {len(settled)}"
-    for at, one in enumerate(settled):
-        if at not in kept:
-            notes.leave_out(one.tool, "number of tools", "", f"{reason}; offer fewer tools")
+    gone = [one.tool for at, one in enumerate(settled) if at not in kept]
+    notes.forget("not-strict", {tool.name for tool in gone})
+    for tool in gone:
+        notes.leave_out(tool, "number of tools", "", f"{reason}; offer fewer tools")
     return [one for at, one in enumerate(settled) if at in kept]
 
 

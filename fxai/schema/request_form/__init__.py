@@ -1,6 +1,6 @@
 """Request form: any JSON Schema as a provider accepts it in a tool, and the way back to values of the original."""
 
-from fxai.schema.request_form.request_document import RequestForm, Rewrite, request_form
+from fxai.schema.request_form.request_document import RequestForm, request_form
 from fxai.schema.request_form.request_rules import (
     CHAT,
     COMPATIBLE_CHAT,
@@ -10,6 +10,7 @@ from fxai.schema.request_form.request_rules import (
     RequestRules,
     refusals,
 )
+from fxai.schema.request_form.root_form import Rewrite
 
 __all__ = [
     "CHAT",

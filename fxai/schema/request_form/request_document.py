@@ -58,9 +58,9 @@ _TOO_MUCH: Final = "the rewritten document takes too much work: reduce the schem
 class RequestForm:
     """A document that an API accepts in a tool, made from another document.
 
-    Each instance of `document`, led `back`, satisfies the original without the `weakened` keywords. Each instance of the
-    original without undeclared properties leads `forth` to an instance of `document`, and back to itself. If the root of
-    the original states no type but has keywords of objects, fxai reads the document as a schema of objects.
+    Each instance of `document`, led `back`, satisfies the original without the `weakened` keywords. Each instance of
+    the original without undeclared properties leads `forth` to an instance of `document`, and back to itself. If the
+    root of the original states no type but has keywords of objects, fxai reads the document as a schema of objects.
     """
 
     __slots__ = ("_draft", "document", "original", "rewrites", "strict", "weakened")

@@ -84,7 +84,7 @@ CHAT: Final = msgspec.structs.replace(
 COMPATIBLE_CHAT: Final = msgspec.structs.replace(
     RESPONSES, name="Chat Completions", source=f"{_OPENAI}; the numbers of other servers are unknown"
 )
-"""The rules for other servers of Chat Completions: OpenAI's rules for documents, without limits of number and length."""
+"""The rules for other servers of Chat Completions: OpenAI's rules for documents, without limits."""
 
 MESSAGES: Final = RequestRules(
     name="Anthropic's Messages API",
@@ -125,9 +125,9 @@ def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
     """The faults of the root."""
     if plain.get("type") != "object":
         yield Fault("/type", '"object"', found_in(plain["type"]) if "type" in plain else NOTHING)
-    for keyword in plain:
+    for keyword, value in plain.items():
         if keyword in rules.refused_at_root:
-            yield Fault(pointer_to("", keyword), f"no {keyword} at the root", found_in(plain[keyword]))
+            yield Fault(pointer_to("", keyword), f"no {keyword} at the root", found_in(value))
     properties = plain.get("properties")
     if rules.properties and not is_object(properties):
         yield Fault("/properties", "properties", found_in(properties) if "properties" in plain else NOTHING)

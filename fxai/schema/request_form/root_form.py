@@ -1,7 +1,7 @@
 """The root of a document as an API accepts it: one object, without a union. Use this module to rewrite a root.
 
-A root that is an object in several schemas becomes one schema. Any other root becomes the property `value` of an object,
-which keeps every keyword.
+A root that is an object in several schemas becomes one schema. Any other root becomes the property `value` of an
+object. This property keeps every keyword.
 
 >>> either = {"anyOf": [{"type": "object", "properties": {"a": {}}}, {"type": "string"}]}
 >>> root = root_form(either, frozenset(("anyOf",)))
@@ -37,6 +37,7 @@ _OBJECT: Final = frozenset(
         *("maxProperties", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties"),
     )
 )
+_BOOLEANS: Final[Mapping[bool, dict[str, Any]]] = {True: {}, False: {"not": {}}}
 _NARROWING: Final = ("anyOf", "oneOf", "not")
 _IDENTIFIERS: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -148,10 +149,16 @@ def wrap(document: Any) -> dict[str, Any]:
     {'value': {'type': 'string'}}
     """
     definitions: dict[str, Any] = {}
-    inner = relocate(document, f"/properties/{VALUE}", definitions, "")
-    inner = {} if inner is True else {"not": {}} if inner is False else inner
-    whole = {"type": "object", "properties": {VALUE: inner}, "required": [VALUE], "additionalProperties": False}
-    return {**whole, "$defs": definitions} if definitions else whole
+    inner: Any = relocate(document, f"/properties/{VALUE}", definitions, "")
+    if isinstance(inner, bool):
+        inner = _BOOLEANS[inner]
+    return {
+        "type": "object",
+        "properties": {VALUE: inner},
+        "required": [VALUE],
+        "additionalProperties": False,
+        **({"$defs": definitions} if definitions else {}),
+    }
 
 
 WRAPPED: Final = Rewrite("", "object at the root", "the value is in the property 'value'")
@@ -263,7 +270,7 @@ def _narrow(
             return None
         weakened.append(Weakening(site.pointer, keyword, "in words, because no union can be at the root"))
         words.append(said)
-    kept = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
+    kept: dict[str, Any] = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
     text = str(merged.pop("description", ""))
     folded = describe({**merged, **kept}, [], [text], words)
     change = "one object schema" + (", its alternatives in words" if words else "")
