@@ -1,5 +1,6 @@
 """Limits of the tools of a request: their number, and the length of a description. Use this module in a provider.
 
+>>> import msgspec
 >>> from fxai.models.prepared_tools import Settled
 >>> from fxai.schema.request_form import CHAT
 >>> from fxai.tools.tool import Tool

@@ -254,12 +254,9 @@ PATCHES: list[Any] = [
 
 
 @pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
-@pytest.mark.parametrize(
-    "prepare",
-    [partial(openai.prepare_tools, model="gpt-5.5"), partial(anthropic.prepare_tools, model="claude-opus-4-5")],
-)
-def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any, prepare: Any) -> None:
+def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any) -> None:
     """`ExplicitNull` keeps null and left out apart on the wire and in the history, whatever the tool is called."""
+    prepare = partial(openai.prepare_tools, model="gpt-5.5")
     kept = Toolkit.make(tool).annotate_all({ExplicitNull: True}).prefix("x.").rename({"x.patch": "p"})
     prepared = prepare(kept)
     again: Any = pickle.loads(pickle.dumps(prepared))
@@ -269,6 +266,21 @@ def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any, pre
         assert prepared.call("p", wire) == again.call("p", wire) == ("p", value)
     assert [one.reason for one in prepared.strict["p"].weakened if one.reason == NULL_LOST] == []
     assert prepared != prepare(Toolkit.make(tool).rename({"patch": "p"}))
+
+
+@pytest.mark.parametrize("explicit", [True, False])
+@pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
+def test_a_null_reaches_the_tool_from_anthropic(tool: Any, explicit: bool) -> None:
+    """Anthropic keeps optional properties optional, so null and absence differ with and without the annotation."""
+    kit = Toolkit.make(tool).annotate_all({ExplicitNull: explicit})
+    prepared = anthropic.prepare_tools(kit, model="claude-opus-4-5")
+
+    for value in ({}, {"limit": None}, {"limit": 3}):
+        assert prepared.wire_call("patch", value).params == value
+        assert prepared.call("patch", value) == ("patch", value)
+    assert prepared.tools[0]["strict"]
+    assert "required" not in prepared.tools[0]["input_schema"]
+    assert prepared.strict["patch"].weakened == ()
 
 
 @pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
