@@ -147,7 +147,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     betas: tuple[str, ...] = ()
     """The beta features that the request must name; Anthropic alone has such."""
     originals: tuple[tuple[str, Original], ...] = ()
-    """The tools whose document in the request differs from their own document, by their own names."""
+    """The strict tools, and the tools whose document differs in the request, by their own names."""
     toolsets: tuple[Toolset, ...] = ()
     """The tools that the model sees as several."""
     left_out: tuple[LeftOut, ...] = ()
@@ -206,7 +206,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def forms(self) -> Mapping[str, RequestForm]:
-        """The tools whose document in the request differs from their own document, by their own names."""
+        """The strict tools, and the tools whose document differs in the request, by their own names."""
         forms = {name: self._form(name) for name, _ in self.originals}
         return MappingProxyType({name: form for name, form in forms.items() if form is not None})
 
@@ -363,8 +363,9 @@ class Settled(msgspec.Struct, frozen=True):
 
     @property
     def is_rewritten(self) -> bool:
-        """True if the request has another document than the tool."""
-        return self.form is not None and self.form.document is not self.form.original
+        """True if the tool is strict, or the request has another document than the tool."""
+        form = self.form
+        return form is not None and (form.strict is not None or form.document is not form.original)
 
     def loosen(self, notes: Notes) -> Settled | None:
         """Return the same tool without strict mode. None if the API refuses the tool."""

@@ -34,7 +34,7 @@ from fxai.models.prepared_tools import (
 from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
-from fxai.schema.strict import OPENAI
+from fxai.schema.strict import OPENAI, OPENAI_HOST
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import (
@@ -258,16 +258,13 @@ def supports_strict_tools(model: str) -> bool:
     return _WITHOUT_STRICT.match(model) is None
 
 
-_STRICT_KEYWORDS: Final = ("minLength", "maxLength")  # of every model on OpenAI's host but fine-tuned ones
-
-
 def strict_keywords_of(model: str) -> tuple[str, ...]:
     """Return the keywords that strict mode accepts for a model in addition to the common keywords.
 
     >>> strict_keywords_of("gpt-5.5"), strict_keywords_of("ft:gpt-4o:acme")
-    (('minLength', 'maxLength'), ())
+    (('maxLength', 'minLength'), ())
     """
-    return () if model.startswith("ft:") else _STRICT_KEYWORDS
+    return () if model.startswith("ft:") else tuple(sorted(OPENAI_HOST.keywords - OPENAI.keywords))
 
 
 def prepare_tools(

@@ -1,6 +1,6 @@
 """Request form: any JSON Schema as a provider accepts it in a tool, and the way back to values of the original."""
 
-from fxai.schema.request_form.request_document import RequestForm, request_form
+from fxai.schema.request_form.request_document import NAMES_OF_PROPERTIES, RequestForm, request_form
 from fxai.schema.request_form.request_rules import (
     CHAT,
     COMPATIBLE_CHAT,
@@ -16,6 +16,7 @@ __all__ = [
     "CHAT",
     "COMPATIBLE_CHAT",
     "MESSAGES",
+    "NAMES_OF_PROPERTIES",
     "REQUEST_RULES",
     "RESPONSES",
     "RequestForm",

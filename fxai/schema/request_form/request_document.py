@@ -48,6 +48,9 @@ _ABOUT_NAMES: Final = frozenset(
     )
 )
 _REFUSED_SIGNS: Final = re.compile(r"[^a-zA-Z0-9_.-]+")
+NAMES_OF_PROPERTIES: Final = "names of properties"
+"""The rule of a rewrite of the name of a property."""
+
 _LOOKS_AT_ITEMS: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains", "$dynamicRef")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _LONGEST: Final = 64
@@ -184,11 +187,13 @@ class _Draft:
             return
         if not _is_renamable(self.plain):
             if self.strict is None:
+                inside = f"as it is, in the property {VALUE!r}"
+                self.rewrites += [Rewrite(pointer_to("/properties", n), NAMES_OF_PROPERTIES, inside) for n in refused]
                 self._wrap()
             return
         aliases = _aliases(refused, {*names, *self.plain.get("required", ())})
         for name, alias in aliases.items():
-            self.rewrites.append(Rewrite(pointer_to("/properties", name), "names of properties", repr(alias)))
+            self.rewrites.append(Rewrite(pointer_to("/properties", name), NAMES_OF_PROPERTIES, f"as {alias!r}"))
         self.plain["properties"] = {aliases.get(n, n): _told(inner, n, aliases) for n, inner in names.items()}
         if "required" in self.plain:
             self.plain["required"] = [aliases.get(name, name) for name in self.plain["required"]]

@@ -118,6 +118,9 @@ OPENAI: Final = StrictRules(
 )
 """OpenAI's rules, of Responses and Chat Completions: objects closed, each property required, no `default`."""
 
+OPENAI_HOST: Final = OPENAI.with_keywords(("minLength", "maxLength"))
+"""The rules of OpenAI's own host for models that are not fine-tuned. Other servers do not accept these keywords."""
+
 ANTHROPIC: Final = StrictRules(
     name="anthropic",
     source="Anthropic, Structured outputs: JSON Schema limitations",
