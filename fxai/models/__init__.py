@@ -47,6 +47,7 @@ __all__ = [
     "FileIndex",
     "FileStore",
     "LanguageModel",
+    "LeftOut",
     "Limit",
     "ModelFacts",
     "ModelInfo",

@@ -20,8 +20,6 @@ from fxai.models.model_request import ToolChoice, ToolChoices, narrow
 from fxai.models.prepared_tools import AnyTool, Notes, Settled
 from fxai.schema.request_form import RequestRules
 
-__all__ = ["narrow_choice", "shorten", "within_number"]
-
 
 def within_number(
     settled: Sequence[Settled], rules: RequestRules, choice: ToolChoices | None, notes: Notes

@@ -313,14 +313,13 @@ def prepare_tools(
     takes = [tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool)]
     able = supports_strict_tools(model) if supports_strict is None else supports_strict
     strict = {"config": strict_json_schema, "default": True if able else None}
-    keywords = strict_keywords_of(model) if strict_keywords is None else strict_keywords
-    held = OPENAI.with_keywords(keywords)
+    held = OPENAI.with_keywords(strict_keywords_of(model) if strict_keywords is None else strict_keywords)
     found = [Settled(one, None) if one.provider else settle(one, rules, held, notes=notes, **strict) for one in takes]
     settled = within_number([one for one in found if one is not None], rules, allowed_tools or tool_choice, notes)
     sent = tuple(one.tool for one in settled)
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}
-    deferred = _deferred(sent, extras, notes)
+    deferred = _deferred_names(sent, extras, notes)
     spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
     tool_choice, allowed = narrow_choice(tool_choice, notes), narrow_choice(allowed_tools, notes)
@@ -333,7 +332,7 @@ def prepare_tools(
     return PreparedTools.make(fields, naming, notes=notes, settled=settled)
 
 
-def _deferred(sent: Sequence[AnyTool], extras: Mapping[str, Mapping[str, Any]], notes: Notes) -> frozenset[str]:
+def _deferred_names(sent: Sequence[AnyTool], extras: Mapping[str, Mapping[str, Any]], notes: Notes) -> frozenset[str]:
     """The names of the deferred tools; a warning states that a tool search is missing."""
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):

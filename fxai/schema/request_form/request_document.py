@@ -33,8 +33,8 @@ from fxai.schema.request_form.root_form import (
     is_plain_root,
     modern,
     root_form,
-    typed,
     unwrap,
+    with_type,
     wrap,
 )
 from fxai.schema.strict.form import StrictForm, strict_form, without_weakenings
@@ -131,7 +131,7 @@ class _Draft:
         latest = modern(self.plain)
         if latest is not self.plain:
             self.rewrites.append(Rewrite("/$schema", "JSON Schema 2020-12", "keywords of the older draft rewritten"))
-        self.plain = typed(latest)
+        self.plain = with_type(latest)
         if self.plain is not latest:
             self.rewrites.append(Rewrite("/type", "object at the root", 'the type "object"'))
 
@@ -194,7 +194,7 @@ class _Draft:
         aliases = _aliases(refused, {*names, *self.plain.get("required", ())})
         for name, alias in aliases.items():
             self.rewrites.append(Rewrite(pointer_to("/properties", name), NAMES_OF_PROPERTIES, f"as {alias!r}"))
-        self.plain["properties"] = {aliases.get(n, n): _told(inner, n, aliases) for n, inner in names.items()}
+        self.plain["properties"] = {aliases.get(n, n): _with_name(inner, n, aliases) for n, inner in names.items()}
         if "required" in self.plain:
             self.plain["required"] = [aliases.get(name, name) for name in self.plain["required"]]
         self.ways.append(_renaming(aliases))
@@ -303,7 +303,7 @@ def _aliases(refused: Iterable[str], taken: Container[str]) -> dict[str, str]:
     return aliases
 
 
-def _told(schema: Any, name: str, aliases: Mapping[str, str]) -> Any:
+def _with_name(schema: Any, name: str, aliases: Mapping[str, str]) -> Any:
     """The schema of a property with its own name in the description, if the property has an alias."""
     if name not in aliases or schema is False:
         return schema

@@ -94,7 +94,7 @@ def modern(document: dict[str, Any]) -> dict[str, Any]:
     return {**moved, "$defs": definitions} if definitions else moved
 
 
-def typed(document: dict[str, Any]) -> dict[str, Any]:
+def with_type(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document with the type of its root, if its keywords are those of an object and state no other type."""
     if document.get("type") == ["object"]:
         return {**document, "type": "object"}
