@@ -273,12 +273,16 @@ def _show_tool(tool: SentTool, request: RequestPreview, screen: Console) -> None
     screen.print(f" at {to} ({wish.of_model}){renamed}")
     for warning in (*tool.warnings, *filter(None, [tool.error])):
         screen.print(f"  ! {one_line(warning)}", style="yellow" if tool.error is None else "red")
+    for line in tool.rewritten:
+        screen.print(f"  ~ rewritten: {one_line(line)}", style="dim")
     for line in tool.weakened:
         screen.print(f"  ~ weakened: {one_line(line)}", style="dim")
     if tool.sent is not None:
         screen.print(indent_json(tool.sent))
 
 
+_LISTED: Final[dict[Severity, int]] = {"error": 20, "warning": 5, "info": 5}
+_EXAMPLES: Final = 3
 _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -302,6 +306,14 @@ class Verdict(msgspec.Struct, frozen=True):
         words = (f"{counts[s]} {s}{'s' * (counts[s] > 1 and s != 'info')}" for s in reversed(SEVERITIES) if counts[s])
         return f"{len(self.faults)} fault{'s' * (len(self.faults) > 1)} ({', '.join(words)})"
 
+    @property
+    def grouped(self) -> tuple[tuple[Finding, ...], ...]:
+        """The faults by severity and rule, the worst first."""
+        groups: dict[tuple[str, str], list[Finding]] = {}
+        for fault in self.faults:
+            groups.setdefault((fault.severity, fault.code), []).append(fault)
+        return tuple(map(tuple, groups.values()))
+
     def to_data(self) -> dict[str, Any]:
         """The verdict as plain JSON data."""
         return {
@@ -316,19 +328,37 @@ class Verdict(msgspec.Struct, frozen=True):
         target: str, tools: int, findings: tuple[Finding, ...], level: Severity, ignored: tuple[str, ...]
     ) -> Verdict:
         """The verdict for the findings of `level` or worse, without those of ignored rules."""
-        kept = (each for each in findings if at_least(each.severity, level) and each.code not in ignored)
-        return Verdict(target, tools, tuple(kept))
+        kept = [each for each in findings if at_least(each.severity, level) and each.code not in ignored]
+        worst_first = sorted(kept, key=lambda each: SEVERITIES.index(each.severity), reverse=True)
+        return Verdict(target, tools, tuple(worst_first))
 
 
 def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | None = None) -> None:
-    """Writes a line for each fault, and their number to `err`; nothing where there are none."""
+    """Write the faults, the worst first, and their number to `err`.
+
+    If a rule found many faults of one severity, these faults are one line with their number and examples.
+    """
     screen = console(out, color)
-    for fault in verdict.faults:
-        screen.print(f"{fault.place}: ", end="")
-        screen.print(f"{fault.severity} {fault.code}", style=_SEVERITY_STYLES[fault.severity], end="")
-        screen.print(f": {one_line(fault.message)}; {one_line(fault.remedy)}")
+    shortened = False
+    for faults in verdict.grouped:
+        is_listed = len(faults) <= _LISTED[faults[0].severity]
+        shortened = shortened or not is_listed
+        for fault in faults if is_listed else ():
+            screen.print(f"{fault.place}: ", end="")
+            _show_rule(fault, screen)
+            screen.print(f": {one_line(fault.message)}; {one_line(fault.remedy)}")
+        if not is_listed:
+            places = ", ".join(fault.place for fault in faults[:_EXAMPLES])
+            screen.print(f"{len(faults)} places: ", end="")
+            _show_rule(faults[0], screen)
+            screen.print(f": {RULES[faults[0].code].says} For example: {places}")
     if not verdict.ok:
-        err.write(f"fxai: {verdict.counted} in {verdict.target}\n")
+        more = "; --json lists every place" if shortened else ""
+        err.write(f"fxai: {verdict.counted} in {verdict.target}{more}\n")
+
+
+def _show_rule(fault: Finding, screen: Console) -> None:
+    screen.print(f"{fault.severity} {fault.code}", style=_SEVERITY_STYLES[fault.severity], end="")
 
 
 def show_rules(out: TextIO) -> None:

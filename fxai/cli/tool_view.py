@@ -17,7 +17,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
 import msgspec
-from returns.result import Success
 
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.redaction import redact
@@ -29,10 +28,10 @@ from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.strict import strict_form
+from fxai.schema.request_form import COMPATIBLE_CHAT
 from fxai.tools.identity import NameConflictError
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import ExplicitNull, Strict
+from fxai.tools.tool_options import Strict
 
 if TYPE_CHECKING:
     from fxai.cli.target import TargetTools
@@ -74,6 +73,7 @@ class SentTool(msgspec.Struct, frozen=True):
         weakened: what strict mode cannot hold the model to, a line each.
         warnings: what was asked for and not done, a line each.
         error: why the request cannot be made with it; None where it can.
+        rewritten: What the request form of the API changes, one line per change.
         provided: whether it is the provider's own, which has no schema of ours. Its secrets are hidden.
     """
 
@@ -83,6 +83,7 @@ class SentTool(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     error: str | None = None
     provided: bool = False
+    rewritten: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.name, self.error))  # what is sent is plain data
@@ -114,6 +115,7 @@ class SentTool(msgspec.Struct, frozen=True):
             "strict": self.strict,
             "sent": self.sent,
             "weakened": list(self.weakened),
+            "rewritten": list(self.rewritten),
             "warnings": list(self.warnings),
             "error": self.error,
         }
@@ -164,36 +166,32 @@ def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> Request
     try:
         whole = prepare(tools)
     except (PreparationError, NameConflictError, SchemaError) as error:
-        return RequestPreview(wish, tuple(_preview_alone(tool, wish, prepare) for tool in tools), error=str(error))
+        return RequestPreview(wish, tuple(_preview_alone(tool, prepare) for tool in tools), error=str(error))
     names = {tool.name for tool in tools}
     general = tuple(warning.message for warning in whole.warnings if warning.subject not in names)
-    return RequestPreview(wish, tuple(_preview(tool, whole, wish, prepare) for tool in tools), general, whole.betas)
+    return RequestPreview(wish, tuple(_preview(tool, whole, prepare) for tool in tools), general, whole.betas)
 
 
-def _preview_alone(tool: AnyTool, wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]) -> SentTool:
+def _preview_alone(tool: AnyTool, prepare: Callable[[Any], PreparedTools]) -> SentTool:
     try:
-        return _preview(tool, prepare((tool,)), wish, prepare)
+        return _preview(tool, prepare((tool,)), prepare)
     except (PreparationError, NameConflictError, SchemaError) as error:
         return SentTool(tool.name, None, error=str(error))
 
 
-def _preview(
-    tool: AnyTool, prepared: PreparedTools, wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]
-) -> SentTool:
+def _preview(tool: AnyTool, prepared: PreparedTools, prepare: Callable[[Any], PreparedTools]) -> SentTool:
     wires = {_inner(wire).get("name"): wire for wire in _single(prepared.tools)}
     wire = wires.get(prepared.naming.sent(tool.name))
-    if wire is None:  # a provider's own tool, which has no name on the wire
+    if wire is None and tool.provider is not None:  # it has no name on the wire
         wire = next(iter(prepare((tool,)).tools), None)
     warnings = tuple(warning.message for warning in prepared.warnings if warning.subject == tool.name)
     if tool.provider is not None:
         return SentTool(tool.name, redact(wire), warnings=warnings, provided=True)
-    found = SentTool(tool.name, wire, warnings=warnings)
-    if not found.strict:
-        return found
-    document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
-    form = strict_form(document, PROVIDERS[wish.provider].strict, explicit_null=tool.get(ExplicitNull))
-    weakened = form.unwrap().weakened if isinstance(form, Success) else ()
-    return msgspec.structs.replace(found, weakened=tuple(str(each) for each in weakened))
+    form = prepared.forms.get(tool.name)
+    if form is None:
+        return SentTool(tool.name, wire, warnings=warnings)
+    weakened, rewritten = tuple(map(str, form.weakened)), tuple(map(str, form.rewrites))
+    return SentTool(tool.name, wire, weakened=weakened, warnings=warnings, rewritten=rewritten)
 
 
 def _single(wires: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -223,7 +221,10 @@ def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
     if wish.server is not None:
         from fxai.providers.openai.server import server_of
 
-        options["supports_strict"] = server_of(wish.server).supports_strict
+        server = server_of(wish.server)
+        options["supports_strict"] = server.supports_strict
+        if not server.official:
+            options |= {"request_rules": COMPATIBLE_CHAT, "strict_keywords": ()}
     return lambda tools: prepare(tools, **options)
 
 

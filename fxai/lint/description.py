@@ -33,9 +33,9 @@ def number_findings(subject: Subject) -> Iterator[Finding]:
         yield RULES["no-tools"].finding(
             None, "", "there are no tools", "name a toolkit, a tool or an agent that has some"
         )
-    for provider in subject.providers:
-        if provider.most_tools is not None and number > provider.most_tools:
-            said = f"{number} tools, and {provider.name} takes {provider.most_tools} in one request"
+    for api in (api for provider in subject.providers for api in provider.apis):
+        if api.most_tools is not None and number > api.most_tools:
+            said = f"{number} tools, and {api.name} accepts {api.most_tools} in one request: the others are left out"
             yield RULES["too-many-tools"].finding(None, "", said, "offer fewer at once: toolkit.pick(…) or .filter(…)")
 
 
@@ -110,10 +110,10 @@ def wording_findings(subject: Subject) -> Iterator[Finding]:
 
 
 def _long_description(entry: Entry, said: str, subject: Subject) -> Iterator[Finding]:
-    for provider in subject.providers:
-        most = provider.longest_description
+    for api in (api for provider in subject.providers for api in provider.apis):
+        most = api.longest_description
         if most is not None and len(said) > most:
-            message = f"{len(said):,} characters, and {provider.name} refuses more than {most:,} with some models"
+            message = f"{len(said):,} characters, and {api.name} accepts {most:,}: the end is not sent"
             remedy = "shorten it, or say the rest in the agent's instructions"
             yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
 

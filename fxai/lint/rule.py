@@ -24,7 +24,8 @@ from typing_extensions import override
 from fxai.schema.codec import Schema
 from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
-from fxai.schema.strict.rules import ANTHROPIC, OPENAI, StrictRules
+from fxai.schema.request_form import REQUEST_RULES, RequestRules
+from fxai.schema.strict.rules import ANTHROPIC, OPENAI_HOST, StrictRules
 from fxai.tools.identity import NameRule
 from fxai.tools.tool import AnyTool
 
@@ -37,37 +38,28 @@ class Provider(msgspec.Struct, frozen=True):
 
     Attributes:
         name: its name.
-        names: the rule for names of tools.
         strict: the rules for schemas in strict mode.
-        most_tools: how many tools a request may have; None for no limit that is known.
-        longest_description: how many characters a tool's description may have; None for no limit that is known.
-        property_name: the pattern of a parameter's name; None for any.
+        apis: The rules of its APIs for every tool of a request.
         most_marks: how many cache marks a request may have; None where marks are not sent.
         tool_search: the prefix of the ids of its tools that find deferred tools.
     """
 
     name: str
-    names: NameRule
     strict: StrictRules
-    most_tools: int | None = None
-    longest_description: int | None = None
-    property_name: str | None = None
+    apis: tuple[RequestRules, ...]
     most_marks: int | None = None
     tool_search: str = ""
 
+    @property
+    def names(self) -> NameRule:
+        """The rule for the names of tools."""
+        return NameRule(self.apis[0].longest_name)
+
 
 PROVIDERS: Final = {
-    # Limits as the services state them when they refuse a request.
-    "openai": Provider(
-        "openai", NameRule(64), OPENAI, most_tools=128, longest_description=1024, tool_search="openai.tool_search"
-    ),
+    "openai": Provider("openai", OPENAI_HOST, REQUEST_RULES["openai"], tool_search="openai.tool_search"),
     "anthropic": Provider(
-        "anthropic",
-        NameRule(128),
-        ANTHROPIC,
-        property_name=r"[a-zA-Z0-9_.-]{1,64}",
-        most_marks=4,
-        tool_search="anthropic.tool_search_tool_",
+        "anthropic", ANTHROPIC, REQUEST_RULES["anthropic"], most_marks=4, tool_search="anthropic.tool_search_tool_"
     ),
 }
 """The providers by name."""
@@ -239,7 +231,8 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("not-a-tool", "error", "An entry of a list of tools that is none, or a part of it that is not what it must be."),
     ("definition-refused", "error", "A definition that fxai refuses, so that the target cannot be imported."),
     ("no-tools", "warning", "A target without tools."),
-    ("too-many-tools", "error", "More tools than a provider takes in one request."),
+    ("too-many-tools", "error", "More tools than an API accepts in one request; fxai leaves out the others."),
+    ("left-out", "error", "A tool that fxai leaves out of a request, because the API would refuse the whole request."),
     # names
     ("name-collision", "error", "Two tools that a provider would be sent under one name."),
     ("name-too-long", "warning", "A name that is cut, and ends in a digest, where a provider is sent it."),
@@ -250,11 +243,11 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("tool-undescribed", "warning", "A tool without a description: a model goes by it when it chooses."),
     ("parameter-undescribed", "warning", "A parameter without a description."),
     ("description-doubled", "warning", "Two tools with one description: a model cannot choose between them."),
-    ("description-too-long", "warning", "A description that is longer than a provider takes."),
+    ("description-too-long", "warning", "A description that is longer than an API accepts; fxai sends its start."),
     # schemas
     ("schema-error", "error", "A type without a JSON form, or a document that is no usable JSON Schema."),
-    ("root-not-object", "error", "Parameters that are no object: every provider wants one."),
-    ("root-union", "warning", "A union at the root of the parameters; an error where the tool is never strict."),
+    ("root-not-object", "warning", "Parameters that are not an object; fxai sends an object with a property for them."),
+    ("root-union", "warning", "A union at the root of the parameters; fxai rewrites it, because no API accepts it."),
     ("misspelt-keyword", "error", "A keyword of JSON Schema, misspelt: it is passed over, so it checks nothing."),
     ("misplaced-property", "error", "A parameter that stands beside `properties` and not in it."),
     ("unknown-keyword", "info", "A word that JSON Schema does not know, and passes over."),
@@ -266,7 +259,7 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("enum-misfit", "warning", "A value of an enum, or a const, that the rest of its schema refuses."),
     ("unsatisfiable", "error", "A schema that no value fits."),
     ("untyped", "warning", "A parameter without a type: anything goes. Where the Python type is Any: info."),
-    ("property-name", "error", "A parameter's name that a provider refuses."),
+    ("property-name", "warning", "A parameter's name that a provider refuses; fxai sends another name."),
     # strict mode
     ("strict-impossible", "warning", "A tool that cannot be strict at a provider; an error where Strict is True."),
     ("strict-weakened", "info", "A keyword that strict mode cannot hold a model to; it is validated after."),

@@ -3,8 +3,8 @@
 >>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> print(*structure_findings(Subject.of([Tool.make("half", parameters=int)])))
-half /parameters/type: error root-not-object: the parameters are of type integer, and every provider wants an object; \
-wrap them in a Struct or in an object schema
+half /parameters/type: warning root-not-object: the parameters are of type integer, and every provider wants an \
+object: fxai rewrites them; wrap them in a Struct or in an object schema
 
 Defaults, examples, enums and constants must be valid for the schema that they stand in.
 
@@ -27,7 +27,6 @@ Where a tool cannot be sent in strict mode, a finding says why.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -41,6 +40,7 @@ from fxai.schema.document import document_faults
 from fxai.schema.fault import Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Subschema, target, walk
+from fxai.schema.request_form import NAMES_OF_PROPERTIES, request_form
 from fxai.schema.strict import NULL_LOST, strict_form
 from fxai.tools.tool_options import ExplicitNull, Strict
 
@@ -161,7 +161,8 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
         if entry.document is None or not entry.asked:
             continue
         yield from _root(entry) if entry.sound else document_findings(entry.tool.name, entry.document)
-        yield from _property_names(entry, subject.providers)
+        if entry.sound:
+            yield from _request_findings(entry, subject.providers)
         declared: Declared = {}
         for place in walk(entry.document):
             yield from _place(entry, place, declared)
@@ -181,28 +182,34 @@ def _root(entry: Entry) -> Iterator[Finding]:
     if is_object(document):
         for union in _UNIONS:
             if union in document:
-                message = f"{union} at the root of the parameters, which providers refuse where the tool is not strict"
+                message = f"{union} at the root of the parameters, which every provider refuses: fxai rewrites it"
                 remedy = "put the union into a property, or say it in the description"
-                severity: Severity | None = "error" if tool.get(Strict) is False else None
-                yield RULES["root-union"].finding(tool.name, f"/parameters/{union}", message, remedy, severity)
+                yield RULES["root-union"].finding(tool.name, f"/parameters/{union}", message, remedy)
                 if said is None:
                     return
     if said != "object":
         what = "say no type" if said is None else f"are of type {said}"
-        message = f"the parameters {what}, and every provider wants an object"
+        message = f"the parameters {what}, and every provider wants an object: fxai rewrites them"
         remedy = "wrap them in a Struct or in an object schema" if said else 'say "type": "object"'
         yield RULES["root-not-object"].finding(tool.name, "/parameters/type", message, remedy)
 
 
-def _property_names(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
-    properties = entry.document.get("properties") if is_object(entry.document) else None
+def _request_findings(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
+    """The parts of the parameters that a request has otherwise, and tools that a request leaves out."""
+    document, name = JsonSchema.trust(entry.document), entry.tool.name
     for provider in providers:
-        for name in properties if is_object(properties) and provider.property_name else ():
-            if not re.fullmatch(str(provider.property_name), name):
-                place = pointer_to("/properties", name)
-                message = f"{provider.name} refuses {name!r}, with the whole request: it takes {provider.property_name}"
+        rules = provider.apis[0]
+        found = request_form(document, rules)
+        if not isinstance(found, Success):
+            first = found.failure()[0]
+            message = f"{provider.name} is not sent this tool: {first.reason}"
+            yield RULES["left-out"].finding(name, f"/parameters{first.pointer}", message, "correct the schema")
+            continue
+        for rewrite in found.unwrap().rewrites:
+            if rewrite.rule == NAMES_OF_PROPERTIES:
+                message = f"{provider.name} refuses this name, so it is sent {rewrite.change}"
                 remedy = "call the parameter by letters, digits, '_', '.' and '-', 64 at most"
-                yield RULES["property-name"].finding(entry.tool.name, f"/parameters{place}", message, remedy)
+                yield RULES["property-name"].finding(name, f"/parameters{rewrite.pointer}", message, remedy)
 
 
 def _place(entry: Entry, place: Subschema, declared: Declared) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
     from fxai.models.limited_model import limit
     from fxai.models.model_facts import FactSource, ModelFacts, common_facts, nearest_effort
-    from fxai.models.prepared_tools import PreparationError
+    from fxai.models.prepared_tools import LeftOut, PreparationError
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, per_step, retryable, unavailable
     from fxai.models.usage_limit import Limit
@@ -47,6 +47,7 @@ __all__ = [
     "FileIndex",
     "FileStore",
     "LanguageModel",
+    "LeftOut",
     "Limit",
     "ModelFacts",
     "ModelInfo",
@@ -84,7 +85,7 @@ _ROOMS = {
     "file_store": "FileIndex FileStore UploadedFile",
     "limited_model": "Allowances Limit limit",
     "model_facts": "FactSource ModelFacts common_facts nearest_effort",
-    "prepared_tools": "PreparationError",
+    "prepared_tools": "LeftOut PreparationError",
     "price": "Price PriceTable",
     "selection": "fallback per_step retryable unavailable",
 }

@@ -287,6 +287,22 @@ class Resolution(msgspec.Struct, frozen=True):
         """Return the resolution of a turn whose response names a break of the prefix."""
         return msgspec.structs.replace(self, warnings=(ResponseMetadata(prefix_break=found), *self.warnings))
 
+    def without(self, parts: Iterable[Part]) -> Resolution:
+        """Return the resolution of a turn without the tools that its request left out, as its warnings state.
+
+        The tools that a model sees are the tools that can run. A choice is narrowed to them.
+
+        Args:
+            parts: The parts of the turn.
+        """
+        warnings = [part for part in parts if part.type == "warning" and part.kind == "unsupported-tool"]
+        gone = {part.subject for part in warnings} & self.tools.keys()
+        if not gone:
+            return self
+        left = {name: tool for name, tool in self.tools.items() if name not in gone}
+        choice = narrow(self.choice, left) if isinstance(self.choice, ToolChoice) else self.choice
+        return msgspec.structs.replace(self, tools=left, choice=choice)
+
     def mark_dynamic(self, part: _Calling) -> _Calling:
         """A call, or the beginning of one, marked as dynamic where no type describes it.
 

@@ -4,10 +4,11 @@ Decided are which tools a choice leaves, whether each is sent as strict, and wha
 result, the prepared tools, holds the tools in the form of one provider's request, and maps the provider's calls back to
 the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model's name alone.
 
+>>> from fxai.schema.request_form import RESPONSES
 >>> from fxai.schema.strict import OPENAI
 >>> from fxai.tools.tool import ExternalTool, Tool
 >>> notes = Notes()
->>> settled = settle(Tool.make("ping"), OPENAI, config=None, default=True, notes=notes)
+>>> settled = settle(Tool.make("ping"), RESPONSES, OPENAI, config=None, default=True, notes=notes)
 >>> settled.strict, settled.document["additionalProperties"], notes.warnings
 (True, False, [])
 >>> names = NameMap({"Calculator.add": "Calculator__add"})
@@ -24,7 +25,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
-from returns.result import Success
+from returns.result import Result, Success
 from typing_extensions import TypeVar
 
 from fxai.messages.message import FilePart, TextPart, ToolResultPart
@@ -33,8 +34,10 @@ from fxai.messages.reason import InvalidRequestError, NetworkError, Reason, Unsu
 from fxai.models.model_request import ToolChoice, ToolChoices
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty, is_array, is_object
+from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict, strict_form
+from fxai.schema.request_form import RequestForm, RequestRules, request_form
+from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict
 from fxai.tools.identity import NameMap
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.tool_options import ExplicitNull, Strict
@@ -101,6 +104,23 @@ class Toolset(msgspec.Struct, frozen=True):
 
 
 @final
+class LeftOut(msgspec.Struct, frozen=True):
+    """A tool that is not in a request, because the API would refuse the whole request."""
+
+    tool: str
+    """The name of the tool."""
+    rule: str
+    """The rule of the API."""
+    pointer: str
+    """The location in the tool, as a JSON pointer."""
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return f"{self.tool} {self.pointer or '/'}: {self.rule}: {self.reason}"
+
+
+@final
 class WireCall(msgspec.Struct, frozen=True):
     """A call as the provider writes it: for the history of a conversation that goes on."""
 
@@ -126,14 +146,12 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     """What was asked for and not done: for the response."""
     betas: tuple[str, ...] = ()
     """The beta features that the request must name; Anthropic alone has such."""
-    rules: StrictRules | None = None
-    """What the provider takes in strict mode; None where nothing is sent as strict."""
-    originals: tuple[tuple[str, JsonSchema], ...] = ()
-    """The tools that are sent as strict, by their own names, each with the document that it has itself."""
+    originals: tuple[tuple[str, Original], ...] = ()
+    """The strict tools, and the tools whose document differs in the request, by their own names."""
     toolsets: tuple[Toolset, ...] = ()
     """The tools that the model sees as several."""
-    explicit_null: frozenset[str] = frozenset()
-    """Those of the strict tools whose form tells a null from what is left out."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The tools that are not in the request, because the API would refuse the whole request."""
 
     @staticmethod
     def make(
@@ -141,22 +159,19 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         naming: NameMap,
         *,
         notes: Notes | None = None,
-        rules: StrictRules | None = None,
         settled: Iterable[Settled] = (),
         toolsets: Iterable[Toolset] = (),
     ) -> PreparedTools:
         """The prepared tools of a request's fields; a field of None, and a list of no tools, is left out."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
-        strict = [one for one in settled if one.form is not None]
         return PreparedTools(
             msgspec.json.encode(sent),
             naming,
             () if notes is None else tuple(notes.warnings),
             () if notes is None else tuple(dict.fromkeys(notes.betas)),
-            rules,
-            tuple((one.tool.name, one.form.original) for one in strict if one.form is not None),
+            tuple((one.tool.name, one.original) for one in settled if one.original is not None and one.is_rewritten),
             tuple(toolsets),
-            frozenset(one.tool.name for one in strict if one.tool.get(ExplicitNull)),
+            () if notes is None else tuple(notes.left_out),
         )
 
     @property
@@ -186,6 +201,12 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     @property
     def strict(self) -> Mapping[str, StrictForm]:
         """The tools that are sent as strict, by their own names: what is sent, and what that weakens."""
+        strict = {name: form.strict for name, form in self.forms.items()}
+        return MappingProxyType({name: form for name, form in strict.items() if form is not None})
+
+    @property
+    def forms(self) -> Mapping[str, RequestForm]:
+        """The strict tools, and the tools whose document differs in the request, by their own names."""
         forms = {name: self._form(name) for name, _ in self.originals}
         return MappingProxyType({name: form for name, form in forms.items() if form is not None})
 
@@ -194,8 +215,8 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
         Args:
             wire: the name in the call. An unknown name is kept as it is.
-            params: the parameters in the call, parsed. Those of a strict tool are mapped back; whatever does not look
-                like its strict form stays as it is, to be refused with its place when it is decoded.
+            params: The arguments in the call, parsed. fxai maps the arguments back if the request has another document
+                than the tool. Arguments in no such form stay unchanged, and validation names their error.
             toolset: the set that the call names, where a provider has such.
         """
         for held in self.toolsets:
@@ -224,22 +245,20 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         return MappingProxyType(self.fields)
 
     @cached_property
-    def _documents(self) -> dict[str, JsonSchema]:
+    def _originals(self) -> dict[str, Original]:
         return dict(self.originals)
 
     @cached_property
-    def _forms(self) -> dict[str, StrictForm | None]:
-        """The strict forms that were asked for."""
+    def _forms(self) -> dict[str, RequestForm]:
+        """The forms that were asked for."""
         return {}
 
-    def _form(self, name: str) -> StrictForm | None:
-        """The strict form of one tool; None where it is not sent as strict."""
-        if name not in self._documents or self.rules is None:
-            return None
-        if name not in self._forms:
-            made = strict_form(self._documents[name], self.rules, explicit_null=name in self.explicit_null)
-            self._forms[name] = made.unwrap()
-        return self._forms[name]
+    def _form(self, name: str) -> RequestForm | None:
+        """The form of the document of one tool; None if the request has the tool's own document."""
+        original = self._originals.get(name)
+        if original is not None and name not in self._forms:
+            self._forms[name] = original.form().unwrap()
+        return self._forms.get(name)
 
 
 _O = TypeVar("_O", bound=msgspec.Struct)
@@ -261,6 +280,7 @@ class Notes:
     def __init__(self) -> None:
         self.warnings: list[WarningPart] = []
         self.betas: list[str] = []
+        self.left_out: list[LeftOut] = []
 
     def warn(self, kind: WarningKind, subject: str | None, message: str) -> None:
         """Add a warning."""
@@ -270,6 +290,16 @@ class Notes:
         """Add a warning of kind `other`, unless it is there already."""
         if all(warning.message != message for warning in self.warnings):
             self.warn("other", None, message)
+
+    def forget(self, kind: WarningKind, subjects: Container[str]) -> None:
+        """Remove the warnings of one kind about these subjects."""
+        self.warnings = [one for one in self.warnings if one.kind != kind or (one.subject or "") not in subjects]
+
+    def leave_out(self, tool: AnyTool, rule: str, pointer: str, reason: str) -> None:
+        """Add the warning that a tool is not in the request."""
+        self.left_out.append(LeftOut(tool.name, rule, pointer, reason))
+        where = f"{pointer or '/'}: {rule}: {reason}"
+        self.warn("unsupported-tool", tool.name, f"the tool {tool.name!r} is not sent: {where}")
 
     def not_strict(self, tool: AnyTool, why: str) -> None:
         """Add the warning that a tool is not sent as strict."""
@@ -299,34 +329,70 @@ class Notes:
 
 
 @final
+class Original(msgspec.Struct, frozen=True):
+    """The document of a tool, and the rules by which fxai rewrites it."""
+
+    document: JsonSchema
+    rules: RequestRules
+    strict: StrictRules | None = None
+    """The rules of strict mode. None if the tool is not strict."""
+    explicit_null: bool = False
+    """True if the strict form distinguishes a null and an absent property."""
+
+    def form(self) -> Result[RequestForm, tuple[Obstacle, ...]]:
+        """Return the form of the document in the request, or each obstacle."""
+        return request_form(self.document, self.rules, strict=self.strict, explicit_null=self.explicit_null)
+
+
+@final
 class Settled(msgspec.Struct, frozen=True):
     """How one tool is sent."""
 
     tool: AnyTool
     strict: bool | None
     """The flag; None: it is left out."""
-    form: StrictForm | None = None
-    """Its strict form, when the flag is true."""
+    original: Original | None = None
+    """Its own document, and the rules. None for a tool of the provider."""
+    form: RequestForm | None = None
+    """The form of its document in the request. None for a tool of the provider."""
 
     @property
     def document(self) -> dict[str, Any]:
-        """The parameters' schema as it is sent, a fresh plain copy: strict, or exactly as given."""
+        """The parameters' schema as it is sent, a fresh plain copy."""
         return self.tool.json_schema() if self.form is None else cast("dict[str, Any]", self.form.document.to_dict())
 
-    def loosen(self) -> Settled:
-        """The same tool, sent as it is."""
-        return Settled(self.tool, None if self.strict is None else False)
+    @property
+    def is_rewritten(self) -> bool:
+        """True if the tool is strict, or the request has another document than the tool."""
+        form = self.form
+        return form is not None and (form.strict is not None or form.document is not form.original)
+
+    def loosen(self, notes: Notes) -> Settled | None:
+        """Return the same tool without strict mode. None if the API refuses the tool."""
+        flag = None if self.strict is None else False
+        if self.original is None:
+            return Settled(self.tool, flag)
+        return _loose(self.tool, flag, msgspec.structs.replace(self.original, strict=None, explicit_null=False), notes)
 
 
-def settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: bool | None, notes: Notes) -> Settled:
-    """Whether a tool is sent as strict, and its strict form.
+def settle(
+    tool: AnyTool,
+    rules: RequestRules,
+    strict_rules: StrictRules,
+    *,
+    config: bool | None,
+    default: bool | None,
+    notes: Notes,
+) -> Settled | None:
+    """Return whether a tool is sent as strict, and the form of its document. None if the tool is left out.
 
     Args:
-        tool: the tool; its annotation `Strict` says what it wants.
-        rules: what the provider takes.
-        config: what the configuration wants of each tool that says nothing.
-        default: what the provider does by itself; None where the model has no strict mode.
-        notes: where a tool that cannot be strict is noted.
+        tool: The tool. Its annotation `Strict` states what it wants.
+        rules: The rules of the API for every tool.
+        strict_rules: The rules of the provider for strict tools.
+        config: What the configuration wants of each tool without the annotation.
+        default: What the provider does by itself. None if the model has no strict mode.
+        notes: Where fxai notes tools that cannot be strict, or cannot be sent.
 
     Raises:
         PreparationError: the tool's annotation asks for strict, and its schema cannot be.
@@ -335,17 +401,32 @@ def settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: b
     strict = resolve_strict(asked, config, default)
     if strict is None and (asked or config):
         notes.not_strict(tool, "the model has no strict mode")
+    try:
+        document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
+    except SchemaError as error:
+        notes.leave_out(tool, "JSON Schema", "/parameters", str(error))
+        return None
     if not strict:
-        return Settled(tool, strict)
-    document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
-    found = strict_form(document, rules, explicit_null=tool.get(ExplicitNull))
+        return _loose(tool, strict, Original(document, rules), notes)
+    original = Original(document, rules, strict_rules, tool.get(ExplicitNull))
+    found = original.form()
     if isinstance(found, Success):
-        return Settled(tool, True, found.unwrap())
+        return Settled(tool, True, original, found.unwrap())
     obstacles = found.failure()
     if asked:
-        raise _impossible(tool, rules, obstacles)
-    notes.not_strict(tool, f"{rules.name} has no form for {'; '.join(map(str, obstacles))}")
-    return Settled(tool, False)
+        raise _impossible(tool, strict_rules, obstacles)
+    notes.not_strict(tool, f"{strict_rules.name} has no form for {'; '.join(map(str, obstacles))}")
+    return _loose(tool, False, Original(document, rules), notes)
+
+
+def _loose(tool: AnyTool, strict: bool | None, original: Original, notes: Notes) -> Settled | None:
+    """The tool without strict mode; None if the API refuses it."""
+    found = original.form()
+    if isinstance(found, Success):
+        return Settled(tool, strict, original, found.unwrap())
+    first = found.failure()[0]
+    notes.leave_out(tool, first.keyword, f"/parameters{first.pointer}", f"{original.rules.name}: {first.reason}")
+    return None
 
 
 def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ...]) -> PreparationError:

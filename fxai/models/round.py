@@ -207,6 +207,7 @@ def take_turn(
         parts = parts if parts is LATE else with_distinct_ids(parts)
     if parts is LATE or not resolves:
         return _cut_turn(came, resolution) if parts is LATE else Round(Turn(parts, resolution).response())
+    resolution = resolution.without(parts)
     refused, end = () if limits is None else limits.refuse(parts, resolution), None
     turn = Turn((*parts, *refused), resolution, around, place)
     if emit is not None:

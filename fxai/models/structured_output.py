@@ -22,6 +22,7 @@ from returns.result import Success
 from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
+from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, strict_form
 
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -45,6 +46,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         wrapped: Whether the answer is the one member of an object.
         loose: Whether it is asked for exactly as `asked` says, not in its strict form.
         tool: The tool whose parameters are the answer, by its name on the wire; None where the model needs none.
+        parameters: The rules of the API for the parameters of that tool.
         obstacles: Why the schema has no strict form, each with its place in the schema that was given; none where it
             has one.
     """
@@ -54,6 +56,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
     wrapped: bool = False
     loose: bool = False
     tool: str | None = None
+    parameters: RequestRules | None = None
     obstacles: tuple[Obstacle, ...] = ()
 
     @staticmethod
@@ -77,13 +80,19 @@ class AnswerForm(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, loose=True)
         return msgspec.structs.replace(self, asked=_wrap(self.asked), wrapped=True, loose=True)
 
-    def by_tool(self, name: str, taken: Container[str] = ()) -> AnswerForm:
-        """The same answer as the parameters of a tool, called `name`, or `name_2` and so on where that is taken."""
+    def by_tool(self, name: str, rules: RequestRules, taken: Container[str] = ()) -> AnswerForm:
+        """Return the same answer as the parameters of a tool `name`, or of `name_2` and so on if the name is taken.
+
+        Args:
+            name: The name of the tool.
+            rules: The rules of the API for every tool.
+            taken: The names of the other tools.
+        """
         count, free = 1, name
         while free in taken:
             count += 1
             free = f"{name}_{count}"
-        return msgspec.structs.replace(self.loosen(), tool=free)
+        return msgspec.structs.replace(self.loosen(), tool=free, parameters=rules)
 
     @property
     def form(self) -> StrictForm | None:
@@ -93,18 +102,24 @@ class AnswerForm(msgspec.Struct, frozen=True):
     @property
     def document(self) -> dict[str, Any]:
         """The schema as it is sent, a fresh plain copy."""
-        form = self.form
+        form = self.form or self._as_parameters
         return cast("dict[str, Any]", (self.asked if form is None else form.document).to_dict())
+
+    @property
+    def _as_parameters(self) -> RequestForm | None:
+        """The form of the schema as the parameters of a tool. None if the API accepts the schema unchanged."""
+        found = None if self.parameters is None else request_form(self.asked, self.parameters)
+        return found.unwrap() if isinstance(found, Success) else None
 
     @property
     def verbatim(self) -> bool:
         """Whether what the model writes is the answer as it stands, so that it can be shown while it comes."""
-        form = self.form
+        form = self.form or self._as_parameters
         return not self.wrapped and (form is None or form.document == self.asked)
 
     def value(self, written: Any) -> Any:
         """What the schema says, of what the model wrote; what is not in that form stays as it is."""
-        form = self.form
+        form = self.form or self._as_parameters
         value = written if form is None else form.back(written)
         return value[_MEMBER] if self.wrapped and is_object(value) and list(value) == [_MEMBER] else value
 

@@ -420,7 +420,7 @@ def relocate(document: Any, to: str, definitions: dict[str, Any], prefix: str) -
         document: plain data of a usable JSON Schema; it is changed.
         to: the JSON pointer where it will stand.
         definitions: the `$defs` of the other document, to which those of this one are added.
-        prefix: what the names of its definitions begin with there.
+        prefix: The start of the names of its definitions there. If it is empty, the names do not change.
 
     >>> shared: dict[str, Any] = {}
     >>> city = {"$ref": "#/$defs/City", "$defs": {"City": {"type": "string"}}}
@@ -476,7 +476,7 @@ class _Relocation:
         for keyword in ("$defs", "definitions"):
             held = self._root.get(keyword)
             for name, schema in held.items() if is_object(held) else ():
-                new = f"{self._prefix}.{name}"
+                new = f"{self._prefix}.{name}" if self._prefix else name
                 while new in self._definitions or new in hoisted:
                     new += "_"
                 hoisted[new] = schema

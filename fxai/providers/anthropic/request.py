@@ -29,6 +29,7 @@ from fxai.providers.anthropic.options import RequestOptions, options_of_request
 from fxai.providers.anthropic.thinking_binding import BETA, REMEDY, Bound, Head, check, digest_of, digest_of_tools
 from fxai.providers.anthropic.tool_encoding import MOST, check_marks, cost_of, prepare_tools
 from fxai.schema.data import is_object
+from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC
 
 VERSION: Final = "2026-10-21"
@@ -278,7 +279,7 @@ class _Writing:
             return  # this turn is for another tool
         schema = self._request.response_schema or answer.asked
         wanted = answer_name(schema, self._request.response_name, _ANSWER)
-        self.answer = answer.by_tool(wanted, {one.get("name") for one in tools})
+        self.answer = answer.by_tool(wanted, MESSAGES, {one.get("name") for one in tools})
         name, text = self.answer.tool, schema.get("description")
         description = f"{_DESCRIPTION} {text}" if isinstance(text, str) and text.strip() else _DESCRIPTION
         tool = {"name": name, "description": description, "input_schema": self.answer.document}

@@ -35,8 +35,10 @@ from fxai.models.prepared_tools import (
     settle,
     without_nulls,
 )
+from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.schema.data import is_array, is_object
+from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC, resolve_strict
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import AnyTool
@@ -112,11 +114,11 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
     Raises:
         PreparationError: those that are annotated as strict are too much by themselves.
     """
-    kept = list(settled)
+    kept: list[Settled | None] = list(settled)
     spent = Cost(tools=provided)
-    for at in sorted(range(len(kept)), key=lambda at: kept[at].tool.get(Strict) is not True):
-        one = kept[at]
-        if one.form is None:
+    for at in sorted(range(len(settled)), key=lambda at: settled[at].tool.get(Strict) is not True):
+        one = settled[at]
+        if one.form is None or not one.strict:
             continue
         after = spent + cost_of(one.form.document.to_dict())
         over = after.beyond(MOST)
@@ -128,8 +130,8 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
             raise PreparationError(UnsupportedSchemaError(description=remedy))
         else:
             notes.not_strict(one.tool, f"with it the request would have {over}")
-            kept[at] = one.loosen()
-    return kept
+            kept[at] = one.loosen(notes)
+    return [one for one in kept if one is not None]
 
 
 @final
@@ -290,7 +292,8 @@ class Writer:
         flag = {} if settled.strict is None else {"strict": settled.strict}
         more = {**flag, **self._examples(settled), **extras}
         if tool.provider is None:
-            about = {} if tool.description is None else {"description": tool.description}
+            description = shorten(tool, MESSAGES, self._notes)
+            about = {} if description is None else {"description": description}
             return {"name": wire, **about, "input_schema": settled.document, **more}
         name = {} if kind in TOOLSETS else {"name": wire}
         return {"type": kind, **name, **without_nulls(msgspec.to_builtins(tool.provider.args)), **more}
@@ -362,7 +365,7 @@ def _missing(tool: AnyTool) -> dict[str, bool]:
 
 _Extras: TypeAlias = Mapping[str, dict[str, Any]]
 
-NAMES: Final = NameRule(128)
+NAMES: Final = NameRule(MESSAGES.longest_name)
 """What Anthropic allows as a tool's name."""
 
 
@@ -396,18 +399,20 @@ def prepare_tools(
     notes = Notes()
     tools = _choose(tuple(toolkit), tool_choice, notes)
     writer = Writer(notes, stream=stream, programs=programs_of(tools))
-    sent = tuple(tool for tool in tools if writer.takes(tool))
-    naming = NameMap.of(sent, NAMES)
-    searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in sent)
-    extras = _check_deferral({tool.name: writer.extras(tool) for tool in sent}, notes, searches=searches)
+    takes = tuple(tool for tool in tools if writer.takes(tool))
+    searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in takes)
+    extras = _check_deferral({tool.name: writer.extras(tool) for tool in takes}, notes, searches=searches)
     known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
-    settled = _settle_all(sent, extras, strict_json_schema, True if known.strict_tools else None, notes)
+    settled = _settle_all(takes, extras, strict_json_schema, True if known.strict_tools else None, notes)
+    settled = within_number(settled, MESSAGES, tool_choice, notes)
+    sent = tuple(one.tool for one in settled)
+    naming = NameMap.of(sent, NAMES)
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
     check_marks({"tools": wires}, naming.names, notes, known.cache_marks or 0)
     parallel = _parallel(parallel_tool_calls, extras, notes)
-    fields = {"tools": wires, "tool_choice": _choice(tool_choice, parallel, sent, naming, notes)}
+    fields = {"tools": wires, "tool_choice": _choice(narrow_choice(tool_choice, notes), parallel, sent, naming, notes)}
     toolsets = (Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS)
-    return PreparedTools.make(fields, naming, notes=notes, rules=ANTHROPIC, settled=settled, toolsets=toolsets)
+    return PreparedTools.make(fields, naming, notes=notes, settled=settled, toolsets=toolsets)
 
 
 def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
@@ -456,14 +461,17 @@ def _parallel(parallel: bool | None, extras: _Extras, notes: Notes) -> bool | No
 def _settle_all(
     sent: Sequence[AnyTool], extras: _Extras, config: bool | None, default: bool | None, notes: Notes
 ) -> list[Settled]:
-    settled: list[Settled] = []
+    found: list[Settled | None] = []
     for tool in sent:
         if tool.provider is not None:
-            settled.append(_settle_provided(tool, default, notes))
+            found.append(_settle_provided(tool, default, notes))
         elif runs_in_programs(extras[tool.name]) and resolve_strict(tool.get(Strict), config, default):
-            settled.append(_in_programs(tool, notes))
+            _check_programs(tool, notes)
+            loose = tool.annotate(Strict, False)
+            found.append(settle(loose, MESSAGES, ANTHROPIC, config=None, default=default, notes=notes))
         else:
-            settled.append(settle(tool, ANTHROPIC, config=config, default=default, notes=notes))
+            found.append(settle(tool, MESSAGES, ANTHROPIC, config=config, default=default, notes=notes))
+    settled = [one for one in found if one is not None]
     provided = sum(1 for one in settled if one.tool.provider is not None and one.strict)
     return within(settled, provided, notes)
 
@@ -475,13 +483,16 @@ def _settle_provided(tool: AnyTool, default: bool | None, notes: Notes) -> Settl
     return Settled(tool, asked if default else None)
 
 
-def _in_programs(tool: AnyTool, notes: Notes) -> Settled:
-    """A tool that would be strict and that programs may call: Anthropic has no strict mode for such calls."""
+def _check_programs(tool: AnyTool, notes: Notes) -> None:
+    """Note that a tool is not strict because programs can call it: Anthropic has no strict mode for such calls.
+
+    Raises:
+        PreparationError: If the tool must be strict.
+    """
     if tool.get(Strict):
         problem = f"the tool {tool.name!r} is annotated as strict, and programs may call it: Anthropic takes only one"
         raise PreparationError.of("tools", f"{problem}; annotate it with Strict, None or let only the model call it")
     notes.not_strict(tool, "programs may call it, and Anthropic takes only one of both")
-    return Settled(tool, False)
 
 
 def _choice(

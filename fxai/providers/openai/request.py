@@ -28,8 +28,9 @@ from fxai.providers.openai.known_models import facts_at
 from fxai.providers.openai.options import asks_usage, merge_options, option_fields, response_id_of
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.server import COMPATIBLE, Server
-from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
+from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools, strict_keywords_of
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.request_form import CHAT, COMPATIBLE_CHAT, RESPONSES, RequestRules
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameConflictError
 
@@ -277,6 +278,16 @@ def prepare_prompt(
     return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)[0]
 
 
+def _is_official(known: Profile) -> bool:
+    """Return whether the rules of OpenAI's own host are true for the server."""
+    return known.api == "responses" or known.server.official
+
+
+def _rules(known: Profile) -> RequestRules:
+    """The rules of the server for every tool."""
+    return RESPONSES if known.api == "responses" else CHAT if known.server.official else COMPATIBLE_CHAT
+
+
 def _offer(request: ModelRequest, facts: ModelFacts, known: Profile, notes: Notes, cache: Cache | None) -> RequestTools:
     """The tools of the request; with a cache, prepared once for all requests that have them."""
     choice, parallel = _possible(request, facts, notes)
@@ -292,6 +303,8 @@ def _offer(request: ModelRequest, facts: ModelFacts, known: Profile, notes: Note
                 tool_choice=None if choice == "auto" else choice,
                 parallel_tool_calls=parallel,
                 cache_marks=known.server.cache_marks,
+                request_rules=_rules(known),
+                strict_keywords=None if _is_official(known) else (),
             )
         except NameConflictError as conflict:
             raise PreparationError.of("tools", str(conflict)) from None
@@ -348,7 +361,8 @@ def _format(
 ) -> AnswerForm | None:
     if request.response_schema is None:
         return None
-    form = AnswerForm.of(request.response_schema, OPENAI)
+    keywords = strict_keywords_of(facts) if _is_official(known) else ()
+    form = AnswerForm.of(request.response_schema, OPENAI.with_keywords(keywords))
     if known.strict_json_schema is False:
         form = form.loosen()
     elif form.obstacles:
@@ -358,7 +372,8 @@ def _format(
     if facts.function_calls is False:
         problem = f"the model {facts.model!r} accepts no schema and no function tools, so it cannot answer in this form"
         raise PreparationError.of("response_schema", problem)
-    return form.by_tool(answer_name(request.response_schema, request.response_name, _ANSWER), offer.prepared.names)
+    name = answer_name(request.response_schema, request.response_name, _ANSWER)
+    return form.by_tool(name, _rules(known), offer.prepared.names)
 
 
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:

@@ -77,6 +77,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         video: Whether it takes films, by URL.
         file_urls: The form that a document at a URL takes; None: it fetches none.
         cache_marks: Whether it takes `cache_control` on content and tools.
+        official: True if the limits and strict keywords of OpenAI's own host are true for it.
         options: Its own fields, which `provider_options` may hold under its name; None: any.
         sources: Where these facts come from.
     """
@@ -107,6 +108,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     video: bool = False
     file_urls: Literal["file_data", "document_url"] | None = None
     cache_marks: bool = False
+    official: bool = False
     options: type[Setting] | None = None
     sources: tuple[str, ...] = ()
 
@@ -163,6 +165,7 @@ OPENAI_CHAT: Final = Server(
     key="OPENAI_API_KEY",
     token_limit="max_completion_tokens",
     returns=(),
+    official=True,
 )
 """OpenAI's own Chat Completions, which takes no field that it does not know."""
 

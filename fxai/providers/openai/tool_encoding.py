@@ -31,9 +31,11 @@ from fxai.models.prepared_tools import (
     settle,
     without_nulls,
 )
+from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.providers.openai.known_models import facts as known_facts
 from fxai.schema.parsing import parse_json
-from fxai.schema.strict import OPENAI
+from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
+from fxai.schema.strict import OPENAI, OPENAI_HOST
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import (
@@ -85,8 +87,11 @@ def kind_of(tool: AnyTool) -> str:
 class Writer:
     """Writes tools for one of the two APIs, and notes what the API has no place for."""
 
-    def __init__(self, api: Api, notes: Notes, *, cache_marks: bool = False, searches: bool = True) -> None:
+    def __init__(
+        self, api: Api, rules: RequestRules, notes: Notes, *, cache_marks: bool = False, searches: bool = True
+    ) -> None:
         self._api = api
+        self._rules = rules
         self._searches = searches
         self._notes = notes
         self._cache_marks = cache_marks
@@ -129,7 +134,8 @@ class Writer:
     def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
         """A tool, of ours or of OpenAI's, by its name on the wire."""
         tool, kind, is_chat = settled.tool, kind_of(settled.tool), self._api == "chat"
-        about = {} if tool.description is None else {"description": tool.description}
+        description = shorten(tool, self._rules, self._notes)
+        about = {} if description is None else {"description": description}
         if tool.provider is None:
             schema = {"name": wire, **about, "parameters": settled.document}
             if is_chat:
@@ -245,8 +251,20 @@ def _list(mode: str, entries: list[dict[str, Any]], api: Api) -> dict[str, Any]:
     return {"type": "allowed_tools", **(allowed if api == "responses" else {"allowed_tools": allowed})}
 
 
-NAMES: Final = NameRule(64)
+NAMES: Final = NameRule(RESPONSES.longest_name)
 """What OpenAI allows as a tool's name."""
+
+_FORMS: Final[Mapping[str, RequestRules]] = {"responses": RESPONSES, "chat": CHAT}
+
+
+def strict_keywords_of(facts: ModelFacts) -> tuple[str, ...]:
+    """Return the keywords that strict mode accepts for a model in addition to the common keywords.
+
+    >>> strict_keywords_of(known_facts("gpt-5.5")), strict_keywords_of(known_facts("ft:gpt-4o:acme"))
+    (('maxLength', 'minLength'), ())
+    """
+    own = facts.strict_keywords
+    return tuple(sorted(OPENAI_HOST.keywords - OPENAI.keywords)) if own is None else own
 
 
 def prepare_tools(
@@ -261,6 +279,8 @@ def prepare_tools(
     allowed_tools: ToolChoice | None = None,
     parallel_tool_calls: bool | None = None,
     cache_marks: bool = False,
+    request_rules: RequestRules | None = None,
+    strict_keywords: Iterable[str] | None = None,
 ) -> PreparedTools:
     """The fields of a request that are about a toolkit: a pure function, nothing is sent.
 
@@ -276,6 +296,9 @@ def prepare_tools(
             place of `tool_choice`.
         parallel_tool_calls: whether several tools may be called in one turn. None: no field.
         cache_marks: whether the annotation `CacheControl` is sent; on Chat Completions, for servers that take it.
+        request_rules: The rules of the server for every tool. Default: the rules of OpenAI for the API.
+        strict_keywords: The keywords of strict mode in addition to the common keywords. Default: the keywords of the
+            model on OpenAI's host.
 
     Raises:
         PreparationError: a tool that is annotated as strict cannot be; a choice names a tool that is not there; a
@@ -286,28 +309,39 @@ def prepare_tools(
     if api not in ("responses", "chat"):
         raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
     known, notes, tools = facts or known_facts(model), Notes(), tuple(toolkit)
+    rules = request_rules or _FORMS[api]
     choose_tools(tools, allowed_tools, "allowed_tools")
-    writer = Writer(api, notes, cache_marks=cache_marks, searches=known.tool_search is not False)
-    sent = tuple(tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool))
-    _check_functions(sent, known)
+    writer = Writer(api, rules, notes, cache_marks=cache_marks, searches=known.tool_search is not False)
+    takes = [tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool)]
+    _check_functions(takes, known)
+    able = known.strict_tools if supports_strict is None else supports_strict
+    strict = {"config": strict_json_schema, "default": able or None}
+    held = OPENAI.with_keywords(strict_keywords_of(known) if strict_keywords is None else strict_keywords)
+    found = [Settled(one, None) if one.provider else settle(one, rules, held, notes=notes, **strict) for one in takes]
+    settled = within_number([one for one in found if one is not None], rules, allowed_tools or tool_choice, notes)
+    sent = tuple(one.tool for one in settled)
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}
+    deferred = _deferred_names(sent, extras, notes)
+    spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
+    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
+    tool_choice, allowed = narrow_choice(tool_choice, notes), narrow_choice(allowed_tools, notes)
+    if isinstance(allowed, ToolChoice):
+        choice = allow_list(allowed, sent, deferred, naming, api, notes)
+    else:
+        choice = choice_on_wire(allowed or tool_choice, sent, naming, api, notes)
+    grouped = _in_namespaces(zip(spaces, wires, strict=True))
+    fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
+    return PreparedTools.make(fields, naming, notes=notes, settled=settled)
+
+
+def _deferred_names(sent: Sequence[AnyTool], extras: Mapping[str, Mapping[str, Any]], notes: Notes) -> frozenset[str]:
+    """The names of the deferred tools; a warning states that a tool search is missing."""
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):
         remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
         notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
-    able = known.strict_tools if supports_strict is None else supports_strict
-    strict = {"config": strict_json_schema, "default": able or None}
-    settled = [Settled(one, None) if one.provider else settle(one, OPENAI, notes=notes, **strict) for one in sent]
-    spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
-    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
-    if allowed_tools is None:
-        choice = choice_on_wire(tool_choice, sent, naming, api, notes)
-    else:
-        choice = allow_list(allowed_tools, sent, frozenset(deferred), naming, api, notes)
-    grouped = _in_namespaces(zip(spaces, wires, strict=True))
-    fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
-    return PreparedTools.make(fields, naming, notes=notes, rules=OPENAI, settled=settled)
+    return frozenset(deferred)
 
 
 def _check_functions(sent: Iterable[AnyTool], facts: ModelFacts) -> None:

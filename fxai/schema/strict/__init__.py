@@ -1,12 +1,22 @@
 """Strict mode: any JSON Schema rewritten as a provider enforces it, and the way back to values of the original."""
 
 from fxai.schema.strict.form import StrictForm, resolve_strict, strict_form
-from fxai.schema.strict.rules import ANTHROPIC, NULL_LOST, OPENAI, Obstacle, StrictRules, Weakening, rule_faults
+from fxai.schema.strict.rules import (
+    ANTHROPIC,
+    NULL_LOST,
+    OPENAI,
+    OPENAI_HOST,
+    Obstacle,
+    StrictRules,
+    Weakening,
+    rule_faults,
+)
 
 __all__ = [
     "ANTHROPIC",
     "NULL_LOST",
     "OPENAI",
+    "OPENAI_HOST",
     "Obstacle",
     "StrictForm",
     "StrictRules",

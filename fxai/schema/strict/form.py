@@ -353,7 +353,7 @@ class StrictForm:
     def relaxed(self) -> JsonSchema:
         """The original without what was weakened; no request needs it, so it is made when it is first asked for."""
         if self._relaxed is None:
-            self._relaxed = _without_weakenings(self.original, self.weakened)
+            self._relaxed = without_weakenings(self.original, self.weakened)
         return self._relaxed
 
     def back(self, value: Any) -> Any:
@@ -418,7 +418,8 @@ def _transform(
     return Success(StrictForm(document, sent, tuple(to.weakened), node, explicit_null=explicit_null))
 
 
-def _without_weakenings(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:
+def without_weakenings(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:
+    """Return the document without the weakened keywords."""
     document = original.to_dict()
     for one in sorted(weakened, key=lambda one: one.pointer.count("/"), reverse=True):  # the innermost first
         schema = document

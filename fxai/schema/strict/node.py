@@ -10,7 +10,7 @@ A way that changes nothing is None: values that need no mapping are not copied.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import msgspec
@@ -130,12 +130,14 @@ class Shape(NamedTuple):
         parts: the nodes inside: of the properties by name, of the items, or of the alternatives.
         rest: the property that holds what has no name, or no number; empty without one.
         absent: the properties where null is what is left out, and never a null.
+        names: The names of the properties of an object, in the order of `parts`.
     """
 
     kind: str
     parts: tuple[Node, ...] = ()
     rest: str = ""
     absent: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
 
 
 @final
@@ -182,7 +184,8 @@ def lead(way: Way, value: Any) -> Any:
 class Member(NamedTuple):
     """A property: what it takes, whether it may be left out, and the name that marks a null of its own.
 
-    An optional property is null where it is left out. `null` is empty where it has no null beside that one; else the
+    If `absent` is true, the property is optional in the strict schema too. Otherwise, an optional property is null
+    where it is left out. `null` is empty where it has no null beside that one; else the
     object with this one property, which is true, stands for it. `exact`: a null and absence are distinguished.
     """
 
@@ -190,11 +193,17 @@ class Member(NamedTuple):
     optional: bool = False
     null: str = ""
     exact: bool = False
+    absent: bool = False
+
+    @property
+    def is_nulled(self) -> bool:
+        """True if null stands for the absence of the property."""
+        return self.optional and not self.absent
 
     @property
     def schema(self) -> dict[str, Any]:
         """What is sent of it."""
-        if not self.optional:
+        if not self.is_nulled:
             return self.node.schema
         marker = closed_object({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
         return _nullable(self.node.schema, marker)
@@ -209,7 +218,7 @@ class Member(NamedTuple):
 
     def forth(self, there: bool, item: Any) -> Any:
         """The strict value of an item, or of none."""
-        if item is not None or not self.optional:
+        if item is not None or not self.is_nulled:
             return lead(self.node.forth, item)
         if there and self.exact and not self.null:
             raise NoFormError("is null, which the property does not take")
@@ -232,12 +241,14 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
     """An object with these properties, and the property that holds all others."""
     schemas = {name: member.schema for name, member in members.items()}
     parts = [members[name].node for name in sorted(members)]
-    absent = frozenset(name for name, member in members.items() if member.optional and member.exact)
-    shape = Shape("object", (*parts, *(rest or ())[1:]), "" if rest is None else rest[0], absent)
-    if rest is None and not any(member.optional or member.node.back for member in members.values()):
-        return Node(closed_object(schemas), shape=shape)
-    schema = closed_object(schemas if rest is None else {**schemas, rest[0]: rest[1].schema})
-    ways = {name: (member.back, member.optional) for name, member in members.items()}
+    absent = frozenset(name for name, member in members.items() if member.is_nulled and member.exact)
+    rests = {} if rest is None else {rest[0]: rest[1]}
+    shape = Shape("object", (*parts, *rests.values()), "".join(rests), absent, (*sorted(members), *rests))
+    schemas |= {name: node.schema for name, node in rests.items()}
+    schema = closed_object(schemas, optional={name for name, member in members.items() if member.absent})
+    if rest is None and not any(member.is_nulled or member.node.back for member in members.values()):
+        return Node(schema, shape=shape)
+    ways = {name: (member.back, member.is_nulled) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
     def back(value: Any) -> Any:
@@ -260,7 +271,8 @@ def _forth(value: Any, members: Mapping[str, Member], rest: tuple[str, Node] | N
     others = {name: item for name, item in value.items() if name not in members}
     if rest is None and others:
         raise NoFormError(f"has the property {next(iter(others))!r}, which is not declared")
-    found = {name: member.forth(name in value, value.get(name)) for name, member in members.items()}
+    there = {name: member for name, member in members.items() if name in value or not member.absent}
+    found = {name: member.forth(name in value, value.get(name)) for name, member in there.items()}
     return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
 
@@ -336,10 +348,11 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     return Node(closed_object(members), back, forth, _TUPLE, shape=shape)
 
 
-def closed_object(members: Mapping[str, Any], note: str = "") -> dict[str, Any]:
-    """The schema of an object with exactly these properties."""
+def closed_object(members: Mapping[str, Any], note: str = "", optional: Container[str] = ()) -> dict[str, Any]:
+    """The schema of an object with these properties alone, of which some are optional."""
     words = {"description": note} if note else {}
-    required = {"required": list(members)} if members else {}
+    names = [name for name in members if name not in optional]
+    required = {"required": names} if names else {}
     return {"type": "object", **words, "properties": dict(members), **required, "additionalProperties": False}
 
 

@@ -9,7 +9,7 @@ The rules are written down here once, from each provider's documentation of stru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast, final
 
 import msgspec
@@ -89,6 +89,10 @@ class StrictRules(msgspec.Struct, frozen=True):
     most_optional: int | None = None
     most_unions: int | None = None
 
+    def with_keywords(self, keywords: Iterable[str]) -> StrictRules:
+        """Return the rules with additional keywords."""
+        return msgspec.structs.replace(self, keywords=self.keywords | frozenset(keywords))
+
 
 _SHAPES: Final = frozenset(
     ("type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "$ref", "$defs")
@@ -113,6 +117,9 @@ OPENAI: Final = StrictRules(
     most_text=120_000,
 )
 """OpenAI's rules, of Responses and Chat Completions: objects closed, each property required, no `default`."""
+
+OPENAI_HOST: Final = OPENAI.with_keywords(("minLength", "maxLength"))
+"""The rules of OpenAI's own host for models that are not fine-tuned. Other servers do not accept these keywords."""
 
 ANTHROPIC: Final = StrictRules(
     name="anthropic",

@@ -78,11 +78,14 @@ def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) ->
 
 def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
     """A string: pattern and format where the provider knows them, all else in words."""
-    schema: dict[str, Any] = {"type": "string"}
-    checks = list(length_words(tightest(sites, "minLength", max), tightest(sites, "maxLength", min)))
+    least, most = tightest(sites, "minLength", max), tightest(sites, "maxLength", min)
+    lengths = {"minLength": least, "maxLength": most}
+    kept = {keyword: n for keyword, n in lengths.items() if n is not None and keyword in rules.keywords}
+    schema: dict[str, Any] = {"type": "string", **kept}
+    checks = list(length_words(least, most))
     for site in sites:
         for keyword in ("minLength", "maxLength"):
-            if keyword in site:
+            if keyword in site and keyword not in kept:
                 weaken(site, keyword, f"{rules.name} has no such bound")
         for keyword in _CONTENT:
             if keyword in site:
@@ -352,7 +355,9 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: 
 
 
 def _optional(node: Node, place: Place, to: Places) -> Member:
-    """An optional property: null stands for what is left out, even where null itself means something else."""
+    """An optional property: if the provider requires each property, null stands for what is left out."""
+    if not to.rules.all_required:
+        return Member(node, optional=True, absent=True)
     if not place or not to.reader.takes_null(place):
         return Member(node, optional=True, exact=bool(to.null))
     defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]

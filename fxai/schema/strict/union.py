@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 from fxai.schema.budget import MAX_PLACES, Steps, descend
@@ -138,7 +138,7 @@ class Overlaps:
         for number, node in enumerate(nodes, 1):
             if any(self.clash(other, node) for other in nodes[: number - 1]):
                 name = f"__{number}__"
-                while frozenset((name,)) in names:
+                while any(name in one for one in names):
                     name = f"_{name}_"
                 node = _under(name, node)
             found.append(node)
@@ -172,7 +172,7 @@ class Overlaps:
             return False
         if one.kind != other.kind or one.rest != other.rest:
             return True
-        if any(self._clash(first, second, seen) for first, second in zip(one.parts, other.parts, strict=True)):
+        if any(self._clash(first, second, seen) for first, second in _pairs(one, other)):
             return True
         nulls = ((right if name in one.absent else left, name) for name in one.absent ^ other.absent)
         return any(self._overlap(node.schema["properties"][name], _NULL) for node, name in nulls)
@@ -216,16 +216,24 @@ class Overlaps:
         if left["type"] != right["type"] and not _NUMBERS.issuperset((left["type"], right["type"])):
             return False
         if left["type"] == "object":
-            names = left.get("properties", {}).keys()
-            return names == right.get("properties", {}).keys() and all(
-                self._overlap(left["properties"][name], right["properties"][name]) for name in names
-            )
+            mine, other = left.get("properties", {}), right.get("properties", {})
+            needed = {*left.get("required", ()), *right.get("required", ())}
+            both = mine.keys() & other.keys()
+            return needed <= both and all(self._overlap(mine[name], other[name]) for name in needed)
         if left["type"] == "array":
             may_be_empty = not left.get("minItems") and not right.get("minItems")
             return may_be_empty or self._overlap(left["items"], right["items"])
         if "enum" in left and "enum" in right:
             return not {identity(v) for v in left["enum"]}.isdisjoint(identity(v) for v in right["enum"])
         return True
+
+
+def _pairs(one: Shape, other: Shape) -> Iterable[tuple[Node, Node]]:
+    """The parts of two shapes that read the same part of a value."""
+    if not one.names:
+        return zip(one.parts, other.parts, strict=True)
+    parts = dict(zip(other.names, other.parts, strict=True))
+    return [(part, parts[name]) for name, part in zip(one.names, one.parts, strict=True) if name in parts]
 
 
 def _under(name: str, node: Node) -> Node:

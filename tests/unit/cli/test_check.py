@@ -29,6 +29,26 @@ def test_ten_faults_are_ten_lines_each_with_place_and_remedy(fxai: Run) -> None:
     assert ended.err == f"fxai: 10 faults (6 errors, 4 warnings) in {FAULTY}:ten\n"
 
 
+def test_many_faults_of_one_rule_are_one_line(fxai: Run) -> None:
+    """The worst faults come first, each in a line; many faults of one rule are one line with examples."""
+    inner = {f"p{number}": {"type": "string"} for number in range(40)}
+    tools = [{"name": f"t{n}", "description": f"T{n}.", "inputSchema": {"type": "object"}} for n in range(129)]
+    tools[0]["inputSchema"] = {"type": "object", "properties": inner, "required": ["q"]}
+    piped = json.dumps({"tools": tools})
+    ended = fxai("check", "-", piped=piped)
+    lines = ended.out.splitlines()
+
+    assert "error too-many-tools" in lines[0]
+    assert lines[1].startswith("t0 /parameters/required/0: error required-unknown")
+    (many,) = (line for line in lines if "parameter-undescribed" in line)
+    assert many.startswith("40 places: warning parameter-undescribed: A parameter without a description. For example: ")
+    assert "t0 /parameters/properties/p2" in many
+    assert "t0 /parameters/properties/p3" not in many
+    assert ended.err.rstrip().endswith("--json lists every place")
+    faults = json.loads(fxai("check", "-", "--json", piped=piped).out)["faults"]
+    assert len([fault for fault in faults if fault["code"] == "parameter-undescribed"]) == 40
+
+
 def test_json_says_the_same(fxai: Run) -> None:
     """With --json one object holds every fault, with its severity, message and remedy apart."""
     ended = fxai("check", "--json", f"{FAULTY}:ten")

@@ -263,18 +263,39 @@ def test_why_a_tool_is_not_strict_is_told(fxai: Run) -> None:
 def test_what_is_weakened_is_told(fxai: Run) -> None:
     """A bound that a provider cannot carry is named with its place."""
     piped = json.dumps(LIST)
-    shown = fxai("schema", "-", "--provider", "openai", piped=piped).out
-    (echo,) = json.loads(fxai("schema", "-", "--provider", "openai", "--json", piped=piped).out)["tools"]
+    shown = fxai("schema", "-", "--provider", "anthropic", piped=piped).out
+    (echo,) = json.loads(fxai("schema", "-", "--provider", "anthropic", "--json", piped=piped).out)["tools"]
 
     assert "  ~ weakened: /properties/text: minLength" in shown
     assert echo["weakened"][0].startswith("/properties/text: minLength")
+
+
+def test_what_the_request_form_rewrites_is_told(fxai: Run) -> None:
+    """The preview states each rewrite with its place, and shows the schema in the request."""
+    listed = {"name": "find", "inputSchema": {"type": "object", "properties": {"$top": {"type": "integer"}}}}
+    piped = json.dumps({"tools": [listed]})
+    shown = fxai("schema", "-", "--provider", "anthropic", piped=piped).out
+    (find,) = json.loads(fxai("schema", "-", "--provider", "anthropic", "--json", piped=piped).out)["tools"]
+
+    assert "  ~ rewritten: /properties/$top: names of properties: as 'top'" in shown
+    assert find["rewritten"] == ["/properties/$top: names of properties: as 'top'"]
+    assert list(find["sent"]["input_schema"]["properties"]) == ["top"]
+
+
+def test_a_tool_that_is_left_out_is_shown_as_not_sent(fxai: Run) -> None:
+    """The preview of Chat Completions states which tools the request leaves out."""
+    tools = [{"name": f"t{n}", "inputSchema": {"type": "object", "properties": {}}} for n in range(129)]
+    shown = fxai("schema", "-", "--provider", "openai", "--api", "chat", piped=json.dumps({"tools": tools})).out
+
+    assert "t128: not sent at openai chat" in shown
+    assert "t127: strict at openai chat" in shown
 
 
 def test_a_null_that_is_lost_is_told_with_the_way_out(fxai: Run) -> None:
     """Where null is sent for what is left out and would mean something else, its place is named, and the annotation."""
     limit = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 10}
     listed = {"name": "find", "inputSchema": {"type": "object", "properties": {"limit": limit}}}
-    shown = fxai("schema", "-", "--provider", "anthropic", piped=json.dumps({"tools": [listed]})).out
+    shown = fxai("schema", "-", "--provider", "openai", piped=json.dumps({"tools": [listed]})).out
 
     (line,) = (line for line in shown.splitlines() if "weakened" in line)
     assert line.startswith("  ~ weakened: /properties/limit: default: null is sent for what is left out")

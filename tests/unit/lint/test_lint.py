@@ -236,12 +236,25 @@ def test_strict_that_was_asked_for_and_cannot_be_is_an_error() -> None:
     assert severities == [["warning"], ["error"], []]
 
 
-def test_a_union_at_the_root_is_an_error_where_the_tool_is_never_strict() -> None:
-    """In strict mode it is rewritten; sent as it is, providers refuse the request."""
+def test_what_fxai_rewrites_is_a_warning() -> None:
+    """A union at the root, a root of another type and a refused name fail no request, strict or not."""
     union = raw({"type": "object", "properties": {}, "anyOf": [{"properties": {}}]})
-    severities = [lint(Subject.of([tool]))[0].severity for tool in (union, union.annotate(Strict, False))]
+    named = raw(described(**{"filter[id]": {"type": "string"}}))
+    tools = (union, union.annotate(Strict, False), named, Tool.make("n", description="N.", parameters=int))
 
-    assert severities == ["warning", "error"]
+    assert [lint(Subject.of([tool]))[0].severity for tool in tools] == ["warning"] * 4
+    assert "is sent as 'filter_id'" in lint(Subject.of([named]))[0].message
+
+
+def test_a_tool_that_requests_leave_out_is_an_error() -> None:
+    """The finding and the request have one reason."""
+    never = raw(JsonSchema.of(False))
+    found = [one for one in lint(Subject.of([never])) if one.code == "left-out"]
+    (left_out,) = openai.prepare_tools([never], model="gpt-5.5").left_out
+
+    assert [one.severity for one in found] == ["error", "error"]
+    assert left_out.reason.rpartition(": ")[2] in found[0].message
+    assert found[0].pointer == left_out.pointer == "/parameters"
 
 
 def test_only_the_providers_that_are_asked_for_count() -> None:
@@ -255,7 +268,7 @@ def test_only_the_providers_that_are_asked_for_count() -> None:
 def test_what_strict_mode_cannot_hold_is_told_as_information() -> None:
     """A bound that a provider cannot carry is no fault by default: the original is validated after all."""
     assert lint(Subject.of([prop(type="string", minLength=2)])) == ()
-    (found,) = lint(Subject.of([prop(type="string", minLength=2)], providers=[PROVIDERS["openai"]]), "info")
+    (found,) = lint(Subject.of([prop(type="string", minLength=2)], providers=[PROVIDERS["anthropic"]]), "info")
 
     assert (found.code, found.severity, found.pointer) == ("strict-weakened", "info", X)
 
@@ -334,7 +347,7 @@ def test_every_rule_is_shown_at_work() -> None:
     }
     here = {code for _, _, found in CASES for code, _ in found} | {found[0] for _, found in NOT_TOOLS}
 
-    assert set(RULES) - here == elsewhere | {"name-collision", "strict-weakened"}
+    assert set(RULES) - here == elsewhere | {"left-out", "name-collision", "strict-weakened"}
 
 
 # ---- what is certain, by any document

@@ -14,6 +14,7 @@ from fxai.annotations import ExplicitNull, Strict
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
 from fxai.models import PreparationError, ToolChoice
 from fxai.models.prepared_tools import (
+    AnyTool,
     Notes,
     Settled,
     Toolset,
@@ -25,7 +26,8 @@ from fxai.models.prepared_tools import (
 )
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
-from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI
+from fxai.schema.request_form import MESSAGES, RESPONSES
+from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI, StrictRules
 from fxai.tools import NameMap, Tool, Toolkit
 from tests.kit.every import every
 
@@ -50,12 +52,19 @@ class Options(msgspec.Struct, frozen=True):
     depth: int | None = None
 
 
+def _settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: bool | None, notes: Notes) -> Settled:
+    of_api = RESPONSES if rules is OPENAI else MESSAGES
+    settled = settle(tool, of_api, rules, config=config, default=default, notes=notes)
+    assert settled is not None
+    return settled
+
+
 def _prepared(*betas: str, toolsets: tuple[Toolset, ...] = ()) -> PreparedTools:
     notes = Notes()
     notes.betas += betas
-    add = settle(Tool.dynamic("Calculator.add", parameters=PAGE), OPENAI, config=None, default=True, notes=notes)
+    add = _settle(Tool.dynamic("Calculator.add", parameters=PAGE), OPENAI, config=None, default=True, notes=notes)
     fields: dict[str, Any] = {"tools": [{"name": "Calculator__add"}], "tool_choice": None}
-    return PreparedTools.make(fields, NAMES, notes=notes, rules=OPENAI, settled=[add], toolsets=toolsets)
+    return PreparedTools.make(fields, NAMES, notes=notes, settled=[add], toolsets=toolsets)
 
 
 def test_what_is_not_to_be_sent_is_in_no_field() -> None:
@@ -146,7 +155,7 @@ def test_the_flag_and_the_schema_agree(
     """The tool says, else the configuration, else the provider; only what is strict is transformed."""
     tool = Tool.make("search", parameters=Query).annotate(Strict, annotation)
     notes = Notes()
-    settled = settle(tool, OPENAI, config=config, default=default, notes=notes)
+    settled = _settle(tool, OPENAI, config=config, default=default, notes=notes)
 
     assert settled.strict is strict
     assert (settled.document == tool.json_schema()) is (strict is not True)
@@ -158,13 +167,13 @@ def test_what_cannot_be_strict_is_sent_as_given_and_noted(rules: Any) -> None:
     """Unless the tool asks for it: then it is an error that names tool, place, keyword and the way out."""
     free = Tool.dynamic("free", parameters=OPEN)
     notes = Notes()
-    settled = settle(free, rules, config=None, default=True, notes=notes)
+    settled = _settle(free, rules, config=None, default=True, notes=notes)
 
     assert (settled.strict, settled.document) == (False, OPEN)
     assert notes.warnings[0].subject == "free"
     assert "additionalProperties" in notes.warnings[0].message
     with pytest.raises(PreparationError) as raised:
-        settle(free.annotate(Strict, True), rules, config=False, default=True, notes=notes)
+        _settle(free.annotate(Strict, True), rules, config=False, default=True, notes=notes)
     assert isinstance(raised.value.reason, UnsupportedSchemaError)
     assert raised.value.reason.keyword is not None
     assert all(
@@ -178,7 +187,7 @@ def test_a_strict_tool_with_one_obstacle_names_it() -> None:
     one = Tool.dynamic("one", parameters={"type": "object", "properties": {"any": {}}}).annotate(Strict, True)
 
     with pytest.raises(PreparationError) as raised:
-        settle(one, OPENAI, config=None, default=True, notes=Notes())
+        _settle(one, OPENAI, config=None, default=True, notes=Notes())
     reason: Any = raised.value.reason
     assert (reason.pointer, reason.keyword) == ("/properties/any", "type")
     assert reason.description == (
@@ -192,7 +201,7 @@ def test_a_strict_tool_with_several_obstacles_names_them_all() -> None:
     document = {"type": "object", "properties": {"any": {}, "more": {"type": "object"}}}
 
     with pytest.raises(PreparationError) as raised:
-        settle(
+        _settle(
             Tool.dynamic("two", parameters=document).annotate(Strict, True),
             OPENAI,
             config=None,
@@ -208,7 +217,7 @@ def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:
     """The warning names the tool and the one obstacle; `loosened` leaves a flag that was never said unsaid."""
     notes = Notes()
     one = Tool.dynamic("one", parameters={"type": "object", "properties": {"any": {}}})
-    settled = settle(one, OPENAI, config=None, default=True, notes=notes)
+    settled = _settle(one, OPENAI, config=None, default=True, notes=notes)
 
     assert [(warning.kind, warning.subject, warning.message) for warning in notes.warnings] == [
         (
@@ -217,7 +226,8 @@ def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:
             f"the tool 'one' is not sent as strict: openai has no form for {ANYTHING}",
         )
     ]
-    assert (settled.loosen().strict, Settled(one, None).loosen().strict) == (False, None)
+    loosened = [settled.loosen(notes), Settled(one, None).loosen(notes)]
+    assert [one.strict for one in loosened if one is not None] == [False, None]
 
 
 # ---- null, and what is left out
@@ -245,12 +255,9 @@ PATCHES: list[Any] = [
 
 
 @every("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
-@every(
-    "prepare",
-    [partial(openai.prepare_tools, model="gpt-5.5"), partial(anthropic.prepare_tools, model="claude-opus-4-5")],
-)
-def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any, prepare: Any) -> None:
+def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any) -> None:
     """`ExplicitNull` keeps null and left out apart on the wire and in the history, whatever the tool is called."""
+    prepare = partial(openai.prepare_tools, model="gpt-5.5")
     kept = Toolkit.make(tool).annotate_all({ExplicitNull: True}).prefix("x.").rename({"x.patch": "p"})
     prepared = prepare(kept)
     again: Any = pickle.loads(pickle.dumps(prepared))
@@ -260,6 +267,21 @@ def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any, pre
         assert prepared.call("p", wire) == again.call("p", wire) == ("p", value)
     assert [one.reason for one in prepared.strict["p"].weakened if one.reason == NULL_LOST] == []
     assert prepared != prepare(Toolkit.make(tool).rename({"patch": "p"}))
+
+
+@pytest.mark.parametrize("explicit", [True, False])
+@pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
+def test_a_null_reaches_the_tool_from_anthropic(tool: Any, explicit: bool) -> None:
+    """Anthropic keeps optional properties optional, so null and absence differ with and without the annotation."""
+    kit = Toolkit.make(tool).annotate_all({ExplicitNull: explicit})
+    prepared = anthropic.prepare_tools(kit, model="claude-opus-4-5")
+
+    for value in ({}, {"limit": None}, {"limit": 3}):
+        assert prepared.wire_call("patch", value).params == value
+        assert prepared.call("patch", value) == ("patch", value)
+    assert prepared.tools[0]["strict"]
+    assert "required" not in prepared.tools[0]["input_schema"]
+    assert prepared.strict["patch"].weakened == ()
 
 
 @pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])

@@ -275,3 +275,34 @@ def test_an_api_that_is_none_is_refused() -> None:
     """The error says which there are."""
     with pytest.raises(PreparationError, match=r"parameter 'api'.*'responses' or 'chat'"):
         _prepare(A, api="completions")
+
+
+BOUNDED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "minLength": 2, "maxLength": 9}},
+    "required": ["code"],
+}
+
+
+def test_lengths_of_strings_are_kept_on_the_host_of_openai() -> None:
+    """Strict mode there holds the model to them; nothing is weakened."""
+    prepared = openai.prepare_tools([Tool.dynamic("t", parameters=BOUNDED)], model="gpt-5.5")
+    (sent,) = prepared.tools
+
+    assert sent["strict"]
+    assert sent["parameters"]["properties"]["code"]["minLength"] == 2
+    assert sent["parameters"]["properties"]["code"]["maxLength"] == 9
+    assert prepared.strict["t"].weakened == ()
+
+
+@pytest.mark.parametrize("options", [{"model": "ft:gpt-4o:acme"}, {"model": "gpt-5.5", "strict_keywords": ()}])
+def test_lengths_of_strings_are_words_elsewhere(options: Any) -> None:
+    """Fine-tuned models and other servers refuse the keywords, so the description has them."""
+    prepared = openai.prepare_tools([Tool.dynamic("t", parameters=BOUNDED)], **options)
+    code = prepared.tools[0]["parameters"]["properties"]["code"]
+
+    assert code == {
+        "type": "string",
+        "description": "a value with a length of at least 2 and a value with a length of at most 9",
+    }
+    assert [one.keyword for one in prepared.strict["t"].weakened] == ["minLength", "maxLength"]

@@ -1,0 +1,82 @@
+"""Limits of the tools of a request: their number, and the length of a description. Use this module in a provider.
+
+>>> import msgspec
+>>> from fxai.models.prepared_tools import Settled
+>>> from fxai.schema.request_form import CHAT
+>>> from fxai.tools.tool import Tool
+>>> notes, few = Notes(), msgspec.structs.replace(CHAT, most_tools=1, longest_description=9)
+>>> tools = [Settled(Tool.make(name), None) for name in ("add", "weather")]
+>>> [one.tool.name for one in within_number(tools, few, ToolChoice.tool("weather"), notes)]
+['weather']
+>>> shorten(Tool.make("add", description="Add two numbers."), few, notes), notes.left_out[0].tool
+('Add two…', 'add')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fxai.models.model_request import ToolChoice, ToolChoices, narrow
+from fxai.models.prepared_tools import AnyTool, Notes, Settled
+from fxai.schema.request_form import RequestRules
+
+
+def within_number(
+    settled: Sequence[Settled], rules: RequestRules, choice: ToolChoices | None, notes: Notes
+) -> list[Settled]:
+    """Return the tools that fit into one request, in their order. Tools of the choice come before other tools.
+
+    Args:
+        settled: The tools.
+        rules: The rules of the API.
+        choice: The choice of the request.
+        notes: Where fxai notes the tools that are left out.
+    """
+    most = rules.most_tools
+    if most is None or len(settled) <= most:
+        return list(settled)
+    named = choice.names if isinstance(choice, ToolChoice) else ()
+    by_use = sorted(range(len(settled)), key=lambda at: settled[at].tool.name not in named)
+    kept = set(by_use[:most])
+    reason = f"{rules.name} accepts {most} tools in one request, and this request has {len(settled)}"
+    gone = [one.tool for at, one in enumerate(settled) if at not in kept]
+    notes.forget("not-strict", {tool.name for tool in gone})
+    for tool in gone:
+        notes.leave_out(tool, "number of tools", "", f"{reason}; offer fewer tools")
+    return [one for at, one in enumerate(settled) if at in kept]
+
+
+def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
+    """Return the description of a tool, cut to the length that the API accepts. fxai notes the cut.
+
+    Args:
+        tool: The tool.
+        rules: The rules of the API.
+        notes: Where fxai notes the cut.
+    """
+    text, most = tool.description, rules.longest_description
+    if text is None or most is None or len(text) <= most:
+        return text
+    length = f"{len(text)} characters, and {rules.name} accepts {most}"
+    message = f"the tool {tool.name!r}: its description has {length}. The end is not sent. Shorten the description."
+    notes.warn("unsupported-option", tool.name, message)
+    start = text[: most - 1]
+    whole = start if text[most - 1].isspace() else start.rpartition(" ")[0]
+    return f"{(whole if len(whole) > most // 2 else start).rstrip()}…"
+
+
+def narrow_choice(choice: ToolChoices | None, notes: Notes) -> ToolChoices | None:
+    """Return the choice without the tools that are left out. fxai notes a choice of which nothing is left.
+
+    Args:
+        choice: The choice of the request.
+        notes: The notes with the tools that are left out.
+    """
+    gone = {one.tool for one in notes.left_out}
+    if not isinstance(choice, ToolChoice) or gone.isdisjoint(choice.names):
+        return choice
+    left = narrow(choice, [name for name in choice.names if name not in gone])
+    if not isinstance(left, ToolChoice):
+        said = f"tool_choice: its tools ({', '.join(choice.names)}) are not sent, so fxai sends {left!r}"
+        notes.warn("unsupported-option", "tool_choice", said)
+    return left

@@ -1,0 +1,27 @@
+"""Request form: any JSON Schema as a provider accepts it in a tool, and the way back to values of the original."""
+
+from fxai.schema.request_form.request_document import NAMES_OF_PROPERTIES, RequestForm, request_form
+from fxai.schema.request_form.request_rules import (
+    CHAT,
+    COMPATIBLE_CHAT,
+    MESSAGES,
+    REQUEST_RULES,
+    RESPONSES,
+    RequestRules,
+    refusals,
+)
+from fxai.schema.request_form.root_form import Rewrite
+
+__all__ = [
+    "CHAT",
+    "COMPATIBLE_CHAT",
+    "MESSAGES",
+    "NAMES_OF_PROPERTIES",
+    "REQUEST_RULES",
+    "RESPONSES",
+    "RequestForm",
+    "RequestRules",
+    "Rewrite",
+    "refusals",
+    "request_form",
+]

@@ -1,0 +1,167 @@
+"""Rules of the request form. Use this module to find out which tools an API refuses, strict or not.
+
+If a request contains one tool that breaks a rule, the API refuses the whole request. Each API has one value with its
+rules. `request_form` rewrites documents by these rules, and `refusals` checks any document.
+
+>>> [fault.pointer for fault in refusals({"type": "object", "anyOf": [{}, {}]}, RESPONSES)]
+['/anyOf', '/properties']
+>>> CHAT.most_tools, RESPONSES.most_tools, MESSAGES.most_tools
+(128, None, None)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, final
+
+import msgspec
+
+from fxai.schema.budget import with_stack
+from fxai.schema.data import is_array, is_object
+from fxai.schema.document import document_faults
+from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.location import subschemas, walk
+
+
+@final
+class RequestRules(msgspec.Struct, frozen=True):
+    """The rules of one API for the tools of a request. A limit is None if no limit is known."""
+
+    name: str
+    """The API, in words."""
+    provider: str
+    """The provider, such as `"openai"`."""
+    source: str
+    """The origin of the rules."""
+    refused_at_root: frozenset[str]
+    """The keywords that the root of a document must not have."""
+    properties: bool = False
+    """True if the root must have the keyword `properties`."""
+    items: bool = False
+    """True if each array must have the keyword `items`, at any depth."""
+    property_name: str | None = None
+    """The pattern of the names of the properties at the root."""
+    most_levels: int | None = None
+    """Maximum number of nested schemas on a path."""
+    longest_name: int = 64
+    """Maximum length of the name of a tool, in characters."""
+    most_tools: int | None = None
+    """Maximum number of tools in a request."""
+    longest_description: int | None = None
+    """Maximum length of the description of a tool, in characters."""
+
+    def accepts_name(self, name: str) -> bool:
+        """Return whether the API accepts the name of a property at the root."""
+        return self.property_name is None or _pattern(self.property_name).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=16)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+_UNIONS: Final = frozenset(("oneOf", "anyOf", "allOf"))
+_OPENAI: Final = "public reports of refused requests, 2025 and 2026; pydantic-ai-slim 2.68.0, profiles/openai.py"
+
+RESPONSES: Final = RequestRules(
+    name="OpenAI's Responses API",
+    provider="openai",
+    source=_OPENAI,
+    refused_at_root=_UNIONS | {"enum", "not", "const"},
+    properties=True,
+    items=True,
+)
+"""The rules of OpenAI's Responses API."""
+
+CHAT: Final = msgspec.structs.replace(
+    RESPONSES, name="OpenAI's Chat Completions API", most_tools=128, longest_description=1024
+)
+"""The rules of OpenAI's Chat Completions API."""
+
+COMPATIBLE_CHAT: Final = msgspec.structs.replace(
+    RESPONSES, name="Chat Completions", source=f"{_OPENAI}; the numbers of other servers are unknown"
+)
+"""The rules for other servers of Chat Completions: OpenAI's rules for documents, without limits."""
+
+MESSAGES: Final = RequestRules(
+    name="Anthropic's Messages API",
+    provider="anthropic",
+    source="public reports of refused requests, 2025 and 2026; anthropic 2.14.0, types/tool_param.py",
+    refused_at_root=_UNIONS,
+    property_name=r"[a-zA-Z0-9_.-]{1,64}",
+    longest_name=128,
+)
+"""The rules of Anthropic's Messages API. Anthropic checks the names of properties at the root alone."""
+
+REQUEST_RULES: Final[Mapping[str, tuple[RequestRules, ...]]] = {"openai": (RESPONSES, CHAT), "anthropic": (MESSAGES,)}
+"""The rules of the APIs of each provider."""
+
+
+def refusals(document: Mapping[str, Any] | JsonSchema, rules: RequestRules) -> tuple[Fault, ...]:
+    """Return everything in a document that makes the API refuse the request. `()` if the API accepts the document."""
+    plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
+    return with_stack(lambda: tuple(_refusals(plain, rules)))
+
+
+def _refusals(plain: Any, rules: RequestRules) -> Iterator[Fault]:
+    if not is_object(plain):
+        yield Fault("", "an object at the root", found_in(plain))
+        return
+    yield from document_faults({key: value for key, value in plain.items() if key != "$schema"})
+    yield from inner_refusals(plain, rules)
+
+
+def inner_refusals(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
+    """Return the refusals of a document that is known to be usable as JSON Schema 2020-12."""
+    yield from _root(plain, rules)
+    if rules.items or rules.most_levels is not None:
+        yield from _inside(plain, rules)
+
+
+def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
+    """The faults of the root."""
+    if plain.get("type") != "object":
+        yield Fault("/type", '"object"', found_in(plain["type"]) if "type" in plain else NOTHING)
+    for keyword, value in plain.items():
+        if keyword in rules.refused_at_root:
+            yield Fault(pointer_to("", keyword), f"no {keyword} at the root", found_in(value))
+    properties = plain.get("properties")
+    if rules.properties and not is_object(properties):
+        yield Fault("/properties", "properties", found_in(properties) if "properties" in plain else NOTHING)
+    for name in properties if is_object(properties) else ():
+        if not rules.accepts_name(name):
+            yield Fault(pointer_to("/properties", name), f"a name that matches {rules.property_name}", repr(name))
+
+
+def _inside(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
+    """The faults of the schemas at any depth."""
+    for place in walk(plain):
+        if rules.items and lacks_items(place.schema):
+            yield Fault(f"{place.pointer}/items", "a schema of the items", NOTHING)
+    deepest = rules.most_levels
+    if deepest is not None and (levels := _levels(plain)) > deepest:
+        yield Fault("", f"at most {deepest} nested schemas", str(levels))
+
+
+def lacks_items(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema is of an array and says nothing about the items."""
+    kind = schema.get("type")
+    return (kind == "array" or (is_array(kind) and "array" in kind)) and "items" not in schema
+
+
+def _levels(plain: dict[str, Any]) -> int:
+    """The number of schemas on the longest path, definitions apart."""
+    deepest = 0
+    pending = [
+        (place.schema, place.dialect, 1) for place in walk(plain) if place.keyword in ("", "$defs", "definitions")
+    ]
+    while pending:
+        schema, dialect, level = pending.pop()
+        deepest = max(deepest, level)
+        for keyword, _, inner in subschemas(schema, dialect):
+            if is_object(inner) and keyword not in ("$defs", "definitions"):
+                pending.append((inner, dialect, level + 1))
+    return deepest
