@@ -184,7 +184,8 @@ def lead(way: Way, value: Any) -> Any:
 class Member(NamedTuple):
     """A property: what it takes, whether it may be left out, and the name that marks a null of its own.
 
-    If `absent` is true, the property is optional in the strict schema too. Otherwise, an optional property is null
+    If `absent` is true, the property is optional in the strict schema too, and `takes_null` is true if it can be null.
+    Otherwise, an optional property is null
     where it is left out. `null` is empty where it has no null beside that one; else the
     object with this one property, which is true, stands for it. `exact`: a null and absence are distinguished.
     """
@@ -194,11 +195,17 @@ class Member(NamedTuple):
     null: str = ""
     exact: bool = False
     absent: bool = False
+    takes_null: bool = False
 
     @property
     def is_nulled(self) -> bool:
-        """True if null stands for the absence of the property."""
+        """True if null stands for the absence of the property in the strict schema."""
         return self.optional and not self.absent
+
+    @property
+    def drops_null(self) -> bool:
+        """True if a null means that the property is absent, also if the strict schema refuses it."""
+        return self.optional and not (self.absent and self.takes_null)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -246,9 +253,9 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
     shape = Shape("object", (*parts, *rests.values()), "".join(rests), absent, (*sorted(members), *rests))
     schemas |= {name: node.schema for name, node in rests.items()}
     schema = closed_object(schemas, optional={name for name, member in members.items() if member.absent})
-    if rest is None and not any(member.is_nulled or member.node.back for member in members.values()):
+    if rest is None and not any(member.drops_null or member.node.back for member in members.values()):
         return Node(schema, shape=shape)
-    ways = {name: (member.back, member.is_nulled) for name, member in members.items()}
+    ways = {name: (member.back, member.drops_null) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
     def back(value: Any) -> Any:

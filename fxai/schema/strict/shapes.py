@@ -357,7 +357,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: 
 def _optional(node: Node, place: Place, to: Places) -> Member:
     """An optional property: if the provider requires each property, null stands for what is left out."""
     if not to.rules.all_required:
-        return Member(node, optional=True, absent=True)
+        return Member(node, optional=True, absent=True, takes_null=not place or to.reader.takes_null(place))
     if not place or not to.reader.takes_null(place):
         return Member(node, optional=True, exact=bool(to.null))
     defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]

@@ -297,11 +297,14 @@ def test_strict_parameters_are_led_back_inside_a_text() -> None:
     tool = Tool.make("wipe", parameters=Both, success=str)
     wire = {"at": {"0": 1, "1": "x"}, "named": [{"0": "a", "1": 2}], "note": None}
     meant = {"at": [1, "x"], "named": {"a": 2}}
-    for prepare, model in ((openai.prepare_tools, "gpt-5.5"), (anthropic.prepare_tools, "claude-sonnet-5")):
+    for prepare, model, absent in (
+        (openai.prepare_tools, "gpt-5.5", {"more": None}),
+        (anthropic.prepare_tools, "claude-sonnet-5", {}),
+    ):
         prepared: Any = cast("Any", prepare)(Toolkit.make(tool), model=model)
         said = {
             "one": json.dumps(wire),
-            "either": {"type": "Kind", "place": json.dumps(wire), "more": None},
+            "either": {"type": "Kind", "place": json.dumps(wire), **absent},
             "listed": json.dumps([json.dumps(wire)]),
         }
         _, back = prepared.call("wipe", said)

@@ -229,7 +229,7 @@ def test_calls_go_back_in_the_form_in_which_they_came() -> None:
     sent = _send(UserMessage.make("Hello"), AssistantMessage.make(CALL), ToolMessage.make(RESULT), tools=[WEATHER])
     call = sent.body["messages"][1]["content"][0]
 
-    assert call == {"type": "tool_use", "id": "c1", "name": "weather__now", "input": {"name": "Oslo", "days": None}}
+    assert call == {"type": "tool_use", "id": "c1", "name": "weather__now", "input": {"name": "Oslo"}}
     assert sent.tools.call(call["name"], call["input"]) == ("weather.now", CALL.params)
 
 
@@ -792,7 +792,7 @@ def test_strict_tools_and_a_strict_answer_share_a_limit() -> None:
 
     assert "output_config" in apart.body
     assert "output_config" not in both.body
-    assert "with it the request would have 30 parameters" in both.warnings[0].message
+    assert "with it the request would have 30 optional parameters" in both.warnings[0].message
 
 
 # -- options of Anthropic's own
