@@ -421,6 +421,7 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
     """Show which models there are, whether each can be asked from here, and what it can do.
 
     MODEL is a name as for --model: openai:gpt-5.5, anthropic:claude-sonnet-5, local. Without one, each provider's.
+    For a MODEL, show each fact that fxai knows, with its sources. "assumed" marks facts that no source states.
     """
     from fxai.cli.model_list import show_models
 

@@ -36,7 +36,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from importlib import import_module
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, final
@@ -58,9 +58,11 @@ from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_facts import FactSource, ModelFacts
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import CountMethod, TokenCount, estimate_request
 from fxai.providers.by_name import from_name
+from fxai.schema.data import is_listed, is_object
 from fxai.schema.display import json_line, one_line
 from fxai.tools.toolkit import Toolkit
 
@@ -107,6 +109,7 @@ class Entry(msgspec.Struct, frozen=True):
         key: the variable that its key is read from; None where it needs none.
         failure: why its provider did not answer; None where it did, or was not asked.
         checked: whether its provider was asked.
+        facts: The facts about the model. None if no name asks for them, or if no table has them.
     """
 
     name: str
@@ -117,6 +120,7 @@ class Entry(msgspec.Struct, frozen=True):
     key: str | None = None
     failure: AiError | None = None
     checked: bool = False
+    facts: ModelFacts | None = None
 
     @property
     def provider(self) -> str:
@@ -170,6 +174,7 @@ class Entry(msgspec.Struct, frozen=True):
             "checked": self.checked,
             "ok": self.ok,
             "error": failure,
+            "facts": None if self.facts is None else _facts_data(self.facts),
         }
 
 
@@ -202,18 +207,36 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
         return _server_entry(server, model, alone=alone)
     if provider not in there:
         said = f"there is no provider {provider!r}"
-        raise CliError(said, f"there is: {', '.join(there)}; write provider:model", code=WRONG_USE)
+        guess = _guess(name, there)
+        remedy = f"write {guess}" if guess else f"there is: {', '.join(there)}; write provider:model"
+        raise CliError(said, remedy, code=WRONG_USE)
     if not model and provider in RECENT:
         raise CliError(f"{name!r} names no model", f"say which, as in {provider}:{RECENT[provider]}", code=WRONG_USE)
     key = _KEYS.get(provider)
     if provider == "openai" and not _own_server():
         key = key if key is not None and _has_key(key) else None  # another server with this interface may need no key
     state, remedy = _state(provider, model, key)
-    return Entry(name, state, remedy, _abilities(provider, model), default=name == "local", key=key)
+    facts = _facts_of(provider, model)
+    can = _abilities(provider, facts)
+    return Entry(name, state, remedy, can, default=name == "local", key=key, facts=None if alone else facts)
+
+
+def _guess(name: str, there: tuple[str, ...]) -> str | None:
+    """Return the name that a user probably means: of a model without its provider, or of a provider with a slip."""
+    provider, colon, model = name.partition(":")
+    if not colon:
+        for one in RECENT:
+            known = _facts_of(one, name)
+            if known is not None and (known.family is not None or one[:6] in name):
+                return f"{one}:{name}"
+    near = get_close_matches(provider, there, 1, 0.75)
+    return f"{near[0]}{colon}{model}" if near else None
 
 
 def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
     """The entry of a server's model, or of the server alone."""
+    from fxai.providers.openai.known_models import facts_at
+
     name = f"{server.name}:{model}" if model else server.name
     if not model and not alone:
         raise CliError(f"{name!r} names no model", f"say which, as in {name}:MODEL", code=WRONG_USE)
@@ -228,7 +251,9 @@ def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
     if state == "ready" and variable is not None:
         state, remedy = ("no-key" if variable == server.key else "no-address"), f"set {variable}"
     key = server.key_variable() if server.needs_key or _has_key(server.key_variable()) else None
-    return Entry(name, state, remedy, Abilities("unknown", strict, schema, "unknown", None), key=key or None)
+    facts = facts_at(server, model, "chat", None, elsewhere=True) if model else None
+    can = Abilities("unknown", strict, schema, "unknown", None)
+    return Entry(name, state, remedy, can, key=key or None, facts=facts)
 
 
 def _has_key(variable: str) -> bool:
@@ -252,21 +277,28 @@ def _state(provider: str, model: str, key: str | None) -> tuple[State, str]:
     return "ready", ""
 
 
-def _abilities(provider: str, model: str) -> Abilities:
+def _abilities(provider: str, facts: ModelFacts | None) -> Abilities:
     embeds = _EMBEDDING.get(provider)
-    if provider == "local":
+    if facts is None:
         return Abilities("yes", "yes", "yes", "no", embeds)
-    facts: ModelFacts = import_module(f"fxai.providers.{provider}").facts(model)
+    is_known = facts.inputs is not None and (facts.family is not None or facts.like is not None)
+    images: Ability = "unknown" if not is_known else "yes" if "image" in (facts.inputs or ()) else "no"
     tools: Ability = "yes" if facts.function_calls else "no"
     strict: Ability = "yes" if facts.strict_tools else "no"
-    structured: Ability = "yes" if facts.structured_output else "by a tool"
-    return Abilities(tools, strict, structured, _image_input(facts), embeds)
+    return Abilities(tools, strict, "yes" if facts.structured_output else "by a tool", images, embeds)
 
 
-def _image_input(facts: ModelFacts) -> Ability:
-    if facts.inputs is None or (facts.family is None and facts.like is None):
-        return "unknown"
-    return "yes" if "image" in facts.inputs else "no"
+def _facts_of(provider: str, model: str) -> ModelFacts | None:
+    """Return the facts of a provider's model. None if the model runs in this process."""
+    if provider == "anthropic":
+        from fxai.providers.anthropic import known_models as anthropic_models
+
+        return anthropic_models.facts(model)
+    if provider == "openai":
+        from fxai.providers.openai import known_models as openai_models
+
+        return openai_models.facts(model)
+    return None
 
 
 _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS", "STATE")
@@ -285,6 +317,9 @@ def show_models(
         out.write(json_line(data))
     else:
         _table(entries, out, color)
+        for entry in entries:
+            if entry.facts is not None:
+                _facts_table(entry, entry.facts, out, color)
     return ok
 
 
@@ -303,6 +338,60 @@ def _row(entry: Entry) -> tuple[str, ...]:
     can = entry.can
     name = one_line(entry.shown) + (" (default)" if entry.default else "")
     return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.state_text)
+
+
+# -- facts
+
+_ABOUT: Final = frozenset(("provider", "model", "family", "like", "sources"))
+
+
+def _facts_data(facts: ModelFacts) -> dict[str, Any]:
+    """Return facts as plain JSON data: each known fact with its sources."""
+    values: dict[str, Any] = msgspec.to_builtins(facts)
+    sources: dict[str, Any] = values.pop("sources")
+    nothing: dict[str, Any] = msgspec.to_builtins(FactSource(()))
+    known = {name: value for name, value in values.items() if name not in _ABOUT and value is not None}
+    told = {name: {"value": value, **sources.get(name, nothing)} for name, value in known.items()}
+    return {"family": facts.family, "like": facts.like, "known": told, "unknown": list(_unknown(facts))}
+
+
+def _unknown(facts: ModelFacts) -> tuple[str, ...]:
+    return tuple(name for name in facts.unknown() if name not in _ABOUT)
+
+
+def _facts_table(entry: Entry, facts: ModelFacts, out: TextIO, color: bool | None) -> None:
+    """Show a line for each known fact: its value and the numbers of its sources, then the sources."""
+    screen = console(out, color)
+    family = f"the facts of {facts.family}" if facts.family is not None else "unknown to fxai"
+    assumed = f"; most facts are assumed from {facts.like}" if facts.like is not None else ""
+    screen.print(f"\n{one_line(entry.name)}: {one_line(family)}{assumed}", style="bold")
+    data = _facts_data(facts)
+    wide = max(map(len, data["known"]), default=0)
+    numbers: dict[str, int] = {}
+    for name, told in data["known"].items():
+        screen.print(f"  {name:<{wide}}  {one_line(_value_text(told['value']), 60)}", end="  ")
+        screen.print(one_line(_source_text(told, numbers), 400), style="dim")
+    if data["unknown"]:
+        screen.print(f"  unknown: {', '.join(data['unknown'])}", style="dim")
+    for source, number in numbers.items():
+        screen.print(f"  [{number}] {one_line(source, 400)}", style="dim")
+
+
+def _value_text(value: Any) -> str:
+    if is_object(value):
+        return "; ".join(f"{key}: {_value_text(one)}" for key, one in value.items()) or "none"
+    if is_listed(value):
+        return ", ".join(map(str, value)) or "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _source_text(told: Mapping[str, Any], numbers: dict[str, int]) -> str:
+    """Return the sources of a fact by their numbers, to which this function adds new sources."""
+    checked = f", checked {told['checked']}" if told["checked"] else ""
+    found = [numbers.setdefault(f"{source}{checked}", len(numbers) + 1) for source in told["sources"]]
+    words = [*(["assumed"] if told["assumed"] else []), *map(str, found)]
+    other = f" but {', '.join(told['disputed'])}." if told["disputed"] else ""
+    return f"[{', '.join(words)}]{other} {told['reason']}".rstrip()
 
 
 _PATIENCE: Final = 10.0

@@ -1,7 +1,7 @@
 """Tables of model facts: one data file per provider. Use this module to look up the facts of a model by its name.
 
 An exact id wins over a dated id, and a dated id wins over its family. An unknown model takes the facts of the newest
-model of its line, except in the fields for which the policy has a value that no model refuses.
+model of its line. Some fields have a policy instead: a value that no model refuses.
 
 >>> entry = Entry("small-2", ("small-2",), line="small", facts={"forced_calls": Fact(True), "prefill": Fact(False)})
 >>> data = TableData("acme", date(2026, 11, 26), {}, (entry,))
@@ -161,7 +161,7 @@ class FactTable:
         return {name: entry for entry in reversed(self.data.families) for name in (entry.family, *entry.names)}
 
     def complete(self, facts: ModelFacts) -> ModelFacts:
-        """Return facts with the policy's values in place of unknown facts."""
+        """Return facts completed with the values of the policy."""
         return facts.with_policy(self.policy.known)
 
     def _facts(self, model: str) -> ModelFacts:
@@ -176,7 +176,7 @@ class FactTable:
         return next((self._by_name[one] for one in names if one in self._by_name), None)
 
     def _assume(self, model: str, host: str | None, like: Entry | None) -> ModelFacts:
-        """Return the facts of an unknown model, which takes the facts of an entry where the policy has no value."""
+        """Return the facts of an unknown model: the facts of an entry, and the values of the policy."""
         facts: Mapping[str, Fact] = {} if like is None else like.facts
         taken = {key: fact for key, fact in facts.items() if key not in _OWN and key not in self.policy.unknown}
         for key in self.policy.withheld.keys() & taken.keys():

@@ -26,7 +26,7 @@ Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
 ThinkingType: TypeAlias = Literal["adaptive", "enabled", "disabled", "between_tools"]
 """A value of `thinking.type` in Anthropic's Messages API. `"enabled"` thinks with a budget of tokens."""
 Sampling: TypeAlias = Literal["always", "with effort none", "never"]
-"""When a model accepts `temperature` and `top_p`."""
+"""The condition of a model for `temperature` and `top_p`."""
 Endpoint: TypeAlias = Literal["messages", "responses", "chat"]
 """An API: Anthropic's Messages, OpenAI's Responses, or Chat Completions."""
 
@@ -62,7 +62,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The name that you asked for."""
     family: str | None = None
-    """The entry of the table. None if the model is unknown."""
+    """The entry of the table. An unknown model has no entry."""
     like: str | None = None
     """The entry that supplies the facts of an unknown model. None if the model is known or resembles no entry."""
     released: date | None = None
@@ -86,11 +86,11 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     # -- tools and structured output
 
     structured_output: bool | None = None
-    """True if the provider can hold an answer to a JSON Schema."""
+    """True if the provider can enforce a JSON Schema on an answer."""
     function_calls: bool | None = None
     """True if the model accepts function tools."""
     strict_tools: bool | None = None
-    """True if the provider can hold the arguments of a tool to its schema."""
+    """True if the provider can enforce the schema of a tool on its arguments."""
     strict_keywords: tuple[str, ...] | None = None
     """Keywords that strict mode accepts in addition to the common keywords of the provider."""
     forced_calls: bool | None = None
@@ -109,7 +109,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     reasons: bool | None = None
     """True if the model can reason before it answers."""
     reasons_by_default: bool | None = None
-    """True if the model reasons without being told to."""
+    """True if the model reasons without a field of the request."""
     thinking: tuple[ThinkingType, ...] | None = None
     """The accepted thinking types. Without `"disabled"`, a request cannot turn thinking off."""
     efforts: Mapping[Endpoint, tuple[ReasoningEffort, ...]] | None = None
@@ -120,14 +120,14 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     thinking_budget_min: int | None = None
     """Minimum number of tokens of a thinking budget."""
     binds_thinking: bool | None = None
-    """True if thinking blocks are valid only after the exact prefix in which the model wrote them."""
+    """True if thinking blocks are valid only after the exact prefix that the model saw."""
     binding_remedy: Literal["drop_block"] | None = None
     """The provider's own remedy for a changed prefix. None if fxai must omit the blocks itself."""
 
     # -- requests
 
     sampling: Sampling | None = None
-    """When the model accepts `temperature` and `top_p`."""
+    """The condition of the model for `temperature` and `top_p`."""
     stop: tuple[Endpoint, ...] | None = None
     """The APIs that accept stop sequences for this model."""
     system_between: bool | None = None
@@ -164,7 +164,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name in self.__struct_fields__ if getattr(self, name) is None)
 
     def with_policy(self, policy: Mapping[str, Any]) -> ModelFacts:
-        """Return the facts with the values of a policy in place of unknown facts.
+        """Return the facts completed with the values of a policy.
 
         Args:
             policy: The values, by the name of the field.
@@ -184,9 +184,9 @@ def _unfrozen() -> type[msgspec.Struct]:
 
 
 def common_facts(models: Iterable[ModelFacts | None]) -> ModelFacts | None:
-    """Return facts that are true of each of several models, for a program that does not know which model answers.
+    """Return the facts that multiple models share. Use it if any of the models can answer.
 
-    A fact on which the models differ is None. `binds_thinking` is True if any model binds thinking to its prefix.
+    A fact is None if the models differ. `binds_thinking` is True if any model binds thinking to its prefix.
 
     Args:
         models: The facts of the models. Unknown facts, None, take no part.

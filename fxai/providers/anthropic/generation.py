@@ -1,4 +1,4 @@
-"""How a model generates its answer, as fields of a request: thinking, sampling, and limits, within its facts.
+"""Fields of a request for thinking, sampling, and limits, within the facts of the model.
 
 The API refuses a whole request for one field that the model does not accept. This module sends the nearest accepted
 value with a warning, or no value.

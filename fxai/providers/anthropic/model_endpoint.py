@@ -51,7 +51,7 @@ class _Capabilities(msgspec.Struct, frozen=True):
 
 @final
 class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
-    """The answer of the endpoint, as far as fxai reads it."""
+    """The fields of the endpoint's answer that fxai reads."""
 
     id: str
     created_at: datetime | None = None
@@ -81,7 +81,7 @@ def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
 
 
 def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts, InvalidOutputError]:
-    """Return facts with the values of the endpoint in place of their own.
+    """Return facts with the values of the endpoint, which win.
 
     Args:
         facts: The facts of the table.

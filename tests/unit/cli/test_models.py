@@ -73,7 +73,9 @@ def test_each_provider_is_shown_with_a_model(fxai: Run) -> None:
 def test_as_json_it_says_the_same(fxai: Run) -> None:
     """One object; of a key, the variable and whether it is there."""
     data = _json(fxai("models", "--json", "openai:gpt-5.5"))
+    facts = data["models"][0].pop("facts")
 
+    assert facts["family"] == "gpt-5.5"
     assert data == {
         "ok": True,
         "models": [
@@ -163,7 +165,10 @@ def test_what_a_model_can_do_is_known_by_its_name(name: str, strict: str, struct
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nowhere:x", "there is no provider 'nowhere'"),
+        ("nowhere:x", "there is no provider 'nowhere'; there is: "),
+        ("antropic:claude-opus-5", "there is no provider 'antropic'; write anthropic:claude-opus-5"),
+        ("claude-opus-5", "there is no provider 'claude-opus-5'; write anthropic:claude-opus-5"),
+        ("gpt-5.5", "there is no provider 'gpt-5.5'; write openai:gpt-5.5"),
         ("openai", "'openai' names no model; say which, as in openai:"),
         ("groq", "'groq' names no model; say which, as in groq:MODEL"),
     ],
@@ -174,6 +179,54 @@ def test_a_name_of_no_model_is_wrong_use(fxai: Run, name: str, said: str) -> Non
 
     assert (shown.code, shown.out) == (2, "")
     assert said in shown.err
+
+
+# -- facts
+
+
+def test_a_named_model_is_shown_with_its_facts_and_their_sources(fxai: Run) -> None:
+    """A line for each fact: its value, the numbers of its sources, and the values of other sources with the reason."""
+    shown = fxai("models", "anthropic:claude-sonnet-5")
+    lines = {line.split()[0]: line for line in shown.out.splitlines() if line.startswith("  ")}
+
+    assert shown.code == 0
+    assert "anthropic:claude-sonnet-5: the facts of claude-sonnet-5" in shown.out
+    assert lines["max_output_tokens"].split()[1] == "128000"
+    assert "adaptive, disabled" in lines["thinking"]
+    assert "but true (langchain-anthropic" in lines["system_between"]
+    assert "pydantic-ai-slim measured" in lines["system_between"]
+    assert "[assumed]" in lines["thinking_budget_min"]
+    assert lines["[1]"].endswith(", checked 2026-11-26")
+    assert "retires" in lines["unknown:"]
+
+
+def test_facts_of_an_unknown_model_are_assumed(fxai: Run) -> None:
+    """The view names the model whose facts fxai assumes."""
+    data = _json(fxai("models", "--json", "anthropic:claude-opus-6"))["models"][0]["facts"]
+
+    assert (data["family"], data["like"]) == (None, "claude-opus-5-5")
+    assert all(told["assumed"] for told in data["known"].values())
+    assert data["known"]["forced_calls"] == {
+        "value": False,
+        "sources": [],
+        "checked": None,
+        "disputed": [],
+        "reason": "",
+        "assumed": True,
+    }
+    assert "unknown to fxai" in fxai("models", "anthropic:claude-opus-6").out
+
+
+def test_facts_as_json_have_their_sources(fxai: Run) -> None:
+    """Each fact has its value, its sources and the date of the check; a list of all models has no facts."""
+    known = _json(fxai("models", "--json", "anthropic:claude-opus-5-5"))["models"][0]["facts"]["known"]
+
+    assert known["efforts"]["value"] == {"messages": ["low", "medium", "high", "xhigh", "max"]}
+    assert known["binds_thinking"]["value"] is True
+    assert known["released"] == {**known["released"], "value": "2026-09-22", "checked": "2026-11-26"}
+    assert known["forced_calls"]["sources"][0] == "pydantic-ai-slim 2.68.0 (profiles)"
+    assert all(model["facts"] is None for model in _json(fxai("models", "--json"))["models"])
+    assert _json(fxai("models", "--json", "local"))["models"][0]["facts"] is None
 
 
 # -- what the providers say
