@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -122,3 +123,36 @@ def test_names_of_slow_tests_are_the_tests_that_pytest_finds() -> None:
     collected = {line.split("::")[1].partition("[")[0] for line in lines if line.startswith(chosen)}
 
     assert set(slow_tests((ROOT / chosen).read_text("utf-8"))) == collected
+
+
+@pytest.mark.parametrize(
+    ("quick", "slow", "code", "said"),
+    [
+        ("echo quick ran", "echo slow ran", 0, ["quick ran", "slow ran"]),
+        ("exit 3", "echo slow ran", 1, ["The slow tests did not run"]),
+        ("echo quick ran", "exit 4", 4, ["quick ran"]),
+        ("sleep 60", "echo slow ran", 1, ["did not end within 0.02 minutes", "The slow tests did not run"]),
+        ("echo quick ran", "sleep 60", 124, ["quick ran", "The slow tests did not end within 0.02 minutes."]),
+    ],
+)
+def test_ci_runs_the_slow_tests_after_the_quick_tests(
+    tmp_path: Path, quick: str, slow: str, code: int, said: list[str]
+) -> None:
+    """CI fails if either tier fails or exceeds its limit, states the reason, and runs no slow tests after a failure."""
+    for folder in (".ci", ".venv/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    (tmp_path / "README.md").write_text(f"<!-- command: test -->\n```sh\n{quick}\n```\n\n```sh\nexit 9\n```\n")
+    for name, line in (("pip", "exit 0"), ("pytest", slow)):
+        (tmp_path / ".venv/bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / ".venv/bin" / name).chmod(0o755)
+    limits = {
+        f"FXAI_{name}_MINUTES": "0.02" if script.startswith("sleep") else "5"
+        for name, script in (("QUICK", quick), ("SLOW", slow))
+    }
+    command, environment = [str(tmp_path / ".ci/run")], {**os.environ, **limits}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    assert done.returncode == code
+    assert [text for text in said if text not in done.stdout + done.stderr] == []
+    assert ("slow ran" in done.stdout.splitlines()) == ("slow ran" in said)
