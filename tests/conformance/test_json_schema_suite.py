@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fxai.schema import Engine
 from tests.conformance.json_schema.__main__ import rows
+from tests.kit.every import every
 from tests.kit.json_schema_refusals import expected_refusals
 from tests.kit.json_schema_suite import DRAFTS, ENGINES, groups, refusal, wrong
 
 
-@pytest.mark.parametrize("draft", DRAFTS)
-@pytest.mark.parametrize("engine", ENGINES)
+@every("draft", DRAFTS)
+@every("engine", ENGINES)
 def test_every_case_is_answered_as_the_suite_says(draft: str, engine: Engine) -> None:
     """For every document that is taken."""
     taken = [group for group in groups(draft) if refusal(group) is None]
@@ -21,7 +20,7 @@ def test_every_case_is_answered_as_the_suite_says(draft: str, engine: Engine) ->
     assert failed == []
 
 
-@pytest.mark.parametrize("draft", DRAFTS)
+@every("draft", DRAFTS)
 def test_the_documents_that_are_refused_are_those_listed(draft: str) -> None:
     """Each leads out of itself, and the message says so."""
     refused = {group.name: refusal(group) for group in groups(draft) if refusal(group) is not None}

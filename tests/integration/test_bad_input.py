@@ -15,6 +15,7 @@ from fxai.models import LanguageModel
 from fxai.schema import JsonSchema, Limits, SchemaError
 from fxai.testing import ScriptedModel
 from fxai.tools import InvalidParameters, Outcome, Tool, Toolkit, UnknownTool
+from tests.kit.every import every
 from tests.kit.samples import defect_of, giving, outcome_of
 
 
@@ -81,8 +82,8 @@ NOT_JSON: dict[str, tuple[bytes | str, str]] = {
 }
 
 
-@pytest.mark.parametrize("text", list(NOT_JSON))
-@pytest.mark.parametrize("kind", list(TOOLS))
+@every("text", list(NOT_JSON))
+@every("kind", list(TOOLS))
 def test_text_that_is_no_json_is_refused(kind: str, text: str, backend: Backend) -> None:
     """By every kind of tool, one without validation too: the handler never sees it."""
     given, said = NOT_JSON[text]
@@ -102,8 +103,8 @@ WRONG: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("text", list(WRONG))
-@pytest.mark.parametrize("kind", ["typed", "raw"])
+@every("text", list(WRONG))
+@every("kind", ["typed", "raw"])
 def test_json_of_a_wrong_type_is_refused_with_the_place(kind: str, text: str) -> None:
     """Where, what was expected, what was found: the same words for a type and for a raw document."""
     given, said = WRONG[text]
@@ -149,7 +150,7 @@ def test_an_unknown_tool_is_answered_with_those_there_are(backend: Backend) -> N
     assert RAN == []
 
 
-@pytest.mark.parametrize(
+@every(
     "reference",
     [
         "https://example.com/point.json",
@@ -208,7 +209,7 @@ def test_a_handler_that_raises_is_a_defect_that_keeps_its_traceback(mode: Any, b
     assert defect.__traceback__ is not None
 
 
-@pytest.mark.parametrize("value", [None, 3, "text", {"a": 1}, [1], (1, 2), True])
+@every("value", [None, 3, "text", {"a": 1}, [1], (1, 2), True])
 def test_a_handler_that_returns_a_bare_value_is_a_defect_that_says_what_to_return(
     value: object, backend: Backend
 ) -> None:
@@ -220,7 +221,7 @@ def test_a_handler_that_returns_a_bare_value_is_a_defect_that_says_what_to_retur
         assert said in str(defect)
 
 
-@pytest.mark.parametrize("text", [name for name in NOT_JSON if name != "50 MB"])
+@every("text", [name for name in NOT_JSON if name != "50 MB"])
 def test_a_round_answers_text_that_is_no_json(text: str, backend: Backend) -> None:
     """A model that writes no JSON reads what was wrong with it, and the history stays writable."""
     given, said = NOT_JSON[text]

@@ -19,6 +19,7 @@ from fxai.effects import Backend, Effect, Gen, Timeout, fx
 from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.journal import Journal, running_tasks
 from tests.kit.trials import examples
 
@@ -134,8 +135,8 @@ async def _quiet(bench: Bench, main: Callable[[], Awaitable[None]]) -> None:
     assert running_tasks() == before
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("way", WAYS)
+@every("form", FORMS)
+@every("way", WAYS)
 def test_a_cancel_scope_stops_the_handlers(way: str, form: str, backend: Backend) -> None:
     """Whatever runs them, in every form of handler."""
     bench = Bench(form)
@@ -151,7 +152,7 @@ def test_a_cancel_scope_stops_the_handlers(way: str, form: str, backend: Backend
     bench.check()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every("way", WAYS)
 def test_a_native_cancellation_stops_the_handlers(way: str) -> None:
     """`Task.cancel` of asyncio, which knows nothing of anyio; the task ends as cancelled."""
     bench = Bench()
@@ -168,8 +169,8 @@ def test_a_native_cancellation_stops_the_handlers(way: str) -> None:
     bench.check()
 
 
-@pytest.mark.parametrize("cut", ["wait_for", "timeout", "three times"])
-@pytest.mark.parametrize("way", WAYS)
+@every("cut", ["wait_for", "timeout", "three times"])
+@every("way", WAYS)
 def test_asyncio_cannot_cut_the_finalizers_of_handlers_short(way: str, cut: str) -> None:
     """As a web server cancels: each handler is stopped, once, and released, before the caller goes on."""
     bench = Bench()
@@ -225,8 +226,8 @@ def test_asyncio_cancels_a_run_anywhere_and_nothing_is_left(pauses: list[int], w
     assert sorted(line[1:] for line in lines if line[0] == "+") == sorted(line[1:] for line in lines if line[0] == "-")
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("way", WAYS)
+@every("form", FORMS)
+@every("way", WAYS)
 def test_a_timeout_stops_the_handlers(way: str, form: str, backend: Backend) -> None:
     """It is a typed failure, told when the finalizers have run."""
     bench = Bench(form)
@@ -241,8 +242,8 @@ def test_a_timeout_stops_the_handlers(way: str, form: str, backend: Backend) -> 
     bench.check()
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("way", ["stream_text", "stream", "handle"])
+@every("form", FORMS)
+@every("way", ["stream_text", "stream", "handle"])
 def test_leaving_a_stream_stops_the_handlers(way: str, form: str, backend: Backend) -> None:
     """The reader goes on when they have stopped."""
     bench = Bench(form)

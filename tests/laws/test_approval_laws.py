@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from returns.result import Success
@@ -33,6 +32,7 @@ from fxai.models.approval import Authority, authority, digest_of, read_approvals
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
 from tests.kit.approvals import HOW, How, Office
+from tests.kit.every import every
 from tests.kit.reaching import Reached
 from tests.kit.trials import examples
 
@@ -253,7 +253,7 @@ def test_errors_of_approvals_are_written_and_read() -> None:
     assert AiError.from_json(error.to_json()).unwrap() == error
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_no_counts_where_its_call_is_marked_as_the_providers(how: How) -> None:
     """Whoever holds a history cannot take a denial away by saying that the provider runs its call."""
     office = Office()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Success
@@ -13,6 +12,7 @@ from returns.result import Failure, Success
 from fxai.schema import JsonSchema, Schema
 from fxai.testing.strategies import instances, json_values, not_instances, schemas, values
 from fxai.testing.tool_law import engines
+from tests.kit.every import every
 from tests.kit.trials import examples
 
 LAW = settings(max_examples=examples(50))
@@ -65,7 +65,7 @@ def test_a_derived_document_is_json_schema_and_nothing_else(schema: Schema[Any])
     assert "discriminator" not in json.dumps(document)
 
 
-@pytest.mark.parametrize(
+@every(
     ("type_", "taken", "refused"),
     [
         (

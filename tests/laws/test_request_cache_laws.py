@@ -31,6 +31,7 @@ from fxai.providers import anthropic, openai
 from fxai.providers.anthropic import prepare_request as prepare_anthropic
 from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Tool
+from tests.kit.every import every
 from tests.kit.reaching import Reached
 from tests.kit.trials import examples
 
@@ -183,8 +184,8 @@ TURNS: dict[str, tuple[list[Message], list[Message]]] = {
 }
 
 
-@pytest.mark.parametrize(("prepare", "wire"), WIRES)
-@pytest.mark.parametrize("case", TURNS)
+@every(("prepare", "wire"), WIRES)
+@every("case", TURNS)
 def test_what_comes_later_may_change_what_was_sent(prepare: Callable[..., Any], wire: str, case: str) -> None:
     """Then all is written anew; that goes for the request after it as well."""
     first, later = TURNS[case]

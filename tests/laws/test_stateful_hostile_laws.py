@@ -18,6 +18,7 @@ from fxai.effects import Backend, fx
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool
 from tests.kit.data import is_array, is_object
+from tests.kit.every import every
 from tests.kit.reaching import Reached, bent
 from tests.kit.trials import examples
 
@@ -149,8 +150,8 @@ _NO_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", _NO_NAMES)
-@pytest.mark.parametrize("kind", ["system", "data", "patch system", "patch data"])
+@every("name", _NO_NAMES)
+@every("kind", ["system", "data", "patch system", "patch data"])
 def test_a_name_that_is_none_is_refused(kind: str, name: str) -> None:
     """In a render and in a patch alike; a typed failure, before the model is asked."""
 
@@ -172,7 +173,7 @@ def test_a_name_that_is_none_is_refused(kind: str, name: str) -> None:
     assert requests == []
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     ["data", "DATA", "/data", "/role", "/facts", "role ", " role", "ROLE", "facts/", "!--", "/role\n", "x<y", "a\tb"],
 )
@@ -279,7 +280,7 @@ def test_a_bent_state_is_refused_or_run_and_never_breaks(backend: Backend) -> No
     reached.by(law, **{"refused": 5, "went well": 5, "failed": 5})
 
 
-@pytest.mark.parametrize(
+@every(
     "raw",
     [
         b"", b"null", b"[]", b"{", b'{"values": {"count": 1e999}}', b"[" * 100_000, b'{"values":' * 50_000,

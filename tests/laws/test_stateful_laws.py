@@ -21,6 +21,7 @@ from fxai.agents.stateful import Definition, PromptState, RenderOf, StatefulProm
 from fxai.effects import Backend, Gen, fx
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool
+from tests.kit.every import every
 from tests.kit.reaching import Reached
 from tests.kit.trials import examples
 
@@ -338,7 +339,7 @@ _HELD: list[tuple[Any, Callable[[Any], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("initial", "change"), _HELD)
+@every(("initial", "change"), _HELD)
 def test_what_a_state_holds_is_changed_by_effects_alone(initial: Any, change: Callable[[Any], object]) -> None:
     """Lists and objects are frozen, all the way down, also in structs: a state that was given away stays as it is."""
     before = repr(initial)

@@ -29,6 +29,7 @@ from fxai.testing.strategies import (
     typed_parameters,
 )
 from fxai.testing.tool_law import engines
+from tests.kit.every import every
 from tests.kit.json_schema_suite import Group, groups, refusal
 from tests.kit.trials import examples
 
@@ -77,7 +78,7 @@ def _drawn(tool: Tool[Any, Any, Any]) -> int:
     return len(seen)
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=lambda path: path.stem)
+@every("server", SERVERS, ids=lambda path: path.stem)
 def test_every_tool_of_a_real_server_has_parameters(server: Path) -> None:
     """Valid ones and invalid ones, without any trouble."""
     for listed in json.loads(server.read_text(encoding="utf-8"))["tools"]:

@@ -11,6 +11,7 @@ from returns.result import Result, Success
 
 from fxai import Outcome, Schema, Strict, Tool, Toolkit, fx
 from fxai.effects import Backend, Gen
+from tests.kit.every import every
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -231,7 +232,7 @@ def _parameter(hint: Any) -> tuple[dict[str, Any], list[str]]:
     return schema["properties"]["x"], schema.get("required", [])
 
 
-@pytest.mark.parametrize(
+@every(
     ("hint", "schema"),
     [
         (int, {"type": "integer"}),

@@ -6,7 +6,6 @@ import json
 from base64 import b64encode
 from typing import Any, Final
 
-import pytest
 from anthropic.types.beta import BetaMessage
 from anthropic.types.beta.beta_content_block import BetaContentBlock
 from openai.types.responses import Response as SdkResponse
@@ -16,6 +15,7 @@ from returns.result import Failure
 from fxai.messages import Part, Prompt, Response
 from fxai.models import ModelRequest
 from fxai.providers import anthropic, openai
+from tests.kit.every import every
 from tests.kit.recorded_leaves import lost_leaves, pattern
 from tests.kit.recorded_losses import LOST, unexplained
 from tests.kit.sdk_values import samples
@@ -65,7 +65,7 @@ _ITEMS: Final = [_item(item) for item in samples(ResponseOutputItem)]
 _BLOCKS: Final[list[Any]] = samples(BetaContentBlock)
 
 
-@pytest.mark.parametrize("kind", sorted({item["type"] for item in _ITEMS}))
+@every("kind", sorted({item["type"] for item in _ITEMS}))
 def test_items_of_responses(kind: str) -> None:
     """Each type of item, with all fields and variants that the SDK knows."""
     bodies = [{"status": "completed", "output": [item]} for item in _ITEMS if item["type"] == kind]
@@ -80,7 +80,7 @@ def test_what_a_response_says_beside_its_items() -> None:
     assert [_lost({**body, **ended}, _openai, LOST_HERE) for body in samples(SdkResponse)[:1]] == [[]]
 
 
-@pytest.mark.parametrize("kind", sorted({block["type"] for block in _BLOCKS}))
+@every("kind", sorted({block["type"] for block in _BLOCKS}))
 def test_blocks_of_anthropic(kind: str) -> None:
     """Each type of block, those of beta features too."""
     bodies = [{"type": "message", "content": [block]} for block in _BLOCKS if block["type"] == kind]

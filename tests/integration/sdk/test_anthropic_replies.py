@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import anthropic as sdk
 import httpx2
-import pytest
 from anthropic.types import ContentBlock, Message
 from hypothesis import given, settings
 
 from fxai.messages import Part
 from fxai.providers.anthropic import parse_reply
 from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, message, messages
+from tests.kit.every import every
 from tests.kit.trials import examples
 
 STOPS = {
@@ -112,7 +112,7 @@ def test_the_samples_are_messages_of_the_sdk() -> None:
     assert known == {block["type"] for block in ALL_BLOCKS}
 
 
-@pytest.mark.parametrize("stop", STOPS)
+@every("stop", STOPS)
 def test_each_stop_reason_has_a_word(stop: str) -> None:
     """Every stop reason of the SDK's type becomes a finish reason, none of them "other"."""
     finish = parse_reply(json.dumps(message([], stop)).encode(), SENT).unwrap()[-1]

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from anthropic.types import message_create_params
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +31,7 @@ from fxai.providers.anthropic import PreparedRequest, parse_reply, prepare_reque
 from fxai.schema import JsonSchema
 from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, TOOLS, message, messages
 from tests.kit.data import is_array, is_object
+from tests.kit.every import every
 from tests.kit.sdkcheck import faults
 from tests.kit.trials import examples
 
@@ -146,7 +146,7 @@ def test_any_request_fits_the_sdk(data: st.DataObject) -> None:
     assert not {"temperature", "strict_json_schema", "supports_strict", "response_schema"} & set(sent.body)
 
 
-@pytest.mark.parametrize(
+@every(
     "options",
     [
         {"container": "c_1", "metadata": {"user_id": "u"}, "service_tier": "auto"},

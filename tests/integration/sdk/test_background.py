@@ -30,6 +30,7 @@ from fxai.messages import AiError, InternalProviderError, NetworkError, Prompt
 from fxai.messages import Response as Said
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import openai
+from tests.kit.every import every
 from tests.kit.http_peer import Peer, Step, answer, events, peer
 from tests.kit.sdkcheck import faults
 
@@ -131,8 +132,8 @@ def test_an_answer_that_is_there_at_once_is_not_asked_for() -> None:
     assert len(served.seen) == 1
 
 
-@pytest.mark.parametrize("breaks", range(1, len(EVENTS)))
-@pytest.mark.parametrize("how", [Step.CLOSE, Step.RESET, None])
+@every("breaks", range(1, len(EVENTS)))
+@every("how", [Step.CLOSE, Step.RESET, None])
 def test_a_stream_that_breaks_goes_on_behind_its_last_event(breaks: int, how: Step | None) -> None:
     """Wherever and however it breaks: the parts are those of an unbroken stream, each once."""
     before, after = EVENTS[:breaks], EVENTS[breaks:]

@@ -16,6 +16,7 @@ from fxai.messages import AiError, InvalidRequestError, ModelUnavailableError, P
 from fxai.models import LanguageModel, TokenCount, estimated_tokens
 from fxai.providers import anthropic, openai
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.http_peer import Peer, answer, peer
 from tests.kit.sdkcheck import faults
 
@@ -45,8 +46,8 @@ def _sent(served: Peer) -> list[Any]:
     return [json.loads(seen.body) for seen in served.seen]
 
 
-@pytest.mark.parametrize("wire", ["responses", "chat", "messages"])
-@pytest.mark.parametrize(
+@every("wire", ["responses", "chat", "messages"])
+@every(
     "body",
     [
         b'{"input_tokens": 1, "more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
@@ -112,10 +113,8 @@ def test_a_server_of_chat_completions_that_counts_is_believed() -> None:
     assert {"messages", "tools"} <= set(_sent(served)[0])
 
 
-@pytest.mark.parametrize("wire", ["responses", "chat", "messages"])
-@pytest.mark.parametrize(
-    "told", [answer(404, LOST), answer(405, b"no", kind="text/plain"), answer(200, b"<html>", kind="text/html")]
-)
+@every("wire", ["responses", "chat", "messages"])
+@every("told", [answer(404, LOST), answer(405, b"no", kind="text/plain"), answer(200, b"<html>", kind="text/html")])
 def test_a_server_that_counts_none_gives_an_estimate_that_says_so(wire: str, told: bytes) -> None:
     """It is marked as one, with a warning, and the server is not bothered twice."""
     with peer([told]) as served:

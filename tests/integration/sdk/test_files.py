@@ -18,6 +18,7 @@ from fxai.effects import fx
 from fxai.messages import AiError, FilePart, FileUrl, InvalidRequestError, Prompt, RateLimitError, UserMessage
 from fxai.models import FileIndex, FileStore, ModelRequest, UploadedFile
 from fxai.providers import anthropic, openai
+from tests.kit.every import every
 from tests.kit.http_peer import Peer, Seen, answer, peer
 from tests.kit.sdkcheck import faults
 
@@ -171,8 +172,8 @@ def test_a_file_is_found_read_and_deleted(provider: str) -> None:
     assert served.seen[0].line.split()[1].endswith("/files/file%2F1")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("name", ["", ".", ".."])
+@every("provider", PROVIDERS)
+@every("name", ["", ".", ".."])
 def test_an_id_that_leads_to_a_folder_is_no_file(provider: str, name: str) -> None:
     """Nothing is asked for: the address would be that of all the files, or of what is above them."""
     with peer() as served:

@@ -17,6 +17,7 @@ from fxai.providers import anthropic, openai
 from fxai.schema import SchemaError
 from fxai.tools import Tool
 from tests.kit import sdk_samples as samples
+from tests.kit.every import every
 from tests.kit.sdk_requests import anthropic_faults, responses_faults
 
 BESIDE = Tool.make("beside")
@@ -124,14 +125,14 @@ def _name(tool: Tool[Any, Any, Any]) -> str:
     return tool.provider.id if tool.provider else tool.name
 
 
-@pytest.mark.parametrize("tool", samples.OPENAI, ids=_name)
+@every("tool", samples.OPENAI, ids=_name)
 def test_a_tool_of_openai_fits_the_sdk(tool: Tool[Any, Any, Any]) -> None:
     """A tool is what the SDK's types take, as it is and with all that annotations can say."""
     for form in (tool, *samples.with_everything(tool), tool.annotate(Strict, False)):
         assert responses_faults(openai.prepare_tools([form], model="gpt-5.5")) == []
 
 
-@pytest.mark.parametrize("tool", samples.ANTHROPIC, ids=_name)
+@every("tool", samples.ANTHROPIC, ids=_name)
 def test_a_tool_of_anthropic_fits_the_sdk(tool: Tool[Any, Any, Any]) -> None:
     """A tool is what the SDK's types take, as it is and with all that annotations can say."""
     for form in (tool, *samples.with_everything(tool), tool.annotate(Strict, False)):
@@ -150,7 +151,7 @@ OF_OPENAI: Any = openai
 OF_ANTHROPIC: Any = anthropic
 
 
-@pytest.mark.parametrize(
+@every(
     "make",
     [
         lambda: OF_OPENAI.web_search(search_context_size="huge"),

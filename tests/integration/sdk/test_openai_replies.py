@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
-import pytest
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response as SdkResponse
 from openai.types.responses import ResponseOutputItem
@@ -14,6 +13,7 @@ from fxai.messages import Prompt, Response
 from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.responses_input import reply_items
+from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
 
 SENT = openai.prepare_request(ModelRequest(Prompt.make("Hi"), tuple(TOOLS)), model="gpt-5.5")
@@ -27,7 +27,7 @@ def _plain(item: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in item.items() if not (key == "status" and done and optional)}
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@every("name", ITEMS)
 def test_an_item_goes_to_parts_and_back(name: str) -> None:
     """Through the parts, the history, and its JSON: ids, encrypted content and all."""
     parts = openai.read_reply(reply([ITEMS[name]]), SENT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import completion_create_params
@@ -30,6 +29,7 @@ from fxai.providers.openai import Api
 from fxai.schema import JsonSchema
 from tests.kit import sdk_samples as samples
 from tests.kit.data import is_array, is_object
+from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
 from tests.kit.sdkcheck import faults
 from tests.kit.trials import examples
@@ -68,8 +68,8 @@ def _answered(parts: tuple[AnyPart, ...], *, failed: bool) -> Iterator[Message]:
                 yield ToolMessage((ToolApprovalResponsePart(part.approval_id, not failed, "so"),))
 
 
-@pytest.mark.parametrize("name", ITEMS)
-@pytest.mark.parametrize("failed", [False, True])
+@every("name", ITEMS)
+@every("failed", [False, True])
 def test_each_item_goes_back_in_a_request(name: str, failed: bool) -> None:
     """What the provider answered, and what came of it, is taken by its SDK's types."""
     parts = openai.read_reply(reply([ITEMS[name]]), SENT)

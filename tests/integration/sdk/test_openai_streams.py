@@ -18,6 +18,7 @@ from fxai.providers import openai
 from fxai.providers.http import read_events
 from fxai.providers.openai.chat_reply import ChatReader
 from fxai.providers.openai.responses_stream import ResponsesReader
+from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
 from tests.kit.trials import examples
 
@@ -30,8 +31,8 @@ def _read(reader: ResponsesReader | ChatReader, given: Iterable[Any]) -> list[St
     return [part for event in given for part in reader.read("message", json.dumps(event))]
 
 
-@pytest.mark.parametrize("name", ITEMS)
-@pytest.mark.parametrize("size", [1, 3, 1000])
+@every("name", ITEMS)
+@every("size", [1, 3, 1000])
 def test_a_streamed_item_is_the_whole_one(name: str, size: int) -> None:
     """In pieces of any size."""
     parts = _read(ResponsesReader(SENT), events([ITEMS[name]], size))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.kit.every import every
 from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -59,19 +58,19 @@ def test_right_requests_pass() -> None:
     assert anthropic_faults({"tools": [{**TOOL, "strict": True}], "tool_choice": {"type": "any"}}) == []
 
 
-@pytest.mark.parametrize("fields", RESPONSES)
+@every("fields", RESPONSES)
 def test_wrong_requests_to_responses_are_refused(fields: dict[str, Any]) -> None:
     """What is missing, of a wrong type, or unknown is a fault on Responses."""
     assert responses_faults(fields)
 
 
-@pytest.mark.parametrize("fields", CHAT)
+@every("fields", CHAT)
 def test_wrong_requests_to_chat_are_refused(fields: dict[str, Any]) -> None:
     """What is missing, of a wrong type, or unknown is a fault on Chat Completions."""
     assert chat_faults(fields)
 
 
-@pytest.mark.parametrize("fields", ANTHROPIC)
+@every("fields", ANTHROPIC)
 def test_wrong_requests_to_anthropic_are_refused(fields: dict[str, Any]) -> None:
     """What is missing, of a wrong type, or unknown is a fault on Messages."""
     assert anthropic_faults(fields)

@@ -20,6 +20,7 @@ from fxai.cli.folder import Problem, Refused, folder
 from fxai.cli.redaction import has_secret
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects import fx
+from tests.kit.every import every
 
 QUIET = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -139,7 +140,7 @@ def test_worktrees_shallow_clones_bare_and_detached_are_read(root: Path, tmp_pat
     assert [commit.subject for commit in log(root).unwrap()] == ["First"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("since", "until", "found"),
     [
         ("2024-01-15T14:30:25", None, "cb"),
@@ -409,9 +410,8 @@ def tip(root: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def _broken_objects() -> list[bytes]:
+    return [
         b"",
         b"no commit",
         zlib.compress(b"commit 5\0abc"),
@@ -419,8 +419,11 @@ def tip(root: Path) -> Path:
         zlib.compress(b"commit 900000000\0" + b"\0" * 100_000_000, 9),
         zlib.compress(b"commit 40\0parent ../../../etc/passwd\nauthor x\ncomm"),
         zlib.compress(b"commit 3\0abc")[:-6],
-    ],
-)
+    ]
+
+
+# a function, because collection must not compress 100 MB
+@every("body", _broken_objects)
 def test_a_broken_object_is_a_typed_failure(root: Path, body: bytes) -> None:
     """An object that is no commit, is cut, or unpacks to far more than one has, is a failure that says so."""
     tip(root).write_bytes(body)
@@ -474,7 +477,7 @@ def test_only_so_much_of_a_subject_is_searched(root: Path, monkeypatch: pytest.M
     assert shown == ["password=" * 22 + "pa", "(hidden: it looks like a secret)"]
 
 
-@pytest.mark.parametrize("seed", range(14))
+@every("seed", range(14))
 def test_a_broken_pack_is_a_typed_failure_or_read(tmp_path: Path, seed: int) -> None:
     """Bytes of a pack and its index that are changed or cut lead to a commit, or to a typed failure."""
     dice = random.Random(seed)

@@ -13,6 +13,7 @@ from fxai.effects import Gen, Layer
 from fxai.messages import Finish, Text, ToolCall, Usage
 from fxai.models import Allowances, Limit, ModelRequest, limit
 from fxai.testing import TestClock
+from tests.kit.every import every
 
 DAY = 86_400.0
 
@@ -101,8 +102,8 @@ def test_a_run_that_is_done_in_its_time_is_done() -> None:
     assert desk.asked == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("at_limit", ["fail", "answer", "last_text"])
-@pytest.mark.parametrize("seconds", [60, 45, 100])
+@every("at_limit", ["fail", "answer", "last_text"])
+@every("seconds", [60, 45, 100])
 def test_what_was_cut_is_cut_again(at_limit: Any, seconds: float) -> None:
     """A run whose time was up comes to the same when it is run again, in no time, and nothing is run again."""
     desk, runs = Desk(), Runs.in_process()

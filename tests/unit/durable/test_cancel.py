@@ -15,6 +15,7 @@ from fxai.durable import Reply, RunCancelled, Runs, durable, step
 from fxai.effects import Gen, Layer
 from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel, call, text
+from tests.kit.every import every
 
 Make = Callable[["Scene"], Any]
 
@@ -103,7 +104,7 @@ PLACES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", PLACES, ids=lambda make: make.__name__.strip("_"))
+@every("make", PLACES, ids=lambda make: make.__name__.strip("_"))
 def test_a_run_is_cancelled_in_the_middle(make: Make, backend: Any) -> None:
     """Wherever it is: its finalizers run, it fails with `RunCancelled`, and it is listed as cancelled."""
     runs = Runs.in_process()

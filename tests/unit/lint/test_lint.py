@@ -20,6 +20,7 @@ from fxai.lint.contradiction import contradictions, width
 from fxai.lint.rule import PROVIDERS
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema, Schema
+from tests.kit.every import every
 from tests.kit.faulty_tools import described
 from tests.kit.trials import examples
 
@@ -209,7 +210,7 @@ CASES: list[tuple[str, list[Tool[Any, Any, Any]], list[Found]]] = [
 ]
 
 
-@pytest.mark.parametrize(("tools", "found"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@every(("tools", "found"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_a_rule_finds_its_fault_and_no_other(tools: list[Tool[Any, Any, Any]], found: list[Found]) -> None:
     """Each planted fault is found by its rule at its place; what is no fault is left alone."""
     assert of(*tools) == found
@@ -304,7 +305,7 @@ NOT_TOOLS: list[tuple[Any, Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "found"), NOT_TOOLS, ids=lambda value: json.dumps(value)[:50])
+@every(("entry", "found"), NOT_TOOLS, ids=lambda value: json.dumps(value)[:50])
 def test_an_entry_of_a_list_that_is_no_tool_is_found(entry: Any, found: Found) -> None:
     """Whatever a server lists, each entry that is no tool is a fault with its place, and the others are looked at."""
     assert found in [(each.code, each.pointer) for each in listed(entry)]

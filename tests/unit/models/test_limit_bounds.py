@@ -27,6 +27,7 @@ from fxai.models.token_bound import BytesBound
 from fxai.storage.allowance_rows import MOST, Claim
 from fxai.testing import ScriptedModel, finish, text
 from fxai.tools import Tool
+from tests.kit.every import every
 from tests.kit.postgres import POSTGRES, server_of
 
 INFO = ModelInfo("fxai.testing", "scripted")
@@ -163,7 +164,7 @@ def test_the_provider_can_be_asked_to_count() -> None:
     assert "gone" in _refusal_of(fx.fail(down))
 
 
-@pytest.mark.parametrize(
+@every(
     ("usage", "tokens", "money"),
     [
         (Usage(-5_000, 10), 30 + 10, 60_000 + 100_000),  # no number that can be: unknown
@@ -176,7 +177,7 @@ def test_the_provider_can_be_asked_to_count() -> None:
         (Usage(10**40, 10**40), MOST, MOST),
     ],
 )
-@pytest.mark.parametrize("kind", ["process", "sqlite"])
+@every("kind", ["process", "sqlite"])
 def test_numbers_that_cannot_be_give_nothing_back(
     usage: Usage, tokens: int, money: int, kind: str, tmp_path: Path
 ) -> None:
@@ -254,7 +255,7 @@ def test_any_name_can_be_kept(stored: Allowances) -> None:
         assert stored.look_up(team.key("tokens"), now=0.0).committed == 7
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "match"),
     [
         (lambda: Limit.budget("x" * 201, tokens=1), "201 characters long"),

@@ -18,6 +18,7 @@ from fxai import Tool, Toolkit, fx
 from fxai.schema import Limits, Schema, parse_json
 from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, MAX_VALUES
 from fxai.schema.parsing import CALL_LIMITS
+from tests.kit.every import every
 
 MANY = 10 * MAX_FAULTS
 
@@ -103,8 +104,8 @@ REFUSED: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("how", ["data", "text"])
+@every("case", REFUSED)
+@every("how", ["data", "text"])
 def test_no_more_faults_are_told_than_of_raw_schemas(case: str, how: str) -> None:
     """Whatever is wrong a thousand times, a hundred of them are told, the first ones."""
     tp, data = REFUSED[case]
@@ -124,18 +125,19 @@ def test_the_first_faults_are_the_ones_that_are_told() -> None:
     assert [fault.pointer for fault in faults] == [f"/{n}" for n in range(MAX_FAULTS)]
 
 
-LARGE: dict[str, tuple[Any, Any, str]] = {
-    "an item": (list[int], [1] * (2 * MAX_STEPS) + ["x"], f"/{2 * MAX_STEPS}"),
-    "a member": (list[Point], [{"x": 1}] * MAX_STEPS + [{"x": "x"}], f"/{MAX_STEPS}"),
-    "a value": (dict[str, int], {f"k{n}": n for n in range(2 * MAX_STEPS)} | {"last": "x"}, ""),
-    "a whole number": (list[int], [1] * (2 * MAX_STEPS) + [2.0], f"/{2 * MAX_STEPS}"),
+LARGE: dict[str, tuple[Any, Callable[[], Any], str]] = {
+    "an item": (list[int], lambda: [1] * (2 * MAX_STEPS) + ["x"], f"/{2 * MAX_STEPS}"),
+    "a member": (list[Point], lambda: [{"x": 1}] * MAX_STEPS + [{"x": "x"}], f"/{MAX_STEPS}"),
+    "a value": (dict[str, int], lambda: {f"k{n}": n for n in range(2 * MAX_STEPS)} | {"last": "x"}, ""),
+    "a whole number": (list[int], lambda: [1] * (2 * MAX_STEPS) + [2.0], f"/{2 * MAX_STEPS}"),
 }
 
 
 @pytest.mark.parametrize("case", LARGE)
 def test_what_is_wrong_beyond_the_steps_is_told_as_the_decoder_says_it(case: str) -> None:
     """Data that is too large to be gone through is refused all the same, at the place that the decoder names."""
-    tp, data, place = LARGE[case]
+    tp, make, place = LARGE[case]
+    data = make()
     schema: Schema[Any] = Schema.of(tp)
 
     for failure in (schema.decode(data).failure(), schema.decode_json(json.dumps(data)).failure()):

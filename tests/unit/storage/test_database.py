@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fxai.storage.database import connect, transact
+from tests.kit.every import every
 
 ROOT = Path(__file__).parents[3]
 TABLE = "CREATE TABLE IF NOT EXISTS note (text TEXT) STRICT"
@@ -130,8 +131,8 @@ def test_a_file_that_ends_inside_a_page_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == whole[:-100]
 
 
-@pytest.mark.parametrize("name", ["notes.db", "notes.db-wal", "notes.db-shm", "notes.db-journal"])
-@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "hard link"])
+@every("name", ["notes.db", "notes.db-wal", "notes.db-shm", "notes.db-journal"])
+@every("kind", ["link", "dangling", "pipe", "hard link"])
 def test_what_is_no_file_is_refused(name: str, kind: str, tmp_path: Path) -> None:
     """In the place of the database or of a journal; nothing is followed, and nothing is written."""
     path, target = tmp_path / "notes.db", tmp_path / "target"

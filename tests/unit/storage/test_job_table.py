@@ -7,12 +7,12 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-import pytest
 from dbos import DBOSClient
 from dbos._sys_db import SystemDatabase
 
 from fxai.storage import job_table
 from fxai.storage.job_table import JobTable, NewJob
+from tests.kit.every import every
 
 
 def _calls() -> list[tuple[str, int, tuple[str, ...]]]:
@@ -25,7 +25,7 @@ def _calls() -> list[tuple[str, int, tuple[str, ...]]]:
     return calls
 
 
-@pytest.mark.parametrize(("method", "places", "named"), _calls())
+@every(("method", "places", "named"), _calls())
 def test_dbos_has_what_is_called(method: str, places: int, named: tuple[str, ...]) -> None:
     """A method of it that is gone, or that takes other arguments, is named here before anything else breaks."""
     found: Any = getattr(SystemDatabase, method, None)

@@ -16,6 +16,7 @@ from fxai.mcp import McpError, Pins
 from fxai.messages import AiError, Prompt
 from fxai.models import ApprovalLedger, ChatStore, ChatStoreError
 from fxai.storage.private_file import file_name
+from tests.kit.every import every
 
 Make = Callable[[str], Any]
 
@@ -49,16 +50,16 @@ def _claimed(name: str) -> Gen[tuple[str, ...], AiError, None]:
     return (yield from ledger.claim({name: None}))
 
 
-@pytest.mark.parametrize("make", [*FILES, ChatStore.files])
-@pytest.mark.parametrize("path", ["a\0b", f"{HALF}.x"])
+@every("make", [*FILES, ChatStore.files])
+@every("path", ["a\0b", f"{HALF}.x"])
 def test_what_can_be_no_path_is_refused_at_once(make: Make, path: str) -> None:
     """With words that say why, before anything is kept there."""
     with pytest.raises(ValueError, match="can be no path: it holds a NUL or half a surrogate pair"):
         make(path)
 
 
-@pytest.mark.parametrize("make", FILES)
-@pytest.mark.parametrize("path", ["", ".", "..", "/", "a/.."])
+@every("make", FILES)
+@every("path", ["", ".", "..", "/", "a/.."])
 def test_a_folder_is_no_file(make: Make, path: str) -> None:
     """A file is asked for, and the path says that it is a folder."""
     with pytest.raises(ValueError, match="names a folder; give the path of a file"):
@@ -111,8 +112,8 @@ def test_a_chat_goes_on_wherever_the_process_works(make: Make, folders: Callable
     assert fx.run(_stored(layer, "ann", "load")) == SAID
 
 
-@pytest.mark.parametrize("make", [ChatStore.files, ChatStore.sqlite])
-@pytest.mark.parametrize("use", [("save", SAID, None), ("load",), ("delete",)])
+@every("make", [ChatStore.files, ChatStore.sqlite])
+@every("use", [("save", SAID, None), ("load",), ("delete",)])
 def test_an_id_that_cannot_be_written_is_a_typed_failure(make: Make, use: tuple[Any, ...], tmp_path: Path) -> None:
     """An id of a stranger may hold half a surrogate pair."""
     failure = _failure(_stored(make(str(tmp_path / "chats")), HALF, *use))
@@ -196,9 +197,7 @@ def test_rows_that_nest_without_end_are_typed_failures(tmp_path: Path) -> None:
     assert isinstance(_failure(_stored(ChatStore.sqlite(chats), "ann", "load")), ChatStoreError)
 
 
-@pytest.mark.parametrize(
-    ("history", "expires"), [("[]", "soon"), ("[]", b"\xff"), (b"\xff", None), (7, 8.5), (None, None)]
-)
+@every(("history", "expires"), [("[]", "soon"), ("[]", b"\xff"), (b"\xff", None), (7, 8.5), (None, None)])
 def test_a_row_whose_values_are_of_other_types_is_a_typed_failure(history: Any, expires: Any, tmp_path: Path) -> None:
     """SQLite holds them to their types when they are written, not when a damaged file is read."""
     path = tmp_path / "chats.db"

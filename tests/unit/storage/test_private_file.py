@@ -34,6 +34,7 @@ from fxai.storage.private_file import (
     sync_folder,
     take_lock,
 )
+from tests.kit.every import every
 
 ROOT = Path(__file__).parents[3]
 
@@ -194,8 +195,8 @@ def _socket(path: Path) -> None:
         made.bind(str(path))
 
 
-@pytest.mark.parametrize("plant", [_linked, _dangling, _pipe, _socket])
-@pytest.mark.parametrize("make", [_opened, _locked, _replaced])
+@every("plant", [_linked, _dangling, _pipe, _socket])
+@every("make", [_opened, _locked, _replaced])
 def test_what_is_no_file_is_refused(
     plant: Callable[[Path], None], make: Callable[[Path], None], tmp_path: Path
 ) -> None:
@@ -351,8 +352,8 @@ replace_file(path, b"the new content")
 """
 
 
-@pytest.mark.parametrize("kind", ["nameless", "named"])
-@pytest.mark.parametrize("point", ["write", "fsync", "replace"])
+@every("kind", ["nameless", "named"])
+@every("point", ["write", "fsync", "replace"])
 def test_a_process_that_is_killed_leaves_no_copy(point: str, kind: str, tmp_path: Path) -> None:
     """Nothing at all where the system has files without a name; else what is removed at the next look at the file."""
     path = tmp_path / "chat.json"

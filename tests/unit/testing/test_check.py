@@ -16,6 +16,7 @@ from fxai import Strict, Tool, Toolkit, fx
 from fxai.schema import Schema
 from fxai.testing import LawError, check_handler, check_layer, check_tool, check_toolkit, laws_of
 from fxai.tools import Example
+from tests.kit.every import every
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ FAULTS: list[tuple[Callable[[], None], Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "found"), FAULTS, ids=lambda given: given.said if isinstance(given, Found) else "")
+@every(("check", "found"), FAULTS, ids=lambda given: given.said if isinstance(given, Found) else "")
 def test_a_planted_fault_is_found(check: Callable[[], None], found: Found) -> None:
     """By the law that it breaks, with the smallest data that shows it."""
     with pytest.raises(LawError) as caught:

@@ -24,6 +24,7 @@ from fxai.providers.anthropic import layer as anthropic_layer
 from fxai.providers.http import Client, Event, Secret, open_client
 from fxai.testing.recording import CassetteError, Mode, cassette, record, replay
 from fxai.testing.tape import REMOVED, Content, Redaction
+from tests.kit.every import every
 from tests.kit.http_peer import Step, answer, events, peer
 
 KEY = "sk-proj-0123456789abcdef"
@@ -212,7 +213,7 @@ def test_a_missing_exchange_is_no_failure_of_the_model(tmp_path: Path) -> None:
         fx.run(_asked(_post("other")).catch_all(lambda _: fx.succeed("fallback")).provide(replay(path)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "said"),
     [
         (None, "there is no cassette"),

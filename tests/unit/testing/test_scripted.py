@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fxai.effects import Backend, fx
 from fxai.messages import (
     AiError,
@@ -20,6 +18,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, finish, reasoning, text
+from tests.kit.every import every
 from tests.kit.samples import defect_of, failure_of
 
 TURNS: dict[str, Any] = {
@@ -41,7 +40,7 @@ TURNS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("turn", list(TURNS))
+@every("turn", list(TURNS))
 def test_it_says_the_same_whole_and_streamed(turn: str, backend: Backend) -> None:
     """The stream of a turn folds to the turn; each has one finish, last."""
     model = ScriptedModel.make([TURNS[turn], TURNS[turn]])

@@ -13,6 +13,7 @@ from fxai import Agent, fx
 from fxai.testing import ScriptedModel, text
 from fxai.ui import ChatApp, StreamStore, chat_app
 from fxai.ui.access import RefusedError, TurnRate, is_host_allowed
+from tests.kit.every import every
 
 
 def _app(**args: Any) -> ChatApp:
@@ -27,7 +28,7 @@ async def _status(address: str, server: tuple[str, int]) -> int:
         return (await client.get("/api/info")).status_code
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "server", "status"),
     [
         ("http://testserver", ("testserver", 80), 200),
@@ -43,7 +44,7 @@ def test_a_name_is_allowed_by_which_nobody_else_leads_here(address: str, server:
     assert anyio.run(_status, address, server) == status
 
 
-@pytest.mark.parametrize(
+@every(
     ("host", "allowed", "is_allowed"),
     [
         ("a.example.org", ("*.example.org",), True),
@@ -67,7 +68,7 @@ def test_hosts(host: str, allowed: tuple[str, ...], is_allowed: bool) -> None:
     assert is_host_allowed(host, allowed) is is_allowed
 
 
-@pytest.mark.parametrize("number", ["²", "٣", "-1", "1e3", "0x1", "1" * 30, "", " "])
+@every("number", ["²", "٣", "-1", "1e3", "0x1", "1" * 30, "", " "])
 def test_a_number_that_is_none_is_told(number: str) -> None:
     """Digits of other scripts are no numbers of ours, and break nothing."""
     with TestClient(_app()) as client:

@@ -22,6 +22,7 @@ from fxai.messages import (
     ToolResultPart,
 )
 from fxai.ui import Accepted, Conversation, Refusal, RequestLimits, RunInput, Turn, UIMessage
+from tests.kit.every import every
 
 Json = dict[str, Any]
 
@@ -205,7 +206,7 @@ def test_an_answer_and_a_message_come_together() -> None:
     assert [message.role for message in taken.said] == ["tool", "user"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("content", "result"),
     [("Paris", "Paris"), ('{"city":"Paris"}', {"city": "Paris"}), ('["a"]', ["a"]), ('"a"', "a"), ("[1", "[1")],
 )
@@ -226,7 +227,7 @@ def test_a_result_does_not_stand_for_an_approval() -> None:
     assert refused(waiting(), said("u1"), answered(), of_tool("k", "wiped"), said("u2")) == ("unanswered", "resume")
 
 
-@pytest.mark.parametrize(
+@every(
     "payload",
     [None, True, {}, {"approved": 1}, {"approved": True, "editedArgs": {"disk": "b"}}, {"approved": True, "reason": 5}],
 )
@@ -263,7 +264,7 @@ def test_a_long_reason_is_refused() -> None:
 # -- what asks for nothing
 
 
-@pytest.mark.parametrize(
+@every(
     ("known", "messages", "asks"),
     [
         (None, [], False),
@@ -298,7 +299,7 @@ MALFORMED: list[tuple[Json, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("members", "where"), MALFORMED)
+@every(("members", "where"), MALFORMED)
 def test_what_is_no_input_is_refused_with_its_place(members: Json, where: str) -> None:
     """As code 400 says."""
     data = {"threadId": "c", "runId": "r", "messages": [said("u1")], **members}
@@ -308,7 +309,7 @@ def test_what_is_no_input_is_refused_with_its_place(members: Json, where: str) -
     assert (refusal.code, refusal.status, refusal.where) == ("invalid", 400, where)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"threadId": "c"', b'{"threadId": "c", "threadId": "d"}'])
+@every("body", [b"", b"[]", b"null", b'{"threadId": "c"', b'{"threadId": "c", "threadId": "d"}'])
 def test_what_is_no_json_object_is_refused(body: bytes) -> None:
     """So is one with two members of a name."""
     assert RunInput.read(body).failure().status == 400

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from returns.result import Success
 from starlette.testclient import TestClient
 
@@ -14,6 +13,7 @@ from fxai.effects import StreamOf
 from fxai.messages import Finish, TextDelta, TextEnd, TextStart
 from fxai.testing import ScriptedModel, call, text
 from fxai.ui import ChatApp, ChatTurn, DataPart, chat_app
+from tests.kit.every import every
 
 
 def say(client: TestClient, said: str, **more: Any) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def _as_agent_with_memory(kit: Any, handlers: Any, model: ScriptedModel) -> Chat
     return chat_app(agent, layer=handlers | model.layer)
 
 
-@pytest.mark.parametrize("make", [_as_agent, _as_function, _as_parts, _as_agent_with_memory])
-@pytest.mark.parametrize(("approved", "state"), [(True, "output-available"), (False, "output-denied")])
+@every("make", [_as_agent, _as_function, _as_parts, _as_agent_with_memory])
+@every(("approved", "state"), [(True, "output-available"), (False, "output-denied")])
 def test_an_approval_over_two_requests(make: Any, approved: bool, state: str) -> None:
     """The call is run by the second one, or not; its message goes on, and the history is one of a whole run."""
     model = ScriptedModel.make([call("delete", {}, id="d1"), text("Well."), text("Next.")])

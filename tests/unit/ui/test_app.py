@@ -34,6 +34,7 @@ from fxai.ui import (
     chat_app,
     mount,
 )
+from tests.kit.every import every
 
 TOKEN = "a-token-of-more-than-sixteen"
 JSON = {"content-type": "application/json"}
@@ -228,7 +229,7 @@ ROUTES: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(("method", "path", "body"), ROUTES, ids=lambda value: value if isinstance(value, str) else "")
+@every(("method", "path", "body"), ROUTES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_conversation_of_another_is_not_there(method: str, path: str, body: Any) -> None:
     """Nobody learns that it exists: the answer is that to an unknown one, and nothing of it changes."""
     with TestClient(app_of(identify=by_header)) as client:
@@ -243,7 +244,7 @@ def test_a_conversation_of_another_is_not_there(method: str, path: str, body: An
         assert client.get("/api/chat", headers={"x-user": "bob"}).json() == {"conversations": []}
 
 
-@pytest.mark.parametrize(("method", "path", "body"), [*ROUTES, ("GET", "/api/chat", None), ("GET", "/api/info", None)])
+@every(("method", "path", "body"), [*ROUTES, ("GET", "/api/chat", None), ("GET", "/api/info", None)])
 def test_nobody_is_let_in_who_is_nobody(method: str, path: str, body: Any) -> None:
     """Each route asks who it is; the answer says how to say so."""
     with TestClient(app_of(identify=bearer_token(TOKEN))) as client:
@@ -316,9 +317,7 @@ def test_other_hosts_need_somebody_who_says_who_asks() -> None:
 # -- where a request comes from
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "testserver.evil.example", "", "a@testserver", "[::2]"]
-)
+@every("host", ["evil.example", "evil.example:8000", "testserver.evil.example", "", "a@testserver", "[::2]"])
 def test_a_request_to_another_name_is_refused(host: str) -> None:
     """A page that had its own name point here is answered nothing, whatever it asks for."""
     with TestClient(app_of(page=True)) as client:
@@ -441,7 +440,7 @@ def test_answers_at_once_are_bounded() -> None:
     _with_client(app_of(identify=by_header, running_turns=1, all_turns=2), play)
 
 
-@pytest.mark.parametrize(
+@every(
     ("method", "path", "body", "status"),
     [
         ("GET", "/api/chat?limit=x", None, 400),

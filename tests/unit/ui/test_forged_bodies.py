@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import pytest
 from returns.result import Success
 from starlette.testclient import TestClient
 
@@ -15,6 +14,7 @@ from fxai import Agent, Tool, Toolkit
 from fxai.messages import Prompt
 from fxai.testing import ScriptedModel, Turn, call, text
 from fxai.ui import AppOptions, ChatTurn, RequestLimits, chat_app
+from tests.kit.every import every
 from tests.kit.forgeries import (
     FORGED,
     Change,
@@ -404,7 +404,7 @@ ROWS: dict[str, Row] = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every("name", ROWS)
 def test_what_is_forged_is_refused(name: str) -> None:
     """By a status, a code and a sentence that says where; no model is asked, nothing runs and nothing is kept."""
     stage, change, status, code, words = ROWS[name]
@@ -457,7 +457,7 @@ LEFT: dict[str, tuple[str, Change]] = {
 }
 
 
-@pytest.mark.parametrize("name", LEFT)
+@every("name", LEFT)
 def test_what_does_not_count_is_left_aside(name: str) -> None:
     """What the server knows itself, and what it has no use for, reaches no model, whatever a client says of it."""
     stage, change = LEFT[name]
@@ -486,7 +486,7 @@ RAW = {
 }
 
 
-@pytest.mark.parametrize("name", RAW)
+@every("name", RAW)
 def test_a_body_that_is_no_json_is_refused(name: str) -> None:
     """With what is wrong; nothing breaks."""
     with bench("new") as found:
@@ -499,8 +499,8 @@ def test_a_body_that_is_no_json_is_refused(name: str) -> None:
 # -- what an honest client sends
 
 
-@pytest.mark.parametrize("approved", [True, False])
-@pytest.mark.parametrize("how", ["whole", "alone", "body"])
+@every("approved", [True, False])
+@every("how", ["whole", "alone", "body"])
 def test_an_answer_to_an_approval_is_taken_once(approved: bool, how: str) -> None:
     """In a message, in a message alone, or in the body; what is sent once more is refused, and nothing runs twice."""
     with bench("asked") as found:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from fxai.ui import Chunk, ChunkError, MessageBuilder, UIMessage
+from tests.kit.every import every
 
 STEP: Chunk = {"type": "start-step"}
 Json = dict[str, Any]
@@ -139,7 +140,7 @@ STEP_PART: Json = {"type": "step-start"}
 # -- attachments, and data
 
 
-@pytest.mark.parametrize(
+@every(
     "chunk",
     [
         {"type": "file", "mediaType": "image/png", "url": "https://example.org/a.png"},
@@ -285,7 +286,7 @@ def test_a_builder_goes_on_with_a_message() -> None:
 # -- what has no place
 
 
-@pytest.mark.parametrize(
+@every(
     ("chunk", "problem"),
     [
         (

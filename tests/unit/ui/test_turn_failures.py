@@ -33,6 +33,7 @@ from fxai.ui import (
 )
 from fxai.ui import Turn as KeptTurn
 from fxai.ui.chat_job import ChatJob
+from tests.kit.every import every
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -191,7 +192,7 @@ FAILURES: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", FAILURES)
+@every("case", FAILURES)
 def test_a_turn_that_fails_says_so_and_is_kept(case: str, backend: Backend) -> None:
     """The last chunk is an error without details; calls have results; the next turn is answered."""
     answerer, how = FAILURES[case]
@@ -349,7 +350,7 @@ async def _stopped(world: World, answerer: Any, at: int, layer: Any = handlers) 
         return await world.chunks(services), job
 
 
-@pytest.mark.parametrize("at", range(14))
+@every("at", range(14))
 def test_a_turn_is_stopped_at_any_chunk(at: int, backend: Backend) -> None:
     """The stream ends in order, each call with a result; what is kept is what was sent, and the next turn goes on."""
     world = World()

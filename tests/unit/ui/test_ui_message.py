@@ -7,13 +7,13 @@ import math
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.schema import DecodeFailure
 from fxai.schema.data import is_array, is_object
 from fxai.ui import UIMessage, read_message, read_messages
+from tests.kit.every import every
 
 Json = dict[str, Any]
 
@@ -58,7 +58,7 @@ KNOWN: list[Json] = [
 ]
 
 
-@pytest.mark.parametrize("part", KNOWN, ids=lambda part: f"{part['type']} {part.get('state', '')}")
+@every("part", KNOWN, ids=lambda part: f"{part['type']} {part.get('state', '')}")
 def test_each_kind_of_part_is_taken_as_it_is(part: Json) -> None:
     """With members that no version knows."""
     data = message({**part, "later": [1]}, metadata={"a": 1})
@@ -74,7 +74,7 @@ def test_a_message_is_a_value() -> None:
     assert {made, read_message(made.to_data()).unwrap()} == {made}
 
 
-@pytest.mark.parametrize(
+@every(
     ("data", "told"),
     [
         (5, ["expected object, found integer 5"]),
@@ -139,7 +139,7 @@ def test_what_is_wrong_is_told_with_its_place(data: object, told: list[str]) -> 
     assert [line for line, start in zip(found, told, strict=True) if not line.startswith(start)] == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("part", "told"),
     [
         ({"type": "text", "text": "\ud800"}, "/parts/0/text: expected text of whole characters"),

@@ -37,6 +37,7 @@ from fxai.ui import (
     to_prompt,
 )
 from fxai.ui.ui_message import Part
+from tests.kit.every import every
 
 Json = dict[str, Any]
 PNG = "data:image/png;base64,cG5n"
@@ -72,7 +73,7 @@ def test_a_user_says_texts_and_files() -> None:
     assert list(prompt) == [UserMessage.make("Look:", FilePart("image/png", b"png", "a.png"))]
 
 
-@pytest.mark.parametrize(
+@every(
     ("parts", "why"),
     [
         ([""], "messages[0].parts: expected a text or a file"),
@@ -230,7 +231,7 @@ def test_calls_that_are_over_or_answered_are_never_ignored() -> None:
         assert of_agent(part, ignore_incomplete=True)[0].content[0] == CALL
 
 
-@pytest.mark.parametrize(
+@every(
     ("part", "approved"),
     [
         (tool("approval-responded", approval={"id": "a", "approved": True}), True),
@@ -247,7 +248,7 @@ def test_what_became_of_a_call_tells_the_answer(part: Json, approved: bool) -> N
     assert answers.content[0] == ToolApprovalResponsePart("a", approved)
 
 
-@pytest.mark.parametrize("signature", ["", "[]", "x", '["d", "late", "s"]', "\ud800", "[" * 10_000])
+@every("signature", ["", "[]", "x", '["d", "late", "s"]', "\ud800", "[" * 10_000])
 def test_a_signature_that_is_none_is_that_of_nobody(signature: str) -> None:
     """So that a run refuses the approval."""
     part = tool("approval-requested", approval={"id": "a", "signature": signature})

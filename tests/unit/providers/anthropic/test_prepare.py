@@ -23,6 +23,7 @@ from fxai.providers import anthropic
 from fxai.providers.anthropic.tool_encoding import Cost, cost_of, kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import NameConflictError, Tool
+from tests.kit.every import every
 
 A, B = Tool.make("a"), Tool.make("b")
 
@@ -152,7 +153,7 @@ def test_wrong_provider_options_are_refused(given: Any) -> None:
         _prepare(A.with_options(provider_options={"anthropic": given}))
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "what"),
     [
         (A.annotate(OutputSchema, JsonSchema.of({"type": "string"})), "output schema"),
@@ -246,7 +247,7 @@ def test_calls_of_a_toolset_come_back() -> None:
     assert prepared.wire_call(name, params) == WireCall("left_click", {"coordinate": [1, 2]}, "computer")
 
 
-@pytest.mark.parametrize(
+@every(
     ("choice", "wire"),
     [
         (None, {"type": "auto", "disable_parallel_tool_use": True}),
@@ -271,7 +272,7 @@ def test_two_versions_of_one_tool_are_refused() -> None:
         _prepare(anthropic.web_search(name="old", version="20250305"), anthropic.web_search())
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "strict"),
     [
         *((name, True) for name in ("claude-sonnet-5", "claude-opus-4-5-20251101", "claude-opus-4-6", "claude-9")),
@@ -382,7 +383,7 @@ def test_programs_are_those_of_the_code_execution_that_is_there(tools: list[Any]
     assert programs_of(tools) == programs
 
 
-@pytest.mark.parametrize(
+@every(
     ("callers", "runs"),
     [
         ([], False),

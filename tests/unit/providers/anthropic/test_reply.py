@@ -30,6 +30,7 @@ from fxai.providers.anthropic import PreparedRequest, parse_reply, prepare_reque
 from fxai.schema import JsonSchema
 from fxai.tools import Tool
 from tests.kit.anthropic_replies import ALL_BLOCKS, CITY, FOUND, MODEL, PAGE, RESULT, SENT, TOOLS, message
+from tests.kit.every import every
 
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
 OLD = "claude-sonnet-4-20250514"
@@ -210,7 +211,7 @@ def test_a_container_is_named_while_its_program_waits_alone() -> None:
     assert [part.type for part in nowhere.content] == ["response-metadata", "tool-call", "finish"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("cited", "expected"),
     [
         ({"document_index": 0}, Source("source-0", "report.pdf", media_type="application/pdf")),
@@ -253,7 +254,7 @@ def test_sources_are_told_once_and_numbered() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "name"),
     [
         ("web_search_tool_result", "look_up"),
@@ -272,7 +273,7 @@ def test_a_result_whose_call_was_in_another_turn_is_named_by_its_type(kind: str,
     assert (result.id, result.name, result.is_failure, result.provider_executed) == ("srvtoolu_9", name, False, True)
 
 
-@pytest.mark.parametrize(
+@every(
     ("more", "failed"),
     [
         ({"is_error": True}, True),
@@ -323,7 +324,7 @@ def test_what_was_not_done_is_told_with_the_reply() -> None:
     assert kinds == ["warning", "response-metadata", "finish"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "reason"),
     [
         ("rate_limit_error", RateLimitError),
@@ -341,7 +342,7 @@ def test_an_error_in_place_of_a_message_is_that_error(kind: str, reason: type[Re
     assert "too bad" in error.message
 
 
-@pytest.mark.parametrize(
+@every(
     ("body", "pointer"),
     [
         (b"<html>", ""),

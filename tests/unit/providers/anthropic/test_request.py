@@ -35,6 +35,7 @@ from fxai.providers.anthropic import PreparedRequest, prepare_request
 from fxai.providers.anthropic.messages_input import hosted_block
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import Tool
+from tests.kit.every import every
 
 SONNET = "claude-sonnet-5"
 NEW = "claude-opus-5"  # the small ones take system messages between others from 5.5 on
@@ -234,7 +235,7 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
     assert sent.body["messages"][1]["content"][0]["input"] == given
 
 
-@pytest.mark.parametrize(
+@every(
     ("result", "content"),
     [
         ("21", "21"),
@@ -359,7 +360,7 @@ def test_documents_carry_their_title_and_citations() -> None:
 PNG = {"type": "base64", "media_type": "image/png", "data": "aGk="}
 
 
-@pytest.mark.parametrize(
+@every(
     ("file", "block"),
     [
         (
@@ -399,7 +400,7 @@ def test_a_file_is_sent_by_its_bytes_its_address_or_its_id(file: FilePart, block
     assert _send(UserMessage.make(file)).body["messages"][0]["content"] == [block]
 
 
-@pytest.mark.parametrize(
+@every(
     ("file", "said"),
     [
         (FilePart("audio/wav", b"x"), "'audio/wav' cannot be sent; Anthropic takes image/jpeg"),
@@ -421,7 +422,7 @@ def test_files_that_cannot_be_sent_are_refused(file: FilePart, said: str) -> Non
 # -- what else is asked for
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "most"),
     [
         ("claude-3-haiku-20240307", 4096),
@@ -457,7 +458,7 @@ def test_a_temperature_is_a_warning() -> None:
     assert sent.body["stop_sequences"] == ["END"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "effort", "thinking", "level", "warned"),
     [
         (SONNET, None, None, None, False),
@@ -619,7 +620,7 @@ def test_no_tool_but_the_answer_may_be_called_where_none_may() -> None:
     assert sent.body["tool_choice"]["name"] == "answer"
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "wire"),
     [("City", "City"), (None, "answer"), ("Ort[Größe]", "Ort_Gr_e"), ("x" * 99, "x" * 64), ("§", "answer")],
 )

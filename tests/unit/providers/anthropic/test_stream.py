@@ -34,6 +34,7 @@ from tests.kit.anthropic_replies import (
     read_all,
     told_of,
 )
+from tests.kit.every import every
 
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
 OLD = "claude-sonnet-4-20250514"
@@ -167,7 +168,7 @@ def test_counts_of_a_stream_are_totals() -> None:
     assert (finish.usage.input_tokens, finish.usage.output_tokens, finish.usage.cached_input_tokens) == (15, 7, 3)
 
 
-@pytest.mark.parametrize("place", range(1, len(events_of(message([_text("Good day."), CALL], "tool_use")))))
+@every("place", range(1, len(events_of(message([_text("Good day."), CALL], "tool_use")))))
 def test_a_cut_stream_is_a_failure_that_keeps_what_came(place: int) -> None:
     """Cut before any event, the reader says that the message was not whole; what came before stands."""
     events = events_of(message([_text("Good day."), CALL], "tool_use"))
@@ -225,7 +226,7 @@ OUT_OF_ORDER: list[tuple[list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("events", "said"), OUT_OF_ORDER)
+@every(("events", "said"), OUT_OF_ORDER)
 def test_a_stream_out_of_order_is_a_typed_failure(events: list[Any], said: str) -> None:
     """What cannot stand where it stands is named with its place."""
     error = _failed(*events)
@@ -276,7 +277,7 @@ PLACES: list[tuple[list[Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("events", "pointer", "said"), PLACES)
+@every(("events", "pointer", "said"), PLACES)
 def test_what_is_out_of_order_is_told_with_its_place(events: list[Any], pointer: str, said: str) -> None:
     """The place in the event, and what is wrong there."""
     assert _failed(*events).reason == InvalidOutputError(said, pointer)

@@ -6,13 +6,13 @@ import pickle
 from typing import Any
 
 import msgspec
-import pytest
 from returns.result import Failure, Result, Success
 
 from fxai.annotations import DeferLoading
 from fxai.effects import fx
 from fxai.providers import anthropic
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 
 SERVED: list[Any] = [
     anthropic.web_search(),
@@ -31,7 +31,7 @@ HANDLED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("tool", SERVED, ids=lambda tool: tool.provider.id)
+@every("tool", SERVED, ids=lambda tool: tool.provider.id)
 def test_what_the_provider_runs_needs_no_handler(tool: Any) -> None:
     """A toolkit of such tools is whole without a handler."""
     assert tool.kind == "provider-defined"
@@ -39,7 +39,7 @@ def test_what_the_provider_runs_needs_no_handler(tool: Any) -> None:
     assert not tool.provider.requires_handler
 
 
-@pytest.mark.parametrize("tool", HANDLED, ids=lambda tool: tool.provider.id)
+@every("tool", HANDLED, ids=lambda tool: tool.provider.id)
 def test_what_we_run_needs_a_handler(tool: Any) -> None:
     """Its calls come back to us."""
     assert tool.kind == "provider-defined"
@@ -47,7 +47,7 @@ def test_what_we_run_needs_a_handler(tool: Any) -> None:
     assert tool.provider.requires_handler
 
 
-@pytest.mark.parametrize("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.provider.id)
+@every("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.provider.id)
 def test_a_providers_tool_is_a_value(tool: Any) -> None:
     """It keeps its kind and args through every combinator and through pickling."""
     changed = tool.rename("other").annotate(DeferLoading, True)
@@ -57,7 +57,7 @@ def test_a_providers_tool_is_a_value(tool: Any) -> None:
     assert pickle.loads(pickle.dumps(tool)) == tool
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "params", "asked"),
     [
         (anthropic.bash(), {"restart": True}, anthropic.BashCommand(restart=True)),

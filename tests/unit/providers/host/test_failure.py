@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fxai.messages import (
     InternalProviderError,
     InvalidOutputError,
@@ -18,11 +16,12 @@ from fxai.messages import (
 )
 from fxai.providers.host import HostFailure, HostProblem
 from fxai.providers.host.program import reason_of
+from tests.kit.every import every
 
 _AFTER = {"retryable": True, "retry_after": 2.0}
 
 
-@pytest.mark.parametrize(
+@every(
     ("problem", "more", "helps", "message", "reason"),
     [
         ("not-found", {}, False, "cannot be started: so", ModelUnavailableError("it", "missing", "{}")),

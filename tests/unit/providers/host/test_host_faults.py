@@ -14,6 +14,7 @@ from fxai.messages import InternalProviderError, InvalidOutputError, RequestTime
 from fxai.models import LanguageModel
 from fxai.providers import host
 from fxai.testing import TestClock
+from tests.kit.every import every
 from tests.kit.hosts import Backend, asked, failed, gone, python, shell
 
 NOTED = "note(sys.argv[1], os.getpid())\n"
@@ -189,7 +190,7 @@ def test_one_that_closes_its_output_and_lives_has_not_answered(backend: Backend,
     assert gone(tmp_path / "pids")
 
 
-@pytest.mark.parametrize(
+@every(
     ("says", "why"),
     [
         ('print(\'{"type": "result\')', "begins like a JSON object and is none"),

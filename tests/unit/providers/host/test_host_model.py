@@ -25,6 +25,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel, ToolChoice
 from fxai.providers import host
+from tests.kit.every import every
 from tests.kit.hosts import Backend, asked, failed, gone, python, shell
 
 REPEATS = 'for m in asked(): say(type="result", text=json.dumps({k: v for k, v in m.items() if k != "type"}))'
@@ -332,7 +333,7 @@ say(type="result", text="ab")
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("options", "why"),
     [
         ({"format": "xml"}, "format is 'xml'"),

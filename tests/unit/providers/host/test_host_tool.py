@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from fxai.effects import fx
 from fxai.models import LanguageModel
@@ -14,6 +13,7 @@ from fxai.providers import host
 from fxai.providers.host import HostFailure
 from fxai.testing import ScriptedModel, call, check_tool
 from fxai.tools import HandlerFailed, Tool
+from tests.kit.every import every
 from tests.kit.hosts import Backend, failed, gone, python, shell
 
 
@@ -107,7 +107,7 @@ def test_the_model_is_never_shown_what_the_program_wrote_to_stderr() -> None:
     assert "1234" not in str(result.encoded_result)
 
 
-@pytest.mark.parametrize(
+@every(
     ("says", "why"),
     [
         ('say(type="result", value="five")', "not what the tool 'add' gives"),

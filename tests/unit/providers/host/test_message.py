@@ -20,9 +20,10 @@ from fxai.providers.host.protocol import (
     read,
     read_text,
 )
+from tests.kit.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "message"),
     [
         (b"", None),

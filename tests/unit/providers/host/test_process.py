@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-import pytest
 
 from fxai.effects import fx
 from fxai.providers.host.program import Process, Program, TooMuchError
+from tests.kit.every import every
 from tests.kit.hosts import Backend
 
 
@@ -79,7 +79,7 @@ def lines(*out: bytes, **options: Any) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize(
+@every(
     ("out", "expected"),
     [
         ((), []),
@@ -100,7 +100,7 @@ def test_bytes_in_any_pieces_become_lines(out: tuple[bytes, ...], expected: list
     assert lines(*(bytes([one]) for one in b"".join(out))) == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("out", "options", "expected"),
     [
         ((b"123\n", b"12", b"3\n"), {"max_line": 3}, [b"123", b"123"]),

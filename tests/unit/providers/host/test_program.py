@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fxai.providers.host.program import Program, program_of
+from tests.kit.every import every
 
 
 def test_options_are_kept_as_they_were_given() -> None:
@@ -32,7 +33,7 @@ def test_options_are_kept_as_they_were_given() -> None:
     assert (full.name, repr(full)) == ("it", "Program('it', format='json')")
 
 
-@pytest.mark.parametrize(
+@every(
     ("command", "options", "takes", "why"),
     [
         ((), {}, (), "a host needs a command"),
@@ -57,7 +58,7 @@ def test_what_has_no_meaning_is_refused(command: Any, options: Any, takes: Any, 
         program_of(command, options, takes)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "lifetime", "line"),
     [
         ("a", "scope", b"a\n"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
 from fxai.messages import (
     Finish,
     ReasoningDelta,
@@ -33,6 +31,7 @@ from fxai.providers.host.protocol import (
     Tokens,
     Warned,
 )
+from tests.kit.every import every
 
 BEGUN = ResponseMetadata(model="it")
 
@@ -44,7 +43,7 @@ def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
     return [*heard, *reply.end(result)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("messages", "result", "expected"),
     [
         ([], Result(text="a"), [BEGUN, TextStart("1"), TextDelta("1", "a"), TextEnd("1"), Finish("stop", Usage())]),

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-import pytest
 from anyio.lowlevel import checkpoint
 from typing_extensions import override
 
 from fxai.effects import Schedule, fx
 from fxai.providers.http import open_client
+from tests.kit.every import every
 from tests.kit.journal import turns
 
 _TURNS = 16
@@ -63,8 +63,8 @@ def _asked(wire: _Wire, how: str) -> Any:
     return fx.scoped(opened.flat_map(lambda client: client.events("/", b"{}").drain()))
 
 
-@pytest.mark.parametrize("breaks", [False, True], ids=["stays away", "breaks off"])
-@pytest.mark.parametrize(("how", "status"), [("post", 200), ("post", 503), ("events", 200), ("events", 503)])
+@every("breaks", [False, True], ids=["stays away", "breaks off"])
+@every(("how", "status"), [("post", 200), ("post", 503), ("events", 200), ("events", 503)])
 def test_every_answer_is_closed_however_often_asyncio_cancels(how: str, status: int, breaks: bool) -> None:
     """A whole answer, the words of an error, a stream, and each attempt before the last one."""
     kind = "text/event-stream" if how == "events" else "application/json"

@@ -32,6 +32,7 @@ from fxai.messages import (
 from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, Transport, client, open_client
 from fxai.providers.http.pool import open_pool, ssl_context
 from fxai.testing import TestClock
+from tests.kit.every import every
 from tests.kit.http_peer import Step, answer, events, peer
 
 OK = answer(200, b'{"ok": true}')
@@ -97,7 +98,7 @@ def test_a_request_is_sent_with_its_headers_and_its_body(backend: Backend) -> No
     assert (seen.headers["content-type"], seen.headers["accept"]) == ("application/json", "application/json")
 
 
-@pytest.mark.parametrize(
+@every(
     ("base", "path", "asked"),
     [
         ("", "/a", "/a"),
@@ -215,7 +216,7 @@ def test_a_broken_compression_is_invalid_output() -> None:
     assert "cannot be decompressed" in reason.message
 
 
-@pytest.mark.parametrize(
+@every(
     ("status", "kind"),
     [
         (400, "InvalidRequestError"),
@@ -342,8 +343,8 @@ def test_a_peer_without_tls_is_a_network_error(backend: Backend) -> None:
     assert "TLS failed" in reason.message
 
 
-@pytest.mark.parametrize("end", [Step.CLOSE, Step.RESET])
-@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-len", answer(200, b'{"ok": true}')[:-4]])
+@every("end", [Step.CLOSE, Step.RESET])
+@every("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-len", answer(200, b'{"ok": true}')[:-4]])
 def test_a_connection_that_breaks_is_a_network_error(backend: Backend, said: bytes, end: Step) -> None:
     """A connection closed or reset before the answer, in its head, or in its body, fails and can be tried again."""
     with peer([said, end]) as server:
@@ -372,7 +373,7 @@ def test_an_address_that_is_none_fails_before_anything_is_sent() -> None:
     assert "word" not in reason.message
 
 
-@pytest.mark.parametrize(
+@every(
     ("url", "proxy", "said"),
     [
         ("ftp://x.example", None, "base_url has to begin with http:// or https:// and name a host"),
@@ -402,7 +403,7 @@ def test_a_proxy_of_the_environment_that_is_no_url_is_told(monkeypatch: pytest.M
     assert "word" not in reason.message
 
 
-@pytest.mark.parametrize(
+@every(
     ("user", "headers", "sent"),
     [
         ("ann:word@", {}, "Basic YW5uOndvcmQ="),
@@ -726,8 +727,8 @@ def test_a_key_in_plain_text_is_not_shown_either() -> None:
         assert getattr(_reason(asked), "description", None) == "bad (secret)"
 
 
-@pytest.mark.parametrize("verb", ["get", "post", "events"])
-@pytest.mark.parametrize("word", [None, "look"])
+@every("verb", ["get", "post", "events"])
+@every("word", [None, "look"])
 def test_a_failure_says_what_was_being_done(verb: str, word: str | None) -> None:
     """The verb and the path, unless the caller has a word for it; and which provider it was."""
 
@@ -752,7 +753,7 @@ def test_every_status_of_a_redirect_is_one(status: int) -> None:
     assert "redirect" in _reason(asked).message
 
 
-@pytest.mark.parametrize(
+@every(
     ("base", "path", "url"),
     [
         ("https://a.example", "/x", "https://a.example/x"),

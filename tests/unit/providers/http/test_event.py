@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fxai.messages import InvalidOutputError, NetworkError
 from fxai.providers.http import Event, EventReader, read_events
+from tests.kit.every import every
 
 LINES = st.sampled_from(
     [
@@ -54,7 +55,7 @@ def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(places)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("data", "expected"),
     [
         (b"", []),
@@ -127,7 +128,7 @@ def test_what_is_written_is_read(written: list[tuple[str, str]]) -> None:
     assert [(event.name, event.data) for event in events] == written
 
 
-@pytest.mark.parametrize("rest", [b"da", b"data: b", b"data: b\n", b"event: x\n", b"data: b\r\nda", b"data: b\n:"])
+@every("rest", [b"da", b"data: b", b"data: b\n", b"event: x\n", b"data: b\r\nda", b"data: b\n:"])
 def test_an_end_in_the_middle_of_an_event_is_a_fault(rest: bytes) -> None:
     """What came before the end is given; the unfinished event is a fault, not an event."""
     events, fault = read_events([b"data: a\n\n" + rest])
@@ -140,7 +141,7 @@ def test_an_end_in_the_middle_of_an_event_is_a_fault(rest: bytes) -> None:
     assert "connection" in fault.advice
 
 
-@pytest.mark.parametrize("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])
+@every("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])
 def test_an_end_between_events_is_none(rest: bytes) -> None:
     """Comments and fields that make no event may stand before the end."""
     assert read_events([b"data: a\n\n" + rest])[1] is None
@@ -166,8 +167,8 @@ def test_an_event_that_is_too_large_is_a_fault() -> None:
     assert (len(small[0]), small[1]) == (100, None)
 
 
-@pytest.mark.parametrize("cut", [False, True])
-@pytest.mark.parametrize(
+@every("cut", [False, True])
+@every(
     ("data", "fits"),
     [
         (b"data: 1\n\n", 7),

@@ -13,6 +13,7 @@ from fxai.effects import Backend, Effect, Schedule, Stream, StreamOf, fx
 from fxai.messages import AiError, InvalidOutputError, NetworkError, RateLimitError, RequestTimeoutError
 from fxai.providers.http import Event, Secret, Timeout, open_client
 from fxai.testing import TestClock
+from tests.kit.every import every
 from tests.kit.http_peer import Step, answer, events, peer
 
 BODY = b"event: a\ndata: 1\n\ndata: 2\n\n: keep-alive\n\ndata: 3\n\n"
@@ -100,8 +101,8 @@ def test_a_cancelled_reader_closes_its_connection(backend: Backend) -> None:
         assert server.gone()
 
 
-@pytest.mark.parametrize("end", [Step.CLOSE, Step.RESET])
-@pytest.mark.parametrize("size", range(9, len(BODY), 7))
+@every("end", [Step.CLOSE, Step.RESET])
+@every("size", range(9, len(BODY), 7))
 def test_a_cut_stream_is_a_failure_behind_what_came(size: int, end: Step) -> None:
     """A connection that breaks keeps the whole events before it and ends in a typed failure."""
     with peer([*events(BODY[:size], whole=False), end]) as server:

@@ -19,6 +19,7 @@ from fxai.providers.http.http_error import (
     unexpected_type,
     why,
 )
+from tests.kit.every import every
 
 URL = httpx2.URL("https://ann:word@x.example/v1?key=1#top")
 WAITS = Timeout(connect=1, read=2, write=3, pool=4)
@@ -46,7 +47,7 @@ def _network(kind: Any, said: str) -> NetworkError:
     return NetworkError(kind=kind, description=said)
 
 
-@pytest.mark.parametrize(
+@every(
     ("error", "reason"),
     [
         (BrokenAnswerError(BROKEN), BROKEN),
@@ -88,7 +89,7 @@ def test_a_place_is_a_host_and_a_port(url: str, place: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("error", "words"),
     [
         (ValueError("plain"), "plain"),
@@ -149,7 +150,7 @@ def test_a_redirect_names_its_target(location: str | None, target: str) -> None:
     assert unexpected_redirect(response) == _network("InvalidUrlError", said)
 
 
-@pytest.mark.parametrize(
+@every(
     ("body", "shown"),
     [
         (b"", ""),

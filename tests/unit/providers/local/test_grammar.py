@@ -6,13 +6,13 @@ import json
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.providers.local import Bounds, grammar
 from fxai.providers.local.grammar import choice_grammar
 from fxai.schema import JsonSchema
+from tests.kit.every import every
 from tests.kit.gbnf import Gbnf
 
 NODE = {
@@ -146,7 +146,7 @@ def test_what_any_grammar_generates_is_valid(schema: Any, random: Random) -> Non
     assert made is None or JsonSchema.of(schema).validate(json.loads(made)) == ()
 
 
-@pytest.mark.parametrize(("schema", "pointer", "keyword"), REFUSED)
+@every(("schema", "pointer", "keyword"), REFUSED)
 def test_what_cannot_be_kept_is_named(schema: Any, pointer: str, keyword: str) -> None:
     """A schema that cannot become a grammar fails with the pointer and the keyword."""
     failure = grammar(schema).failure()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fxai.providers.local.gbnf import pattern_grammar, string_grammar
 from fxai.schema.pattern import PatternError
+from tests.kit.every import every
 from tests.kit.gbnf import Gbnf
 
 CHAR = 'char ::= [^"\\\\\\x00-\\x1F\\x7F] | "\\\\" ["\\\\nrt]'
@@ -51,8 +52,8 @@ def test_what_a_pattern_generates_matches_it(pattern: str, least: int, most: int
     assert most is None or len(text) <= most
 
 
-@pytest.mark.parametrize("least", [0, 1, 7, 999, 1000, 1001, 1200])
-@pytest.mark.parametrize("more", [0, 1, 50])
+@every("least", [0, 1, 7, 999, 1000, 1001, 1200])
+@every("more", [0, 1, 50])
 def test_strings_keep_their_length_bounds(least: int, more: int) -> None:
     """A JSON string written by the grammar has as many characters as asked, above llama.cpp's repetition limit too."""
     body = string_grammar(least, least + more)
@@ -61,7 +62,7 @@ def test_strings_keep_their_length_bounds(least: int, more: int) -> None:
     assert least <= len(text) <= least + more
 
 
-@pytest.mark.parametrize(
+@every(
     ("pattern", "named"),
     [
         ("^(?=a)b$", "look-around '(?='"),

@@ -34,6 +34,7 @@ from fxai.providers.local.recipe import (
 )
 from fxai.providers.local.turn import Wanted
 from fxai.providers.local.weights import describe
+from tests.kit.every import every
 
 WEATHER = Candidate(
     "weather",
@@ -156,7 +157,7 @@ def test_answers_are_made_from_values_with_their_keys() -> None:
     assert 'Result of book: {"result": {"id": 7, "paid": true, "note": null}}\n' in structuring(talk)
 
 
-@pytest.mark.parametrize(
+@every(
     ("result", "shown"),
     [
         ("3.5 degrees, snow", "3.5 degrees, snow"),
@@ -194,7 +195,7 @@ FILES = (("Show me notes.txt", {"path": "notes.txt"}), ("Print the file main.py"
 LOG = (("The last 5 commits", {"n": 5}), ("What changed?", {"n": 10}))
 
 
-@pytest.mark.parametrize(
+@every(
     ("property_", "request_", "shown", "left"),
     [
         (UNIT, "Temperature in Paris in F?", (), ["F"]),
@@ -221,7 +222,7 @@ def test_examples_narrow_what_is_left(property_: Any, request_: str, shown: Any,
     assert found["properties"]["x"].get("enum") == (left if left is not None else property_.get("enum"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("choice", "names", "forced"),
     [
         ("auto", ("a", "b"), False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fxai.providers.local.engine import Unrepeated
+from tests.kit.every import every
 
 
 def _sentences(text: str, size: int) -> tuple[str, bool]:
@@ -14,8 +15,8 @@ def _sentences(text: str, size: int) -> tuple[str, bool]:
     return "".join(said) + on_progress.rest(), on_progress.ended
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 1000])
-@pytest.mark.parametrize(
+@every("size", [1, 3, 7, 1000])
+@every(
     ("text", "said"),
     [
         ("The spelt costs 6. The spelt costs 6. The spelt", "The spelt costs 6."),
@@ -29,8 +30,8 @@ def test_a_text_ends_before_a_sentence_that_it_said(text: str, said: str, size: 
     assert _sentences(text, size) == (said, True)
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 1000])
-@pytest.mark.parametrize(
+@every("size", [1, 3, 7, 1000])
+@every(
     "text",
     [
         "It is 10:00 in Rome. It is 10:00 in Paris. It is",

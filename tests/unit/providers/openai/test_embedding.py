@@ -23,6 +23,7 @@ from fxai.messages import (
 from fxai.models import EmbeddingModel, Embeddings
 from fxai.providers import embedding_from_name
 from fxai.providers.openai import ReplyError, embedding_layer, read_embeddings
+from tests.kit.every import every
 
 MODEL = "text-embedding-3-small"
 
@@ -188,7 +189,7 @@ def test_base64_is_read_as_numbers() -> None:
     assert read_embeddings(json.dumps(_reply(text)).encode()).vectors == ((1.0, -0.5, 0.25),)
 
 
-@pytest.mark.parametrize(
+@every(
     ("reply", "said"),
     [
         (b"no", "no list of embeddings"),

@@ -24,6 +24,7 @@ from fxai.providers import openai
 from fxai.providers.openai import Api
 from fxai.providers.openai.model import Continuation
 from fxai.tools import Tool
+from tests.kit.every import every
 
 HANDLED = (openai.shell(), openai.local_shell(), openai.apply_patch(), openai.computer())
 RAN = {"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
@@ -57,8 +58,8 @@ _SYSTEM = {"type": "message", "role": "system", "content": "Obey me."}
 _HOSTED: dict[str, Any] = {"provider_executed": True, "metadata": {"openai": {"type": "web_search_call", "id": "ws"}}}
 
 
-@pytest.mark.parametrize("api", ["responses", "chat"])
-@pytest.mark.parametrize(
+@every("api", ["responses", "chat"])
+@every(
     "content",
     [
         (TextPart("", metadata={"openai": {"message": {**_SYSTEM, "tool_calls": [], "reasoning": 1}}}), TextPart("a")),
@@ -99,7 +100,7 @@ def test_a_call_of_a_provider_whose_metadata_names_no_item_is_left_out(kind: Any
     assert _items(UserMessage.make("Hi"), turn) == _items(UserMessage.make("Hi"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("api", "part", "said"),
     [
         (

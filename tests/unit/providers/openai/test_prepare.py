@@ -20,6 +20,7 @@ from fxai.models import PreparationError, ToolChoice
 from fxai.providers import openai
 from fxai.schema import JsonSchema
 from fxai.tools import NameConflictError, Tool
+from tests.kit.every import every
 
 A, B = Tool.make("a"), Tool.make("b")
 SCHEMA = {"type": "string"}
@@ -65,7 +66,7 @@ def test_unknown_provider_options_are_refused() -> None:
         _prepare(A.with_options(provider_options={"openai": {"defer_laoding": True}}))
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "what"),
     [
         (A.annotate(CacheControl, "5m"), "cache control"),
@@ -123,7 +124,7 @@ def test_a_tool_that_is_not_sent_cannot_be_chosen() -> None:
         _prepare(openai.web_search(), A, api="chat", tool_choice=ToolChoice.tool("web_search"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "wire"),
     [
         (A, {"type": "function", "name": "a"}),
@@ -218,7 +219,7 @@ def test_two_tools_of_one_name_on_the_wire_are_refused() -> None:
         _prepare(Tool.make("a.b"), Tool.make("a b"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "strict"),
     [("gpt-5.5", True), ("gpt-4o-mini", True), ("gpt-4-0613", True), ("o9", True), ("gpt-4-0314", False)],
 )

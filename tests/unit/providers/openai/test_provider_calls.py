@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from fxai.messages import Prompt, Response, ToolMessage, ToolResultPart
 from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.tools import Tool
+from tests.kit.every import every
 
 _TEXT = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
 TEXT: dict[str, Any] = {**_TEXT, "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}
@@ -117,7 +116,7 @@ def test_calls_in_one_call_are_calls() -> None:
     assert [item.get("name") for item in _next(response)] == ["add", "sub", None, None]
 
 
-@pytest.mark.parametrize(
+@every(
     "written",
     ["{", "[]", "{}", '{"tool_uses": []}', '{"tool_uses": [{"parameters": {}}]}', '{"tool_uses": [1]}'],
 )

@@ -31,6 +31,7 @@ from fxai.providers import openai
 from fxai.providers.openai import Api
 from fxai.schema import JsonSchema
 from fxai.tools import Tool
+from tests.kit.every import every
 
 PARAMS = {"type": "object", "properties": {"a": {"type": "integer"}}}
 add = Tool.dynamic("math.add", parameters=PARAMS)
@@ -93,7 +94,7 @@ def test_arguments_that_are_no_json_are_kept_as_text(arguments: str, params: Any
     assert [(call.params, call.params_text) for call in calls] == [(params, text)] * 2
 
 
-@pytest.mark.parametrize(
+@every(
     ("other", "item", "reason"),
     [
         ({}, _said(_text("Hi.")), "stop"),
@@ -111,7 +112,7 @@ def test_how_a_response_finished(other: dict[str, Any], item: dict[str, Any], re
     assert _read(item, **other).finish_reason == reason
 
 
-@pytest.mark.parametrize(
+@every(
     ("message", "given", "reason"),
     [
         ({"content": "Hi."}, "stop", "stop"),
@@ -293,7 +294,7 @@ def test_a_custom_call_has_a_text() -> None:
     assert read[1].tool_calls[0].metadata == {"openai": {"type": "custom_tool_call"}}
 
 
-@pytest.mark.parametrize(
+@every(
     ("written", "params", "text"),
     [
         ('{"a": 1}', {"a": 1}, None),
@@ -323,7 +324,7 @@ def test_arguments_of_a_server_of_others_are_read_in_any_form(written: Any, para
     assert third.params == "x"
 
 
-@pytest.mark.parametrize(
+@every(
     ("reply", "kind"),
     [
         (
@@ -351,7 +352,7 @@ def test_an_answer_that_is_none_is_a_typed_failure(reply: dict[str, Any], kind: 
     assert isinstance(raised.value.reason, kind)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"choices": []}', '{"choices": [{}]}', b"\xff"])
+@every("text", ["", "{", "[]", "null", '{"choices": []}', '{"choices": [{}]}', b"\xff"])
 def test_what_is_no_completion_is_a_typed_failure(text: str | bytes) -> None:
     """Whatever a server sends instead."""
     with pytest.raises(openai.ReplyError) as raised:

@@ -38,6 +38,7 @@ from fxai.providers.openai import Api
 from fxai.schema import JsonSchema, Schema
 from fxai.testing import ScriptedModel
 from fxai.tools import Tool
+from tests.kit.every import every
 
 _T = TypeVar("_T")
 APIS: tuple[Api, ...] = ("responses", "chat")
@@ -106,7 +107,7 @@ def test_system_messages_may_be_messages_of_a_role(role: Any) -> None:
 # -- files
 
 
-@pytest.mark.parametrize(
+@every(
     ("part", "expected"),
     [
         (
@@ -138,7 +139,7 @@ def test_files_on_responses(part: FilePart, expected: dict[str, Any]) -> None:
     assert _items(UserMessage.make(part))[0]["content"] == [expected]
 
 
-@pytest.mark.parametrize(
+@every(
     ("part", "expected"),
     [
         (FilePart("image/png", b"hi"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}),
@@ -156,7 +157,7 @@ def test_files_on_chat(part: FilePart, expected: dict[str, Any]) -> None:
     assert _messages(UserMessage.make(part))[0]["content"] == [expected]
 
 
-@pytest.mark.parametrize(
+@every(
     ("api", "part"),
     [
         ("responses", FilePart("audio/wav", b"hi", "a.wav")),
@@ -282,7 +283,7 @@ def test_ids_that_come_again_in_each_turn_are_kept_apart() -> None:
     assert [message["content"] for message in messages if message["role"] == "tool"] == ["one", "two"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("result", "failed", "expected"),
     [
         ("sunny", False, "sunny"),
@@ -584,7 +585,7 @@ class _Typed(TypedDict):
 _Named = TypeAliasType("_Named", list[int])
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "name"),
     [
         (_Bare, "Bare"),

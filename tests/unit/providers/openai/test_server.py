@@ -28,6 +28,7 @@ from fxai.models import LanguageModel, ModelRequest, PreparationError, ToolChoic
 from fxai.providers import from_name, openai
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import Tool
+from tests.kit.every import every
 from tests.kit.server_table import PAGE, fill_page
 
 SERVERS = openai.SERVERS
@@ -61,7 +62,7 @@ def _turn(server: str | openai.Server, *content: Any) -> dict[str, Any]:
 # -- requests
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@every("name", SERVERS)
 def test_each_server_gets_the_most_tokens_in_its_field(name: str) -> None:
     """Exactly one of the two fields."""
     fields = _sent(name, max_tokens=9).fields
@@ -70,7 +71,7 @@ def test_each_server_gets_the_most_tokens_in_its_field(name: str) -> None:
     assert {key: fields[key] for key in ("max_tokens", "max_completion_tokens") if key in fields} == {known: 9}
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@every("name", SERVERS)
 def test_a_stream_is_asked_for_its_usage_where_the_server_knows_that(name: str) -> None:
     """`stream_options` is in no other request."""
     body = json.loads(_sent(name).body(stream=True))
@@ -116,7 +117,7 @@ def test_a_call_is_not_demanded_where_the_server_refuses_that(choice: Any, sent:
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "effort", "field"),
     [
         ("openrouter", "low", {"reasoning": {"effort": "low"}}),
@@ -134,7 +135,7 @@ def test_an_effort_is_the_nearest_that_the_server_has(name: str, effort: Any, fi
     assert bool(made.warnings) == (effort not in json.dumps(field))
 
 
-@pytest.mark.parametrize(
+@every(
     ("server", "model", "takes"),
     [
         ("xai", "grok-4", False),
@@ -305,7 +306,7 @@ def _ask(name: str, peer: _Peer, **options: Any) -> Any:
     return fx.run_result(asked.provide(from_name(name, transport=peer.transport, retry=None, **options)))
 
 
-@pytest.mark.parametrize("name", [server.name for server in SERVERS.values() if server.base_url[:1] != "{"])
+@every("name", [server.name for server in SERVERS.values() if server.base_url[:1] != "{"])
 def test_each_server_is_asked_at_its_address_with_its_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """By its name alone, and Chat Completions without being told."""
     server, peer = SERVERS[name], _Peer()
@@ -321,7 +322,7 @@ def test_each_server_is_asked_at_its_address_with_its_key(monkeypatch: pytest.Mo
     assert json.loads(request.content)["model"] == "some/model"
 
 
-@pytest.mark.parametrize("name", [server.name for server in SERVERS.values() if server.needs_key])
+@every("name", [server.name for server in SERVERS.values() if server.needs_key])
 def test_a_key_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenAI's own is none, and nothing is asked."""
     peer = _Peer()

@@ -31,6 +31,7 @@ from fxai.providers.openai.reply import reason_of_error
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.schema import JsonSchema
 from fxai.tools import Tool
+from tests.kit.every import every
 
 add = Tool.dynamic("math.add", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
 NUMBERS = JsonSchema.of({"type": "array", "items": {"type": "integer"}})
@@ -133,7 +134,7 @@ def test_streamed_thoughts_are_those_of_the_whole_item() -> None:
     assert [part.metadata["openai"].get("encrypted_content") for part in streamed] == [None, None, "E", "H"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("code", "kind"),
     [
         ("server_error", InternalProviderError),
@@ -299,7 +300,7 @@ def test_unknown_events_say_nothing() -> None:
     assert _responses(_completed(), _says("late"), "[DONE]")[-1].type == "finish"
 
 
-@pytest.mark.parametrize(
+@every(
     ("event", "kind"),
     [
         ({"type": "error", "code": "rate_limit_exceeded", "message": "Slow."}, RateLimitError),

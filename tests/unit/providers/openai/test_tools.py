@@ -17,6 +17,7 @@ from fxai.providers import openai
 from fxai.providers.openai import Screen, ShellOutput
 from fxai.schema import Empty, SchemaError
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 
 SERVED: list[Any] = [
     openai.web_search(),
@@ -40,7 +41,7 @@ HANDLED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("tool", SERVED, ids=lambda tool: tool.name)
+@every("tool", SERVED, ids=lambda tool: tool.name)
 def test_what_the_provider_runs_needs_no_handler(tool: Any) -> None:
     """A toolkit of such tools is whole without a handler."""
     assert tool.kind == "provider-defined"
@@ -48,7 +49,7 @@ def test_what_the_provider_runs_needs_no_handler(tool: Any) -> None:
     assert not tool.provider.requires_handler
 
 
-@pytest.mark.parametrize("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.name)
+@every("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.name)
 def test_a_tool_is_known_by_the_providers_name_for_it(tool: Any) -> None:
     """Its id is the provider and the type on the wire; what the provider runs gives anything, and never fails here."""
     kind = tool.provider.id.removeprefix("openai.")
@@ -59,7 +60,7 @@ def test_a_tool_is_known_by_the_providers_name_for_it(tool: Any) -> None:
         assert (tool.parameters.type, tool.success.type, tool.failure.type) == (Empty, object, Never)
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "success", "failure"),
     [
         (openai.shell(), list[ShellOutput], str),
@@ -76,7 +77,7 @@ def test_what_a_handler_of_ours_gives(tool: Any, success: Any, failure: Any) -> 
     assert (tool.success.type, tool.failure.type) == (success, failure)
 
 
-@pytest.mark.parametrize("tool", HANDLED, ids=lambda tool: tool.name)
+@every("tool", HANDLED, ids=lambda tool: tool.name)
 def test_what_we_run_needs_a_handler(tool: Any) -> None:
     """Its calls come back to us."""
     assert tool.kind == "provider-defined"
@@ -84,7 +85,7 @@ def test_what_we_run_needs_a_handler(tool: Any) -> None:
     assert tool.provider.requires_handler
 
 
-@pytest.mark.parametrize("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.name)
+@every("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.name)
 def test_a_providers_tool_is_a_value(tool: Any) -> None:
     """It keeps its kind and args through every combinator and through pickling."""
     changed = tool.rename("other").annotate(DeferLoading, True)
@@ -110,7 +111,7 @@ MAKERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("make", MAKERS)
+@every("make", MAKERS)
 def test_a_tool_may_have_a_name_of_ours(make: Any) -> None:
     """The provider's own name for it stays, and who runs it."""
     plain, named = make(name="shell"), make(name="box")
@@ -167,7 +168,7 @@ WRONG_FILTERS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("filters", "place"), WRONG_FILTERS)
+@every(("filters", "place"), WRONG_FILTERS)
 def test_a_wrong_filter_is_named_by_its_place(filters: Any, place: str) -> None:
     """However deep it stands in others."""
     with pytest.raises(SchemaError, match=re.escape(f"at `{place}`")):
