@@ -181,14 +181,18 @@ def pytest_testnodedown(node: Any) -> None:
     node.config.stash[_LEFT_OUT].update(getattr(node, "workeroutput", {}).get("left_out", ()))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """State how many slow tests the run left out, and the command that runs them."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> Generator[None, object, object]:
+    """State at the end how many slow tests the run left out, and the command that runs them."""
+    result = yield
     left_out = len(config.stash[_LEFT_OUT])
     if left_out:
         tests = "1 slow test" if left_out == 1 else f"{left_out} slow tests"
-        terminalreporter.write_line(
-            f"Left out {tests}. Run `{SLOW_COMMAND}` to run them and more examples of each law."
-        )
+        remedy = f"Run `{SLOW_COMMAND}` to run them and more examples of each law."
+        terminalreporter.write_line(f"Left out {tests}. {remedy}")
+    return result
 
 
 @pytest.fixture(params=["asyncio", "trio"])
