@@ -67,7 +67,6 @@ from fxai.schema.display import json_line, one_line
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from fxai.models.model_facts import ModelFacts
     from fxai.providers.openai.server import Server
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
@@ -109,7 +108,7 @@ class Entry(msgspec.Struct, frozen=True):
         key: the variable that its key is read from; None where it needs none.
         failure: why its provider did not answer; None where it did, or was not asked.
         checked: whether its provider was asked.
-        facts: The facts about the model. None if no name asks for them, or if no table has them.
+        facts: The facts about the model, or None if no name asks for them or no table has them.
     """
 
     name: str
@@ -289,7 +288,7 @@ def _abilities(provider: str, facts: ModelFacts | None) -> Abilities:
 
 
 def _facts_of(provider: str, model: str) -> ModelFacts | None:
-    """Return the facts of a provider's model. None if the model runs in this process."""
+    """Return the facts of a provider's model, or None if the model runs in this process."""
     if provider == "anthropic":
         from fxai.providers.anthropic import known_models as anthropic_models
 
