@@ -383,25 +383,29 @@ class HistoryWriter:
         hoisted, written = self._hoist(notes) if self._facts.system_between else (_NOTHING, self._messages)
         if not written:
             raise refusal(_NO_MESSAGE)
-        *before, last = written
-        content = list(last["content"])
-        messages = [*before, {**last, "content": content}]
-        is_begun = last["role"] == "assistant" and content[-1].get("type") == "text"
-        if is_begun:
-            content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}  # an answer may not end in space here
-        if is_begun and not self._facts.prefill:
-            problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
-            notes.append(f"{problem}: fxai appends a user message that asks it to continue")
-            messages.append({"role": "user", "content": [{"type": "text", "text": _CONTINUE}]})
         return History(
             [*self._system, *hoisted.blocks],
-            messages,
+            self._end(written, notes),
             tuple(self._documents),
             self._container,
             tuple(self._changes.betas),
             frozenset(self._changes.added - hoisted.added),
             tuple(notes),
         )
+
+    def _end(self, written: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
+        """Return the messages with an end that the model accepts: a prefill without trailing space, or no prefill."""
+        *before, last = written
+        content = list(last["content"])
+        messages = [*before, {**last, "content": content}]
+        if last["role"] != "assistant" or content[-1].get("type") != "text":
+            return messages
+        content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
+        if self._facts.prefill:
+            return messages
+        problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
+        notes.append(f"{problem}: fxai appends a user message that asks it to continue")
+        return [*messages, {"role": "user", "content": [{"type": "text", "text": _CONTINUE}]}]
 
     def _hoist(self, notes: list[str]) -> tuple[_Hoisted, list[dict[str, Any]]]:
         """Move the system messages that no answer of the model follows to the system prompt.

@@ -115,10 +115,7 @@ def prepare_request(
         NameConflictError: two tools would have one name on the wire.
     """
     notes = Notes()
-    known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
-    unknown = unknown_model(known) if facts is None else None
-    if unknown is not None:
-        notes.warnings.append(unknown)
+    known = _known_facts(model, facts, notes)
     options = options_of_request(request.provider_options)
     streams = stream if eager is None else eager
 
@@ -140,6 +137,17 @@ def prepare_request(
     writing.calls(must=strict_json_schema is True)
     writing.common(answer_limit(request, max_tokens, known, notes))
     return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
+
+
+def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
+    """Return complete facts. An unknown model whose facts the program does not state is a warning."""
+    if facts is not None:
+        return TABLE.complete(facts)
+    known = TABLE.facts(model)
+    unknown = unknown_model(known)
+    if unknown is not None:
+        notes.warnings.append(unknown)
+    return known
 
 
 @final
