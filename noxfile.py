@@ -1,4 +1,4 @@
-"""Questions about this project, a session each: `nox` asks four; `nox --list` shows the others."""
+"""Questions about this project, one session for each. `nox` runs four sessions; `nox --list` shows the others."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def floors(session: nox.Session) -> None:
 @nox.session(python="3.11")
 def types(session: nox.Session) -> None:
     """Do both checkers accept every right program, on the oldest and the newest Python, and refuse every wrong one?"""
-    session.install("-e", ".[dev]")
-    session.run("pytest", "tests/typing", *session.posargs)
+    session.install("-e", ".[dev-servers]")
+    session.run("pytest", "-m", "", "tests/typing", *session.posargs)
     session.run("mypy", "--python-version", "3.14", "fxai", "tests", "noxfile.py")
     session.run("pyright", "--pythonversion", "3.14")
 
@@ -51,9 +51,17 @@ def checkers(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Does it do what it says, on each Python, on asyncio and on trio?"""
+    """Do the quick tests pass on each Python, on asyncio and on trio?"""
     session.install("-e", ".[dev]")
-    session.run("pytest", "-n", "auto", *session.posargs)
+    session.run("pytest", "-n", "auto", "--durations=10", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def slow(session: nox.Session) -> None:
+    """Do the slow tests pass, and does each law hold for more examples? It installs databases and servers."""
+    session.install("-e", ".[dev-servers]")
+    options = ("-m", "slow or law", "--hypothesis-profile=thorough", "--durations=10")
+    session.run("pytest", "-n", "auto", *options, *session.posargs)
 
 
 @nox.session(python="3.11")
@@ -95,8 +103,8 @@ def facts(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """Does it still work with the oldest dependencies that it says it allows?"""
     requirements: list[str] = PROJECT["project"]["dependencies"]
-    session.install("-e", ".[dev]", *(re.sub(r">=([^,]+).*", r"==\1", one) for one in requirements))
-    session.run("pytest", "-n", "auto", "--deselect", "tests/typing", *session.posargs)
+    session.install("-e", ".[dev-servers]", *(re.sub(r">=([^,]+).*", r"==\1", one) for one in requirements))
+    session.run("pytest", "-n", "auto", "-m", "", "--deselect", "tests/typing", *session.posargs)
 
 
 @nox.session(python="3.11")
@@ -109,15 +117,16 @@ def load(session: nox.Session) -> None:
 @nox.session(python="3.11")
 def kills(session: nox.Session) -> None:
     """Does each of five hundred durable runs end, killed at any moment, on a cluster and on queues, too?"""
-    session.install("-e", ".[dev]")
+    session.install("-e", ".[dev-servers]")
     there = [f"tests/integration/distributed/test_{where}_kill.py" for where in ("durable", "queue")]
-    session.run("pytest", "tests/integration/durable", *there, *session.posargs, env={"FXAI_KILLED_RUNS": "100"})
+    options = ("-m", "slow", *session.posargs)
+    session.run("pytest", "tests/integration/durable", *there, *options, env={"FXAI_KILLED_RUNS": "100"})
 
 
 @nox.session(python="3.11")
 def traces(session: nox.Session) -> None:
     """Does a collector of others read our traces as they are meant? It installs Arize Phoenix, 0.8 GB, beside them."""
-    session.install("-e", ".[dev]")
+    session.install("-e", ".[dev-servers]")
     phoenix = Path(session.create_tmp()).absolute() / "phoenix"
     session.run("python", "-m", "venv", str(phoenix))
     session.run(str(phoenix / "bin/pip"), "install", "arize-phoenix>=20.26,<21", external=True)
@@ -148,8 +157,15 @@ def wheel(session: nox.Session) -> None:
 @nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
     """What does it cost, beside a program written by hand?"""
-    session.install("-e", ".[dev]")
+    session.install("-e", ".[dev-servers]")
     session.run("python", "-m", "tests.benchmarks", *session.posargs)
+
+
+@nox.session(python="3.11")
+def mutants(session: nox.Session) -> None:
+    """Do the tests find small faults in the package? Options after `--`, for example `--package tools`."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.mutation", *session.posargs)
 
 
 @nox.session(python="3.11")

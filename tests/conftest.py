@@ -1,4 +1,4 @@
-"""What every test stands on: no network, both backends, and guards against tests that cannot fail."""
+"""Rules for all tests: two tiers, no network, both event loops, and no test that cannot fail."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import ast
 import gc
 import inspect
 import ipaddress
+import re
 import signal
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How fast a machine is says nothing of a law, and many run beside each other on it: no law has a time limit.
-settings.register_profile("fxai", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("fxai")
+# Neither profile limits the time of an example, because a busy machine says nothing about a law.
+# `quick` draws the same examples in every run. `thorough` draws new ones and prints how to repeat a failure.
+_EVERY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _EVERY, max_examples=40, derandomize=True)
+settings.register_profile("thorough", _EVERY, max_examples=150, print_blob=True)
+settings.load_profile("quick")
 
 # Whoever started the tests may have it ignored, as a shell does in the background; what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,6 +42,13 @@ collect_ignore_glob = [
     "typing/right/*",
     "typing/wrong/*",
 ]
+
+LAWS = Path(__file__).parent / "laws"
+QUICK_TIER = "not slow"
+SLOW_COMMAND = 'pytest -m "slow or law" --hypothesis-profile=thorough'
+
+_DOCTEST = re.compile(r"^\s*>>> ", re.MULTILINE)
+_LEFT_OUT = pytest.StashKey[set[str]]()
 
 _ASSERTING = ("assert", "check", "expect", "fail", "raises", "warns")
 
@@ -69,6 +81,114 @@ def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_refuse_network)
+
+
+def slow_tests(source: str) -> list[str]:
+    """Return the names of the tests in a module that is slow as a whole; an empty list for any other module."""
+    if "mark.slow" not in source or "\npytestmark" not in source:
+        return []
+    tree = _parsed(source)
+    marks = [
+        ast.unparse(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == "pytestmark" for target in node.targets)
+    ]
+    if not any(re.search(r"\bpytest\.mark\.slow\b", mark) for mark in marks):
+        return []
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [name for name in functions if name.startswith("test")]
+
+
+class SlowModule(pytest.File):
+    """A module of the slow tier in a run of the quick tier, which reads it and does not import it.
+
+    The module can need packages that the extra `dev` does not install.
+    """
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield one item for each test function. The option `-m "not slow"` deselects each item."""
+        for name in slow_tests(self.path.read_text(encoding="utf-8")):
+            yield SlowTest.from_parent(self, name=name)
+
+
+class SlowTest(pytest.Item):
+    """A test function of a module that is not imported."""
+
+    def __init__(self, name: str, parent: SlowModule, **options: Any) -> None:
+        super().__init__(name, parent, **options)
+        self.add_marker("slow")
+
+    def runtest(self) -> None:
+        """Fail, because the function is not imported."""
+        pytest.fail(f"{self.name} is slow and was not deselected. Run `{SLOW_COMMAND}`.", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Pause the garbage collector, which takes more than half of the time of a collection and frees nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Import a file only for a test of this tier, or for a doctest."""
+    collectors = yield
+    if file_path.suffix != ".py" or not collectors:
+        return collectors
+    source = file_path.read_text(encoding="utf-8")
+    if parent.config.option.markexpr == QUICK_TIER and slow_tests(source):
+        return [SlowModule.from_parent(parent, path=file_path)]
+    if _DOCTEST.search(source):
+        return collectors
+    return [one for one in collectors if type(one).__name__ != "DoctestModule"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the list of slow tests that this run leaves out."""
+    config.stash[_LEFT_OUT] = set()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests in `tests/laws`, and every other property test, as a `law`."""
+    if item.path.parent == LAWS or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        item.add_marker("law")
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Record the slow tests of the modules that this run imports."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.config.stash[_LEFT_OUT].add(item.nodeid.partition("[")[0])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the slow tests that a worker of pytest-xdist left out to the process that writes the summary."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = sorted(session.config.stash[_LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Receive the slow tests that a worker of pytest-xdist left out."""
+    node.config.stash[_LEFT_OUT].update(getattr(node, "workeroutput", {}).get("left_out", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """State how many slow tests the run left out, and the command that runs them."""
+    left_out = len(config.stash[_LEFT_OUT])
+    if left_out:
+        tests = "1 slow test" if left_out == 1 else f"{left_out} slow tests"
+        terminalreporter.write_line(
+            f"Left out {tests}. Run `{SLOW_COMMAND}` to run them and more examples of each law."
+        )
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -106,7 +226,7 @@ def asserts_something(function: Callable[..., object]) -> bool:
     return False
 
 
-def _parsed(source: str) -> ast.AST:
+def _parsed(source: str) -> ast.Module:
     collects = gc.isenabled()
     gc.disable()  # where the collector runs a finalizer in the middle, CPython 3.11 takes the parse for broken
     try:

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 
-import pytest
-
+from tests.kit.every import every
 from tests.kit.source import PACKAGE, Module, modules
 
 HEAVY = {
@@ -39,7 +38,6 @@ HEAVY = {
 
 
 FACES = {"fxai", "fxai.annotations"}
-LAZY = [module for module in modules() if any(line.startswith("_LATER = {") for line in module.lines)]
 
 
 def _through_the_face(module: Module) -> Iterator[str]:
@@ -97,7 +95,7 @@ OFFERED = (
 )
 
 
-@pytest.mark.parametrize("name", OFFERED)
+@every("name", OFFERED)
 def test_no_private_name_is_offered_by_completion(name: str) -> None:
     """`dir()` of a public class has no name with a single underscore, but for those of `typing` and `abc`."""
     cls = getattr(import_module("fxai"), name)
@@ -105,7 +103,11 @@ def test_no_private_name_is_offered_by_completion(name: str) -> None:
     assert {member for member in dir(cls) if re.match(r"_(?!_)", member)} <= {"_is_protocol", "_abc_impl"}
 
 
-@pytest.mark.parametrize("module", LAZY, ids=lambda module: module.name)
+def _lazy() -> list[Module]:
+    return [module for module in modules() if any(line.startswith("_LATER = {") for line in module.lines)]
+
+
+@every("module", _lazy, ids=lambda module: module.name)
 def test_a_name_that_is_loaded_later_is_known_to_checkers(module: Module) -> None:
     """It is imported where only checkers look."""
     there = import_module(module.name)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.kit.every import every
 from tests.kit.source import FLOORS, PACKAGE, ROOT, modules, parse, project, tree_of
 
 BUILT = [name for name in FLOORS if (PACKAGE / name / "__init__.py").exists()]
@@ -32,7 +33,7 @@ def test_the_import_contract_names_the_floors_in_order() -> None:
     assert sorted(name for row in rows for name in row) == sorted(FLOORS)
 
 
-@pytest.mark.parametrize("name", BUILT)
+@every("name", BUILT)
 def test_a_floor_says_its_number(name: str) -> None:
     """The docstring of a floor's `__init__` opens with the floor's number, and it lists what it offers."""
     floor = parse(PACKAGE / name / "__init__.py")

@@ -6,11 +6,12 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
-import pytest
 
+from tests.kit.every import every
 from tests.kit.source import ROOT, modules
 
 FACES = {module.name for module in modules() if module.path.endswith("__init__.py")} | {
@@ -33,6 +34,7 @@ INTERNAL = {
     "tests/integration/sdk/test_results.py": "how a server's content is shown",
     "tests/integration/ui/test_message_builder.py": "JSON that is still coming",
     "tests/kit/catalogs.py": "the tables of facts",
+    "tests/architecture/test_style.py": "the tables of facts",
     "tests/kit/openai_facts.py": "how a table of facts is written",
     "tests/kit/mcp_http.py": "an application asked without a socket",
     "tests/typing/right/mcp_tool_servers.py": "the type of an application",
@@ -84,7 +86,8 @@ def _imports() -> Iterator[Deep]:
             ("tests/typing/wrong/", "tests/typing/messages/", "tests/typing/hover/", "tests/acceptance/programs/")
         ):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "from fxai." in text else ():
             if (
                 isinstance(node, ast.ImportFrom)
                 and (node.module or "").startswith("fxai.")
@@ -93,12 +96,15 @@ def _imports() -> Iterator[Deep]:
                 yield from (Deep(name, node.lineno, str(node.module), alias.name) for alias in node.names)
 
 
-DEEP = tuple(_imports())
+@cache
+def deep_imports() -> tuple[Deep, ...]:
+    """Return every import from within a package, read once and not during collection."""
+    return tuple(_imports())
 
 
 def test_what_a_face_offers_is_imported_from_the_face() -> None:
     """So a module may be moved within its room, and no test but its own knows."""
-    asked = sorted({f"{deep.module}:{deep.name}" for deep in DEEP})
+    asked = sorted({f"{deep.module}:{deep.name}" for deep in deep_imports()})
     code = (
         "import importlib, sys\n"
         "for line in sys.stdin.read().split():\n"
@@ -113,16 +119,16 @@ def test_what_a_face_offers_is_imported_from_the_face() -> None:
     done = subprocess.run(command, cwd=ROOT, input="\n".join(asked), capture_output=True, text=True, check=True)
     offered = set(done.stdout.split())
 
-    assert [str(deep) for deep in DEEP if f"{deep.module}:{deep.name}" in offered] == []
+    assert [str(deep) for deep in deep_imports() if f"{deep.module}:{deep.name}" in offered] == []
 
 
 def test_only_the_tests_of_a_room_look_into_it() -> None:
     """What no face offers is imported by the room's own unit tests, or by a law or case of that mechanism."""
-    assert [str(deep) for deep in DEEP if not deep.is_at_home and deep.path not in INTERNAL] == []
-    assert set(INTERNAL) <= {deep.path for deep in DEEP if not deep.is_at_home}
+    assert [str(deep) for deep in deep_imports() if not deep.is_at_home and deep.path not in INTERNAL] == []
+    assert set(INTERNAL) <= {deep.path for deep in deep_imports() if not deep.is_at_home}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@every("path", lambda: sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.relative_to(ROOT))
 def test_what_tests_share_is_in_the_kit(path: Path) -> None:
     """A file beside the tests is a test or a program; what several share is in `tests/kit`."""
     name = str(path.relative_to(ROOT))

@@ -20,6 +20,7 @@ from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, Tool, Toolkit
 from tests.kit.journal import Journal, running_tasks
+from tests.kit.trials import examples
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -201,7 +202,7 @@ async def _cut_off(task: asyncio.Task[Any], cut: str) -> None:
         await task
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     pauses=st.lists(st.integers(0, 25), min_size=1, max_size=3), way=st.sampled_from(WAYS), form=st.sampled_from(FORMS)
 )

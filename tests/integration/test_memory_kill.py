@@ -112,6 +112,8 @@ from fxai.storage import journal_file
 from fxai.agents.stateful import PromptState
 from fxai.effects import fx
 from tests.kit.memories import approved, asked, chat, commit_all, memory_of
+
+pytestmark = pytest.mark.slow
 kind, root = sys.argv[1:]
 
 def die():

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import pytest
 from returns.result import Success
 
 from fxai.agents import Agent
@@ -16,6 +15,7 @@ from fxai.messages import InvalidApprovalError, Message, Prompt, ToolCall, ToolM
 from fxai.models import ApprovalLedger, LanguageModel
 from fxai.testing import ScriptedModel, call
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 
 __all__ = ["HOW", "How", "Office", "Wipe", "answered", "changed", "layer_of", "ledgers", "problem_of", "results_of"]
 
@@ -157,5 +157,5 @@ def _in_sqlite(folder: Path) -> Callable[[], Any]:
     return lambda: ApprovalLedger.sqlite(folder / "ledger.db").layer
 
 
-ledgers = pytest.mark.parametrize("ledger", [_in_process, _in_file, _in_sqlite], ids=["process", "file", "sqlite"])
+ledgers = every("ledger", [_in_process, _in_file, _in_sqlite], ids=["process", "file", "sqlite"])
 """A ledger of each kind: what is given a folder, and gives what makes its layer."""

@@ -17,6 +17,7 @@ __all__ = [
     "CHECKERS",
     "MARK",
     "PAGES",
+    "PROJECT",
     "ROOT",
     "WRONG",
     "Report",
@@ -38,7 +39,7 @@ WRONG = ["tests/acceptance/programs/typing_wrong.py"] + [
     for path in sorted((ROOT / "tests/typing" / folder).glob("*.py"))
 ]
 PAGES = ["README.md"] + [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
-_TARGETS = [name for name in ("fxai", "tests", "examples", "noxfile.py") if (ROOT / name).exists()]
+PROJECT = [name for name in ("fxai", "tests", "examples", "noxfile.py") if (ROOT / name).exists()]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -61,15 +62,17 @@ def marked_lines(file: str) -> dict[int, str]:
     return {line: text.removeprefix(MARK).strip() for line, text in comments.items() if text.startswith(MARK)}
 
 
-def run(checker: str, files: Collection[str] = ()) -> Report:
-    """What `mypy --strict` or strict `pyright`, as configured for this project, reports of it, or of some files alone.
+def run(checker: str, files: Collection[str], *targets: str) -> Report:
+    """Run `mypy --strict` or strict `pyright`, as configured for this project.
 
-    Those are wrong programs or pages, by name.
+    Args:
+        checker: "mypy" or "pyright".
+        files: Wrong programs and pages, by name.
+        targets: Directories and files that must pass.
     """
     errors: dict[str, dict[int, list[str]]] = {}
     with TemporaryDirectory() as folder:
         copies = {copy.name: (copy, file) for copy, file in _copies(Path(folder), files)}
-        targets = () if files else _TARGETS
         found = (_mypy if checker == "mypy" else _pyright)(*targets, *(str(copy) for copy, _ in copies.values()))
     for path, line, message in found:
         _, name = copies.get(Path(path).name, ("", Path(path).as_posix().removeprefix(f"{ROOT.as_posix()}/")))
@@ -92,9 +95,9 @@ def expressions_of_any(file: str) -> list[str]:
     return [code[line - 1].strip() for line in sorted(about)]
 
 
-def _copies(folder: Path, files: Collection[str] = ()) -> Iterable[tuple[Path, str]]:
+def _copies(folder: Path, files: Collection[str]) -> Iterable[tuple[Path, str]]:
     """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
-    for file in files or (*WRONG, *PAGES):
+    for file in files:
         copy = folder / f"copy_{re.sub(r'[^a-z0-9]', '_', file.lower())}.py"
         copy.write_text(_program(file), encoding="utf-8")
         yield copy, file

@@ -171,6 +171,13 @@ ANTHROPIC: Final = Tabled(
             "langchain-anthropic supplies False by default for models that its data lacks.",
         ),
         ("claude-2", "inputs"): Fact(["text"], ("fxai",)),
+        **{
+            (family, "forced_calls"): Fact(True, ("fxai",), (), "Tools came with Claude 3, and forced calls with them.")
+            for family in (
+                *("claude-3-5-sonnet", "claude-3-5-haiku-latest", "claude-3-opus-latest", "claude-3-sonnet"),
+                "claude-3-haiku",
+            )
+        },
         ("claude-mythos-preview", "retires"): Fact(
             "2026-06-30",
             ("sdk-a",),

@@ -205,9 +205,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 338,
+    "modules": 342,
     "modules with one importer and under 120 lines": 10,
-    "lines": 94_000,
+    "lines": 95_000,
     "functions that a run with one call passes": 78,
     "files that it passes": 20,
     "functions that the same run passes, streamed": 112,

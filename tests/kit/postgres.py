@@ -15,7 +15,10 @@ from typing import Any
 import psycopg
 import pytest
 
-__all__ = ["fresh_database", "postgres_server"]
+__all__ = ["POSTGRES", "fresh_database", "postgres_server", "server_of"]
+
+POSTGRES = pytest.param("postgres", marks=pytest.mark.slow)
+"""The value of a parameter for tests that run on each kind of database. Its tests are slow."""
 
 _numbers = itertools.count()
 
@@ -33,6 +36,11 @@ def postgres_server() -> Generator[str]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def server_of(kind: str, request: pytest.FixtureRequest) -> str:
+    """Return the URL of the server if `kind` is "postgres", otherwise an empty string, and start no server."""
+    return str(request.getfixturevalue("postgres_url")) if kind == "postgres" else ""
 
 
 def fresh_database(server: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import pytest
-
 from fxai.agents import Answer
 from fxai.agents.loop import OnAnswer, run_loop
 from fxai.agents.run import RunPlan
 from fxai.effects import Backend, StreamOf, fx
 from fxai.messages import Prompt, Response
 from fxai.testing import ScriptedModel, TestClock
+from tests.kit.every import every
 from tests.kit.journal import turns
 from tests.kit.rounds import Desk
 
@@ -19,7 +18,7 @@ __all__ = ["BOTH", "ONE", "End", "Way", "end_of", "plan_of", "stream_loop", "una
 
 Way = Literal["whole", "stream"]
 
-BOTH = pytest.mark.parametrize("way", ["whole", "stream"])
+BOTH = every("way", ["whole", "stream"])
 """Runs a test for a run that is read whole, and for one that is streamed."""
 
 ONE = {"a": 1, "b": 2}

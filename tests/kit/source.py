@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 __all__ = [
     "FLOORS",
@@ -49,13 +50,23 @@ FLOORS = {
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-class Module(NamedTuple):
-    """One file of the package: its path from the top, its dotted name, its syntax tree and its lines."""
+@dataclass(frozen=True)
+class Module:
+    """A Python file of the project: its path from the top, its dotted name, and its text."""
 
     path: str
     name: str
-    tree: ast.Module
-    lines: list[str]
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree. The first reader pays for it, because most checks need only lines."""
+        return ast.parse(self.text)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines, without their ends."""
+        return self.text.splitlines()
 
     @property
     def public(self) -> bool:
@@ -65,10 +76,9 @@ class Module(NamedTuple):
 
 def parse(path: Path) -> Module:
     """The module that a file of this project holds."""
-    text = path.read_text(encoding="utf-8")
     parts = path.relative_to(ROOT).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return Module(path.relative_to(ROOT).as_posix(), name, ast.parse(text), text.splitlines())
+    return Module(path.relative_to(ROOT).as_posix(), name, path.read_text(encoding="utf-8"))
 
 
 @cache

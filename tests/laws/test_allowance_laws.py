@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from fxai.models import Allowances
 from fxai.storage.allowance_rows import Claim
-from tests.kit.postgres import fresh_database
+from tests.kit.postgres import POSTGRES, fresh_database, server_of
+from tests.kit.trials import examples
 
 Kind: TypeAlias = Literal["process", "sqlite", "postgres"]
 MOST = 100
@@ -90,24 +91,25 @@ def test_no_more_is_used_than_is_allowed_in_a_process(steps: Any, seconds: float
 
 
 @pytest.mark.parametrize("seconds", [None, 60.0])
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(steps=STEPS)
 def test_no_more_is_used_than_is_allowed_in_sqlite(steps: Any, seconds: float | None) -> None:
     """The same, in a file."""
     _check_steps("sqlite", "", steps, seconds)
 
 
-@settings(max_examples=10)
+@pytest.mark.slow
+@settings(max_examples=examples(10))
 @given(steps=STEPS)
 def test_no_more_is_used_than_is_allowed_in_postgres(postgres_url: str, steps: Any) -> None:
     """The same, in a server."""
     _check_steps("postgres", postgres_url, steps, 60.0)
 
 
-@pytest.mark.parametrize("kind", ["process", "sqlite", "postgres"])
-def test_all_claims_hold_or_none(kind: Kind, postgres_url: str) -> None:
+@pytest.mark.parametrize("kind", ["process", "sqlite", POSTGRES])
+def test_all_claims_hold_or_none(kind: Kind, request: pytest.FixtureRequest) -> None:
     """Where one claim is too much nothing is reserved under the others."""
-    with _allowances(kind, postgres_url) as (allowances, key):
+    with _allowances(kind, server_of(kind, request)) as (allowances, key):
         first, second = Claim(f"{key} a", 10, 100), Claim(f"{key} b", 10, 5)
         refusal = allowances.reserve("one", (first, second), now=0.0)
 
@@ -116,10 +118,10 @@ def test_all_claims_hold_or_none(kind: Kind, postgres_url: str) -> None:
         assert allowances.look_up(f"{key} a", now=0.0).reserved == 0
 
 
-@pytest.mark.parametrize("kind", ["process", "sqlite", "postgres"])
-def test_use_beyond_a_reservation_is_counted_and_shuts_the_door(kind: Kind, postgres_url: str) -> None:
+@pytest.mark.parametrize("kind", ["process", "sqlite", POSTGRES])
+def test_use_beyond_a_reservation_is_counted_and_shuts_the_door(kind: Kind, request: pytest.FixtureRequest) -> None:
     """What was used was used; nothing more is reserved until there is room."""
-    with _allowances(kind, postgres_url) as (allowances, key):
+    with _allowances(kind, server_of(kind, request)) as (allowances, key):
         claim = Claim(key, 10, 20, 60.0)
         assert allowances.reserve("one", (claim,), now=0.0) is None
         allowances.settle("one", (claim.of(50),), now=0.0)
@@ -152,6 +154,7 @@ def test_a_server_that_is_not_there_is_an_os_error() -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_each_database_of_a_test_is_its_own(postgres_url: str) -> None:
     """What one has is not in the other."""
     one, other = (Allowances.postgres(fresh_database(postgres_url)) for _ in range(2))

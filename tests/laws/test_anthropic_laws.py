@@ -31,6 +31,7 @@ from tests.kit.anthropic_replies import (
 )
 from tests.kit.data import is_array
 from tests.kit.reaching import Reached, bent, replaced
+from tests.kit.trials import examples
 
 
 def _whole(reply: dict[str, Any]) -> tuple[Any, ...]:
@@ -93,7 +94,7 @@ def test_any_json_is_a_reply_or_a_typed_failure() -> None:
     """Nothing that a server sends breaks us; what is read can be kept."""
     reached = Reached()
 
-    @settings(max_examples=120)
+    @settings(max_examples=examples(120))
     @given(st.one_of(bent(WHOLE, ANYTHING), bent(WHOLE, ANYTHING), ANYTHING))
     def law(reply: Any) -> None:
         read = parse_reply(json.dumps(reply).encode(), SENT)
@@ -113,7 +114,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
     """In any order, and the stream may end anywhere; what came before a failure stands, and can be gathered."""
     reached = Reached()
 
-    @settings(max_examples=120)
+    @settings(max_examples=examples(120))
     @given(bent(WHOLE.map(events_of), ANYTHING), st.data())
     def law(said: Any, data: st.DataObject) -> None:
         events: list[Any] = said if is_array(said) else [said]

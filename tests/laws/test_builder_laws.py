@@ -15,9 +15,10 @@ from fxai.agents import Agent, AgentBuilder, Binding, Memory
 from fxai.effects import fx
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, ToolConflictError, Toolkit
+from tests.kit.trials import examples
 from tests.laws.test_toolkit_laws import TOOLKITS, tools
 
-RUN = settings(max_examples=25)
+RUN = settings(max_examples=examples(25))
 
 
 @tool(name="fn.one")

@@ -17,6 +17,7 @@ from fxai.effects import fx
 from fxai.messages import Prompt
 from fxai.ui import Accepted, ChatRequest, Conversation, Conversations, Turn, UIMessage, accept
 from tests.kit.reaching import Reached
+from tests.kit.trials import examples
 
 Action = Literal["say", "say alone", "edit", "edit alone", "again", "go back", "choose", "rename", "forget"]
 ACTIONS: tuple[Action, ...] = (
@@ -245,7 +246,7 @@ def test_a_conversation_is_the_tree_that_its_page_makes() -> None:
     """Messages, edits, other answers, branches and windows that know less, in process, in files and in SQLite."""
     reached = Reached()
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(STEPS)
     def check(steps: list[Step]) -> None:
         with TemporaryDirectory() as folder:
@@ -273,7 +274,7 @@ def test_a_version_without_an_answer_is_the_one_that_is_shown(tmp_path: Path, be
 
 
 @given(STEPS, st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_no_text_of_the_agents_can_be_changed_anywhere(steps: list[Step], data: st.DataObject) -> None:
     """Of a conversation of any shape, a page that repeats one letter of an answer wrongly is refused."""
     tree, known, number = Tree("ann"), Conversation("c", "ann", "", 0.0, 0.0), count(1)

@@ -18,6 +18,7 @@ from fxai.durable import Runs, durable, step
 from fxai.effects import Layer
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
+from tests.kit.trials import examples
 
 Tree = tuple[Any, ...]
 """The turns of an agent: each the calls that it makes at once, a number for a call, a tree for a sub-agent."""
@@ -200,7 +201,7 @@ def _numbers(tree: Any) -> Iterator[int]:
             yield from _numbers(one)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(trees, st.lists(st.integers(0, 3), min_size=1, max_size=7), st.lists(st.integers(0, 3), min_size=1), st.data())
 def test_a_run_comes_to_the_same_under_every_crash_and_schedule(
     tree: Tree, first: list[int], second: list[int], data: st.DataObject

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.effects import Backend, Cause, Effect, EffectOf, Exit, Gen, Interrupt, fx
+from tests.kit.trials import examples
 
 Log: TypeAlias = list[str]
 Maker: TypeAlias = Callable[[Log], EffectOf[int, str, None]]
@@ -292,7 +293,7 @@ def test_concurrency_changes_no_value(numbers: list[int], concurrency: int) -> N
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(make=MAKERS)
 def test_a_loop_changes_nothing(backend: Backend, make: Maker) -> None:
     """Run without a loop, on asyncio and on trio, an effect does and gives the same."""

@@ -13,8 +13,9 @@ from returns.result import Failure, Success
 from fxai.schema import JsonSchema, Schema
 from fxai.testing.strategies import instances, json_values, not_instances, schemas, values
 from fxai.testing.tool_law import engines
+from tests.kit.trials import examples
 
-LAW = settings(max_examples=50)
+LAW = settings(max_examples=examples(50))
 
 
 @LAW

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from fxai.effects import Backend, EffectOf, Exit, Gen, Layer, Scope, Stream, Tag, fx
 from tests.kit.journal import boom, running_tasks, turns
+from tests.kit.trials import examples
 
 Program: TypeAlias = EffectOf[Any, Any, Any]
 
@@ -184,7 +185,7 @@ def check(world: World) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(node=NODES, after=st.integers(0, 15))
 def test_a_program_cancelled_at_any_point_releases_everything_once_in_reverse(
     backend: Backend, node: Node, after: int
@@ -223,7 +224,7 @@ async def _cancelled_natively(task: asyncio.Task[Any], pauses: list[int], way: s
     await asyncio.wait([task])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     node=NODES,
     pauses=st.lists(st.integers(0, 6), min_size=1, max_size=4),
@@ -261,7 +262,7 @@ def test_a_program_cancelled_by_asyncio_itself_releases_everything_once_in_rever
     check(world)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(node=NODES, seconds=st.sampled_from([0, 0.0001, 0.0005, 0.001]), way=st.sampled_from(["wait_for", "timeout"]))
 def test_a_program_in_a_timeout_of_asyncio_releases_everything_once_in_reverse(
     node: Node, seconds: float, way: str
@@ -290,7 +291,7 @@ def test_a_program_in_a_timeout_of_asyncio_releases_everything_once_in_reverse(
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(node=NODES)
 def test_a_program_that_ends_or_is_timed_out_releases_everything_once_in_reverse(backend: Backend, node: Node) -> None:
     """On success, failure, defect and timeout."""
@@ -309,7 +310,7 @@ def test_a_program_that_ends_or_is_timed_out_releases_everything_once_in_reverse
     check(world)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(node=NODES)
 def test_a_program_that_is_refused_without_a_loop_releases_everything_once_in_reverse(node: Node) -> None:
     """Where no event loop runs, what would wait is a defect, and everything is released all the same."""
@@ -329,7 +330,7 @@ def check_order(world: World) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(nodes=st.lists(NODES, min_size=1, max_size=3), after=st.integers(1, 6))
 def test_a_stream_that_is_left_at_any_value_releases_everything_once_in_reverse(
     backend: Backend, nodes: list[Node], after: int

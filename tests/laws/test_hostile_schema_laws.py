@@ -18,6 +18,7 @@ from fxai.providers.local import grammar
 from fxai.schema import Engine, JsonSchema, SchemaError
 from fxai.schema.strict import ANTHROPIC, OPENAI, strict_form
 from fxai.tools import Tool, Toolkit
+from tests.kit.trials import examples
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -147,7 +148,7 @@ def _same_verdicts(document: JsonSchema, value: Any) -> None:
     assert len({not document.validate(value, engine=engine) for engine in ENGINES}) == 1
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(documents(), st.lists(data(), min_size=1, max_size=2))
 def test_a_document_is_refused_or_can_be_used_everywhere(plain: dict[str, Any], values: list[Any]) -> None:
     """A document is a `SchemaError`, or all that is made of it ends in good time, with one verdict by both packages."""
@@ -162,7 +163,7 @@ def test_a_document_is_refused_or_can_be_used_everywhere(plain: dict[str, Any], 
     assert isinstance(document, JsonSchema) or "expected" in document
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.sampled_from(["(?:", "a", "|", ")", "{1,99}", "{2}", "+", "*", "[a-z]", "(?=", "{40}", "\\", "?"])))
 def test_a_pattern_compiles_in_good_time_or_is_refused(pieces: list[str]) -> None:
     """Whatever a pattern is made of, it is compiled within the budget, or is a `SchemaError` at its place."""

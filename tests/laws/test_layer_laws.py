@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fxai.effects import Backend, Gen, Layer, LayerOf, Tag, fx
 from tests.kit.journal import running_tasks, turns
+from tests.kit.trials import examples
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, Any]
 
@@ -197,7 +198,7 @@ def test_a_graph_with_a_failing_layer_releases_what_was_built(graph: list[list[i
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(graph=graphs(), after=st.integers(0, 12), nested=st.booleans())
 def test_a_graph_cancelled_at_any_point_releases_what_was_built(
     backend: Backend, graph: list[list[int]], after: int, nested: bool

@@ -11,6 +11,7 @@ from fxai.agents import Budget
 from fxai.messages import ToolCall, Usage
 from fxai.testing import call, finish
 from tests.kit.runs import End, Way, end_of, unanswered
+from tests.kit.trials import examples
 
 _MADE: list[tuple[str, dict[str, Any]]] = [
     ("add", {"a": 1, "b": 2}),
@@ -60,7 +61,7 @@ def _history(end: End) -> Any:
     return end.failure.history if end.cause is not None else end.answer.history
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(_TURNS, _BUDGETS, _LIMITS)
 def test_each_call_has_one_result_in_its_order(turns: list[Any], budget: Budget, at_limit: Any) -> None:
     """In the history of an answer and of a failure, whatever was cut; and no budget is asked too much of."""
@@ -74,7 +75,7 @@ def test_each_call_has_one_result_in_its_order(turns: list[Any], budget: Budget,
         assert sum(line.startswith(("add", "start")) for line in end.desk.journal.lines) <= budget.calls
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(_TURNS, _BUDGETS, _LIMITS)
 def test_a_stream_comes_to_what_a_run_comes_to(turns: list[Any], budget: Budget, at_limit: Any) -> None:
     """The same answer or the same failure, and the same history; its parts fold to the same turns."""
@@ -89,7 +90,7 @@ def test_a_stream_comes_to_what_a_run_comes_to(turns: list[Any], budget: Budget,
         assert (folded.text, folded.tool_calls, folded.tool_results) == (step.text, step.calls, step.results)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(_TURNS, _BUDGETS)
 def test_a_run_goes_on_from_the_history_of_a_failure(turns: list[Any], budget: Budget) -> None:
     """What was cut can be taken up again, and nothing is said twice."""

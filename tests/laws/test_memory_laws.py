@@ -17,6 +17,7 @@ from fxai.agents.stateful import PromptState
 from fxai.effects import fx
 from fxai.messages import AssistantMessage, Prompt
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
+from tests.kit.trials import examples
 
 WORDS = st.text(max_size=6)
 MORE = Prompt([AssistantMessage.make("And more.")])
@@ -128,7 +129,7 @@ def test_a_wider_window_gives_no_less(commits: list[Prompt], one: Window, other:
     assert narrow == wide[-one.most_turns :] if one.most_turns else narrow == wide
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(_commits(), WINDOWS)
 def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], window: Window) -> None:
     """Each call has its result right behind it; only what the run answers is open, and then it comes last."""
@@ -147,7 +148,7 @@ def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], windo
         assert len(mine) == len(said) + len(waiting) - 1
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(_commits(), min_size=1, max_size=3), WINDOWS, st.none() | st.integers(1, 4))
 def test_memories_of_every_kind_are_one(runs: list[list[Prompt]], window: Window, keep: int | None) -> None:
     """In process, in a file and in SQLite: the same turns, the same window, the same refusals, cleared alike."""
@@ -196,7 +197,7 @@ def _commits_with(draw: st.DrawFn) -> list[tuple[Prompt, dict[str, Any] | None]]
     return said
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(_commits_with(), WINDOWS, st.none() | st.integers(1, 3))
 def test_the_state_that_was_committed_last_is_loaded(
     commits: list[tuple[Prompt, dict[str, Any] | None]], window: Window, keep: int | None

@@ -16,6 +16,7 @@ from fxai.schema.parsing import holds_nested, may_hold_nested
 from fxai.testing.strategies import instances, json_schemas
 from tests.kit.data import is_array, is_object
 from tests.kit.reaching import Reached
+from tests.kit.trials import examples
 
 MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -52,7 +53,7 @@ def test_what_is_read_is_what_the_texts_say() -> None:
     """Nothing but marked texts changes, each to what it says; what was meant comes back where nothing is ambiguous."""
     reached = Reached()
 
-    @settings(max_examples=150, suppress_health_check=MANY)
+    @settings(max_examples=examples(150), suppress_health_check=MANY)
     @given(json_schemas(objects=True), st.data())
     def hold(document: Any, data: st.DataObject) -> None:
         schema = JsonSchema.of(document)

@@ -32,6 +32,7 @@ from fxai.providers.anthropic import prepare_request as prepare_anthropic
 from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Tool
 from tests.kit.reaching import Reached
+from tests.kit.trials import examples
 
 _PARAMS: dict[str, Any] = {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}}
 _add = Tool.dynamic("kit.add", parameters=_PARAMS)
@@ -208,7 +209,7 @@ def test_a_request_that_goes_on_is_the_one_made_anew() -> None:
     """Over histories that grow and branch, with calls and results as they should be and not, and tools that change."""
     reached = Reached()
 
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     @given(conversations(), st.sampled_from(WIRES))
     def law(requests: list[ModelRequest], wire: tuple[Callable[..., Any], str]) -> None:
         prepare, name = wire

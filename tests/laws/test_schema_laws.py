@@ -21,13 +21,14 @@ from returns.result import Failure, Result, Success
 from fxai.schema import DecodeFailure, Engine, Fault, JsonSchema, Limits, Schema, SchemaError, parse_json
 from fxai.schema.fault import pointer_of, pointer_tokens
 from tests.kit.data import is_array, is_object
+from tests.kit.trials import examples
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
     ENGINES.append("jsonschema-rs")
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-laws = settings(max_examples=60, suppress_health_check=SLOW)
+laws = settings(max_examples=examples(60), suppress_health_check=SLOW)
 
 LIST: Any = list
 DICT: Any = dict

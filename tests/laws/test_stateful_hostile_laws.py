@@ -19,6 +19,7 @@ from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool
 from tests.kit.data import is_array, is_object
 from tests.kit.reaching import Reached, bent
+from tests.kit.trials import examples
 
 _LOOK: Any = Tool.make("look", success=str)
 
@@ -86,7 +87,7 @@ _DATA: Any = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(_TEXTS, _TEXTS, _DATA, _TEXTS, st.booleans())
 def test_no_text_closes_a_section_or_opens_another(
     role: str, plain: str, facts: Any, patched: str, hides: bool
@@ -255,7 +256,7 @@ def test_a_bent_state_is_refused_or_run_and_never_breaks(backend: Backend) -> No
     reached = Reached()
     written = _written()
 
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(bent(st.just(written), _OTHERS))
     def law(document: Any) -> None:
         state = PromptState.from_data(document).value_or(None)

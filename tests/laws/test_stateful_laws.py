@@ -22,6 +22,7 @@ from fxai.effects import Backend, Gen, fx
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool
 from tests.kit.reaching import Reached
+from tests.kit.trials import examples
 
 LOOPS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -92,7 +93,7 @@ def patches(draw: st.DrawFn) -> Any:
     return patch
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(patches(), patches(), patches())
 def test_patches_are_a_monoid(a: Any, b: Any, c: Any) -> None:
     """`+` is associative, and the empty patch changes nothing on either side; equal patches have equal hashes."""
@@ -220,7 +221,7 @@ def test_parallel_changes_lose_nothing(backend: Backend) -> None:
     reached = Reached()
     job: Any = Tool.make("job", parameters=dict[str, int], success=str)
 
-    @settings(max_examples=30)
+    @settings(max_examples=examples(30))
     @given(
         st.lists(
             st.lists(st.tuples(st.sampled_from(["add", "ticket", "append", "own"]), st.integers(0, 3)), max_size=4),
@@ -412,7 +413,7 @@ _TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 
 @LOOPS
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_a_state_goes_out_as_json_and_comes_in_again(backend: Backend, data: st.DataObject) -> None:
     """Values of declared types: the next run sees the very values, and its state is the same."""
@@ -448,7 +449,7 @@ _JSON: Any = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(_JSON, st.binary(max_size=12))
 def test_whatever_is_no_state_is_refused_by_a_value(data: Any, raw: bytes) -> None:
     """JSON of any form is read or is a failure, which says where; it is never an exception."""

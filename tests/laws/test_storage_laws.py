@@ -27,6 +27,7 @@ from fxai.messages import AiError, Prompt
 from fxai.models import ApprovalLedger, ChatStore, ChatStoreError
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
 from tests.kit.reaching import Reached
+from tests.kit.trials import examples
 
 Damage = Callable[[bytes], bytes]
 
@@ -145,7 +146,7 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
     """
     reached = Reached()
 
-    @settings(max_examples=120 if kind == "file" else 40)
+    @settings(max_examples=examples(120 if kind == "file" else 40))
     @given(_committed(), DAMAGES, st.booleans())
     def holds(commits: list[Prompt], damage: tuple[str, Damage], moved: bool) -> None:
         path = tmp_path_factory.mktemp("damaged") / "memory"
@@ -173,7 +174,7 @@ def test_a_state_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_f
     """It is the one that was committed last, or a failure of its type, or it is said that something is missing."""
     reached = Reached()
 
-    @settings(max_examples=120 if kind == "file" else 60)
+    @settings(max_examples=examples(120 if kind == "file" else 60))
     @given(st.lists(st.tuples(TURN, st.none() | st.integers(0, 9)), min_size=1, max_size=5), DAMAGES)
     def holds(commits: list[tuple[Prompt, int | None]], damage: tuple[str, Damage]) -> None:
         path = tmp_path_factory.mktemp("damaged") / "memory"
@@ -205,7 +206,7 @@ def test_a_chat_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_fa
     """It gives the history that was saved, or a failure of its type; an empty file is told."""
     reached = Reached()
 
-    @settings(max_examples=60 if kind == "files" else 40)
+    @settings(max_examples=examples(60 if kind == "files" else 40))
     @given(_committed(), DAMAGES, st.none() | st.just(4e9))
     def holds(commits: list[Prompt], damage: tuple[str, Damage], expires: float | None) -> None:
         folder = tmp_path_factory.mktemp("damaged")
@@ -308,6 +309,6 @@ def _claimed(name: str) -> Gen[None, AiError]:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 def test_what_is_kept_is_its_owners_alone_whatever_happens() -> None:
     """Through every replacement, journal and lock, under any umask, and where somebody has loosened a mode."""
-    run_state_machine_as_test(_Keepers, settings=settings(max_examples=15, stateful_step_count=12))
+    run_state_machine_as_test(_Keepers, settings=settings(max_examples=examples(15), stateful_step_count=12))
 
     assert NAMES

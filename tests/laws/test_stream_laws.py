@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.effects import Backend, Stream, StreamOf, fx
+from tests.kit.trials import examples
 
 Numbers: TypeAlias = StreamOf[int, Any, None]
 
@@ -142,7 +143,7 @@ def test_catching_goes_on_where_it_failed(a: list[int], b: list[int]) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(items=LISTS, other=LISTS, size=st.integers(1, 4))
 def test_programs_beside_the_reader_change_no_value(
     backend: Backend, items: list[int], other: list[int], size: int

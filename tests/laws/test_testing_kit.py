@@ -30,9 +30,12 @@ from fxai.testing.strategies import (
 )
 from fxai.testing.tool_law import engines
 from tests.kit.json_schema_suite import Group, groups, refusal
+from tests.kit.trials import examples
 
-LAW = settings(max_examples=25)
-QUICK = settings(LAW, max_examples=60, phases=(Phase.generate,), suppress_health_check=list(cast("Any", HealthCheck)))
+LAW = settings(max_examples=examples(25))
+QUICK = settings(
+    LAW, max_examples=examples(60), phases=(Phase.generate,), suppress_health_check=list(cast("Any", HealthCheck))
+)
 SERVERS = sorted((Path(__file__).parents[1] / "integration" / "mcp_schemas").glob("*.json"))
 DRAFTS: list[Draft] = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"]
 

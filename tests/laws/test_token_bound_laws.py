@@ -15,6 +15,7 @@ from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.providers import anthropic, openai
 from fxai.tools import Tool, Toolkit
 from tests.kit.http_peer import Peer, Script, Seen, answer, peer
+from tests.kit.trials import examples
 
 TEXT = st.text(min_size=1, max_size=60).filter(str.strip)
 TOOLS = st.lists(
@@ -37,7 +38,7 @@ def _layer(kind: str, served: Peer) -> Layer[LanguageModel, AiError]:
 
 
 @pytest.mark.parametrize("kind", ["chat", "responses", "anthropic"])
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(system=TEXT, turns=st.lists(TEXT, min_size=1, max_size=5), tools=TOOLS)
 def test_no_more_bytes_are_sent_than_are_reserved(
     kind: str, system: str, turns: list[str], tools: list[tuple[str, str]]

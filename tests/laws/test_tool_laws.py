@@ -19,8 +19,9 @@ from fxai.effects import fx
 from fxai.schema import Schema
 from fxai.tools import InvalidParameters, Tool, Toolkit
 from tests.kit.data import is_object
+from tests.kit.trials import examples
 
-LAW = settings(max_examples=60)
+LAW = settings(max_examples=examples(60))
 
 
 class Colour(Enum):

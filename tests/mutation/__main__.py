@@ -1,268 +1,158 @@
-"""Mutants drawn from a room of the package, and which of them the tests find: `python -m tests.mutation ROOM`.
+"""Find out which small faults in the package the tests notice: `python -m tests.mutation`.
 
-Each mutant is one small fault in one function of the room; a line is drawn by the seed, then one of its faults. The
-tests of the room run over a copy of the project with the fault in it: first those that stand beside the module, then
-all of the room's. A mutant that no test fails on is printed: it is a hole in the tests, or code that nothing needs, or
-a fault that makes no difference. Exits with 1 below 92 percent, with 2 where the tests fail without a mutant.
+The command draws mutants, which are copies of the package with one small fault. It runs the tests once without a mutant
+and records which tests reach the line of each mutant. Then it runs these tests with each mutant until one fails. A
+mutant that no test finds is a hole in the tests, or code that no user needs, or a fault without effect. The command
+exits with 1 if the tests find fewer than 92 percent, and with 2 if the tests cannot run without a mutant.
+
+Options after `--` are options of pytest, for example `-- -m "not slow"`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from queue import Queue
-from typing import final
 
 import msgspec
 
-from tests.mutation.mutant import Mutant, mutants
+from tests.mutation.draw import draw, package_of, packages
+from tests.mutation.lanes import Lanes
+from tests.mutation.mutant import Mutant
+from tests.mutation.probe import Reach, plant, reaches, remove, test_of
+from tests.mutation.session import Record, Recorder, Session, preload
+from tests.mutation.trial import Control, Trial, Verdict, check
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOOR = 0.92
+LEFT_OUT = (".git", ".venv", ".nox", ".cache", ".hypothesis", ".*_cache", "__pycache__", "*.egg-info", "build", "dist")
 
 
-@final
-class Room(msgspec.Struct, frozen=True):
-    """A part of the package, and the tests that hold it."""
-
-    modules: tuple[str, ...]
-    tests: tuple[str, ...]
+class _ControlError(Exception):
+    """The tests cannot run without a mutant."""
 
 
-ROOMS = {
-    "approvals": Room(
-        ("fxai/models/approv*.py", "fxai/tools/call.py"),
-        (
-            "tests/unit/models",
-            "tests/unit/mcp/server/test_approval.py",
-            "tests/laws/test_approval_laws.py",
-            "tests/conformance/test_approval_cases.py",
-            "tests/unit/agents",
-        ),
-    ),
-    "effects": Room(
-        ("fxai/effects/*.py",),
-        (
-            "tests/unit/effects",
-            "tests/laws/test_effect_laws.py",
-            "tests/laws/test_finalizer_laws.py",
-            "tests/laws/test_layer_laws.py",
-            "tests/laws/test_stream_laws.py",
-            "tests/integration/test_cancellation.py",
-        ),
-    ),
-    "mcp": Room(
-        ("fxai/mcp/**/*.py",),
-        (
-            "tests/unit/mcp",
-            "tests/integration/mcp_server",
-            "tests/integration/mcp",
-            "tests/conformance/test_mcp_client_cases.py",
-            "tests/conformance/test_mcp_server_cases.py",
-        ),
-    ),
-    "providers/anthropic": Room(
-        ("fxai/providers/anthropic/*.py",),
-        (
-            "tests/unit/providers/anthropic",
-            "tests/laws/test_anthropic_laws.py",
-            "tests/laws/test_answer_laws.py",
-            "tests/conformance/test_anthropic_cases.py",
-            "tests/conformance/test_provider_cases.py",
-            "tests/conformance/test_structured_cases.py",
-            "tests/integration/sdk",
-        ),
-    ),
-    "providers/host": Room(("fxai/providers/host/*.py",), ("tests/unit/providers/host",)),
-    "providers/http": Room(
-        ("fxai/providers/http/*.py",),
-        (
-            "tests/unit/providers/http",
-            "tests/unit/providers/openai/test_layer.py",
-            "tests/unit/providers/openai/test_stream.py",
-        ),
-    ),
-    "providers/openai": Room(
-        ("fxai/providers/openai/*.py",),
-        (
-            "tests/unit/providers/openai",
-            "tests/laws/test_openai_laws.py",
-            "tests/laws/test_answer_laws.py",
-            "tests/conformance/test_openai_cases.py",
-            "tests/conformance/test_provider_cases.py",
-            "tests/conformance/test_structured_cases.py",
-            "tests/integration/sdk",
-        ),
-    ),
-    "providers": Room(
-        tuple(f"fxai/providers/{name}/**/*.py" for name in ("openai", "anthropic", "http", "host")),
-        (
-            "tests/unit/providers",
-            "tests/laws/test_openai_laws.py",
-            "tests/laws/test_anthropic_laws.py",
-            "tests/laws/test_answer_laws.py",
-            "tests/conformance/test_openai_cases.py",
-            "tests/conformance/test_anthropic_cases.py",
-            "tests/conformance/test_provider_cases.py",
-            "tests/conformance/test_structured_cases.py",
-            "tests/integration/sdk",
-        ),
-    ),
-    "schema": Room(
-        ("fxai/schema/**/*.py",),
-        (
-            "tests/unit/schema",
-            "tests/laws/test_schema_laws.py",
-            "tests/laws/test_strict_laws.py",
-            "tests/laws/test_encoding_laws.py",
-            "tests/conformance/test_schema_cases.py",
-        ),
-    ),
-    "storage": Room(
-        ("fxai/storage/*.py", "fxai/agents/memory.py", "fxai/mcp/pin.py"),
-        (
-            "tests/unit/storage",
-            "tests/unit/agents/test_memory.py",
-            "tests/unit/agents/test_memory_file.py",
-            "tests/unit/agents/test_memory_sqlite.py",
-            "tests/unit/mcp/test_pin.py",
-            "tests/unit/models/test_chat.py",
-            "tests/laws/test_storage_laws.py",
-        ),
-    ),
-}
+def main(arguments: Sequence[str]) -> int:
+    """Draw the mutants, run the tests, print the report, and return the exit code."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    options = _options(arguments[:at])
+    drawn = _mutants(options)
+    if options.draw:
+        options.draw.write_bytes(msgspec.json.format(msgspec.json.encode(drawn)))
+        print(f"{len(drawn)} mutants in {options.draw}")
+        return 0
+    try:
+        with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as folder:
+            verdicts = _verdicts(drawn, Path(folder).resolve(), options, arguments[at + 1 :])
+    except _ControlError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.result:
+        options.result.write_bytes(msgspec.json.format(msgspec.json.encode(verdicts)))
+    return 0 if _report(verdicts) >= FLOOR * len(verdicts) else 1
 
 
-@final
-class Drawn(msgspec.Struct, frozen=True):
-    """A mutant of a module."""
-
-    path: str
-    mutant: Mutant
-
-    def __str__(self) -> str:
-        before, after = (" ".join(text.split())[:90] for text in (self.mutant.before, self.mutant.after))
-        return f"{self.path}:{self.mutant.line}\n    {before}\n  → {after}"
-
-
-def main(arguments: list[str]) -> int:
-    """Draws, runs and prints; gives the exit code."""
-    options = _options(arguments)
-    room = ROOMS[options.room]
-    drawn = _draw(room, options)
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        copies: Queue[Path] = Queue()
-        for number in range(options.jobs):
-            copies.put(_copy(Path(folder) / str(number)))
-        sound = copies.get()
-        if not _pass(sound, [f"--deselect={name}" for name in options.deselect] + _tests(room), 1800):
-            print("the tests of the room fail without any mutant", file=sys.stderr)
-            return 2
-        copies.put(sound)
-        ceiling = max(90.0, 4 * (time.monotonic() - started))
-        print(f"{len(drawn)} mutants; the tests take {time.monotonic() - started:.0f} s", flush=True)
-        with ThreadPoolExecutor(options.jobs) as pool:
-            futures = [pool.submit(_survivor, one, room, copies, ceiling) for one in drawn]
-        survivors = [future.result() for future in futures if future.result() is not None]
-    found = len(drawn) - len(survivors)
-    print(f"{found} of {len(drawn)} found: {found / len(drawn):.1%}")
-    return 0 if found >= FLOOR * len(drawn) else 1
-
-
-def _options(arguments: list[str]) -> argparse.Namespace:
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("room", choices=sorted(ROOMS))
-    parser.add_argument("--count", type=int, default=50, help="how many mutants are drawn (50)")
-    parser.add_argument("--seed", type=int, default=0, help="what they are drawn by (0)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many run at once")
-    parser.add_argument("--only", default="", help="a text that the module's path must hold")
-    parser.add_argument("--deselect", action="append", default=[], help="a test that is not asked")
+    parser.add_argument("--package", action="append", help="Package to mutate, more than once if needed. Default: all.")
+    parser.add_argument("--count", type=int, default=100, help="Number of mutants. Default: 100.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of the drawing. Default: 0.")
+    parser.add_argument("--draw", type=Path, metavar="FILE", help="Write the mutants to a file and stop.")
+    parser.add_argument("--mutants", type=Path, metavar="FILE", help="File of mutants to use, instead of a drawing.")
+    parser.add_argument("--result", type=Path, metavar="FILE", help="File for the result of each mutant, as JSON.")
+    parser.add_argument("--tests", action="append", default=[], help="Path of tests to run. Default: all tests.")
+    parser.add_argument("--jobs", type=int, default=2, help="Number of processes that run tests. Default: 2.")
+    parser.add_argument("--patience", type=float, default=30.0, help="Seconds before a test may time out. Default: 30.")
+    parser.add_argument("--project", type=Path, default=Path(), help="Project to mutate. Default: this folder.")
     return parser.parse_args(arguments)
 
 
-def _draw(room: Room, options: argparse.Namespace) -> list[Drawn]:
-    paths = sorted({path for pattern in room.modules for path in ROOT.glob(pattern) if options.only in str(path)})
-    lines: dict[tuple[str, int], list[Drawn]] = {}
-    for path in paths:
-        name = path.relative_to(ROOT).as_posix()
-        for mutant in mutants(path.read_text(encoding="utf-8")):
-            lines.setdefault((name, mutant.line), []).append(Drawn(name, mutant))
-    chance = random.Random(options.seed)
-    chosen = chance.sample(sorted(lines), min(options.count, len(lines)))
-    return [chance.choice(lines[line]) for line in chosen]
+def _mutants(options: argparse.Namespace) -> list[Mutant]:
+    if options.mutants:
+        return msgspec.json.decode(options.mutants.read_bytes(), type=list[Mutant])
+    return draw(options.project, options.package or packages(options.project), options.count, options.seed)
 
 
-def _copy(folder: Path) -> Path:
-    left = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "site")
-    shutil.copytree(ROOT, folder, ignore=left)
-    return folder
+def _verdicts(
+    drawn: Sequence[Mutant], folder: Path, options: argparse.Namespace, others: Sequence[str]
+) -> list[Verdict]:
+    copies = [folder / f"copy-{number}" for number in range(options.jobs)]
+    preload(options.project)
+    control, grouped, found = _control(drawn, copies[0], options, others)
+    for copy in copies[1:]:
+        shutil.copytree(copies[0], copy, symlinks=True)
+    # from here on the copies stay as they are: a compiled mutant would be read again
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    lanes = Lanes(copies, others, grouped)
+    trials = {one: Trial(one, reach, at) for at, (one, reach) in enumerate(zip(drawn, found, strict=True), 1)}
+    return _confirmed(trials, control, lanes)
 
 
-def _tests(room: Room) -> list[str]:
-    return [path for path in room.tests if (ROOT / path).exists()]
-
-
-def _survivor(one: Drawn, room: Room, copies: Queue[Path], ceiling: float) -> Drawn | None:
-    copy = copies.get()
-    path = copy / one.path
-    sound = path.read_text(encoding="utf-8")
-    try:
-        path.write_text(one.mutant.text, encoding="utf-8")
-        beside = _beside(one.path, room)
-        survives = (not beside or _pass(copy, [*beside, one.path], ceiling)) and _pass(copy, _tests(room), ceiling)
-    finally:
-        path.write_text(sound, encoding="utf-8")
-        copies.put(copy)
-    if survives:
-        print(f"not found: {one}", flush=True)
-    return one if survives else None
-
-
-def _beside(path: str, room: Room) -> list[str]:
-    """The tests whose name is that of the module: most mutants are found by them in a second."""
-    name = f"test_{Path(path).stem}.py"
-    return sorted(test.relative_to(ROOT).as_posix() for folder in _tests(room) for test in (ROOT / folder).rglob(name))
-
-
-def _pass(copy: Path, arguments: list[str], ceiling: float) -> bool:
-    """Whether the tests pass; what takes too long does not."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        "--hypothesis-seed=0",
-    ]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+def _control(
+    drawn: Sequence[Mutant], copy: Path, options: argparse.Namespace, others: Sequence[str]
+) -> tuple[Control, frozenset[str], list[Reach]]:
+    """Run the tests without a mutant, and record which mutants they reach."""
+    shutil.copytree(options.project, copy, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
+    records, reached, log = (copy.with_suffix(end) for end in (".json", ".reached", ".log"))
+    plant(copy, drawn, reached)
+    session = Session(copy, ["-n", str(options.jobs), *others, *options.tests], Recorder(records), log)
+    session.wait()
+    record = msgspec.json.decode(records.read_bytes(), type=Record) if records.exists() else Record({}, [])
+    found = reaches(copy, reached, len(drawn))
+    remove(copy, drawn)
+    if session.code not in (0, 1) or not record.passed:
+        output = log.read_text(encoding="utf-8")
+        raise _ControlError(f"{output}\nThe tests do not run without a mutant. Correct the errors above.")
+    if not any(one.tests for one in found):
+        raise _ControlError("No test reaches a mutant. Install the project with `pip install -e`.")
+    print(f"{len(record.passed)} tests pass without a mutant, in {sum(record.passed.values()):.0f} s of tests.")
+    for name in record.failed:
+        print(f"{name} fails without a mutant, so it does not count.")
+    seconds = {test_of(name): seconds for name, seconds in record.passed.items()}
+    return (
+        Control(seconds, options.patience),
+        frozenset(test_of(name) for name in record.passed if test_of(name) != name),
+        found,
     )
-    try:
-        return process.wait(ceiling) == 0
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, 9)
-            process.wait()
+
+
+def _confirmed(trials: dict[Mutant, Trial], control: Control, lanes: Lanes) -> list[Verdict]:
+    """Run the trials. A test that also fails alone without a mutant does not count, so its mutants run again."""
+    verdicts: dict[Mutant, Verdict] = {}
+    trusted: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    left = list(trials.values())
+    while left:
+        for verdict in lanes.run([trial.job(control, without) for trial in left]):
+            verdicts[verdict.mutant] = verdict
+            print(f"{verdict.found_by or 'NOT FOUND'}: {verdict.mutant}", flush=True)
+        finders = sorted({one.found_by for one in verdicts.values() if one.found_by} - trusted)
+        shares = [finders[at :: len(lanes.copies)] for at in range(len(lanes.copies))]
+        failing = frozenset[str]().union(*lanes.run([check(share, control) for share in shares]))
+        for name in sorted(failing):
+            print(f"{name} fails alone without a mutant, so it does not count.")
+        trusted, without = trusted | (frozenset(finders) - failing), without | failing
+        left = [trials[mutant] for mutant, verdict in verdicts.items() if verdict.found_by in failing]
+    return [verdicts[mutant] for mutant in trials]
+
+
+def _report(verdicts: Sequence[Verdict]) -> int:
+    """Print the mutants that no test finds, and the numbers of each package. Return the number of found mutants."""
+    print("\nNot found:")
+    for one in verdicts:
+        if one.found_by is None:
+            print(f"  {one.mutant}   ({one.reached_by} tests reach it, {one.ran} ran)")
+    print("\nFound:")
+    for name in sorted({package_of(one.mutant.path) for one in verdicts}):
+        those = [one for one in verdicts if package_of(one.mutant.path) == name]
+        print(f"  {name}: {sum(one.found_by is not None for one in those)} of {len(those)}")
+    found = sum(one.found_by is not None for one in verdicts)
+    print(f"  {found} of {len(verdicts)}: {found / max(1, len(verdicts)):.1%}")
+    return found
 
 
 if __name__ == "__main__":

@@ -1,19 +1,28 @@
-"""Mutants of a module: the same text with one small fault in it.
+r"""Mutants of a module: small faults that a hurried change could make.
 
-A fault is what a hurried change might do: a comparison turned round, a `not` lost, a condition that always holds, a
-call left out, a number off by one. Text that does nothing when the program runs (annotations, docstrings, `__all__`,
-imports for the checkers) is left alone.
+A comparison is turned round, a `not` is lost, a condition always holds, a call is missing, a number is off by one. Code
+without effect at run time stays unchanged: annotations, docstrings, `__all__`, and imports for the checkers. Values in
+f-strings stay unchanged too, because Python 3.11 and Python 3.12 give them different locations.
+
+>>> text = "def f(a, b):\n    return a < b\n"
+>>> [one.after for one in mutants("f.py", text)]
+['return None', 'a <= b']
+>>> print(mutants("f.py", text)[1].applied(text))
+def f(a, b):
+    return a <= b
+<BLANKLINE>
 """
 
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from typing import final
 
 import msgspec
 
-__all__ = ["Mutant", "mutants"]
+__all__ = ["Mutant", "is_sound", "mutants"]
 
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "!=",
@@ -33,21 +42,51 @@ _TWINS = {"startswith": "endswith", "endswith": "startswith", "min": "max", "max
 
 @final
 class Mutant(msgspec.Struct, frozen=True):
-    """One small fault."""
+    """One small fault in one module."""
 
+    path: str
+    """The file, as a path from the top of the project."""
     line: int
+    """The first line of the changed code, from 1."""
+    column: int
+    """The first column of the changed code, in bytes, from 0."""
     before: str
     after: str
-    text: str
-    """The module with the fault."""
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The line and the column after the changed code."""
+        lines = self.before.encode().split(b"\n")
+        return self.line + len(lines) - 1, len(lines[-1]) + (self.column if len(lines) == 1 else 0)
+
+    def applied(self, text: str) -> str:
+        """Return the text of the module with the fault.
+
+        Args:
+            text: The module without the fault.
+
+        Raises:
+            ValueError: If `before` is not at the location of the mutant.
+        """
+        rows = text.encode().splitlines(keepends=True)
+        start = sum(map(len, rows[: self.line - 1])) + self.column
+        source, before = b"".join(rows), self.before.encode()
+        if source[start : start + len(before)] != before:
+            raise ValueError(f"{self.path}:{self.line}: the module changed since the mutant was drawn. Draw again.")
+        return (source[:start] + self.after.encode() + source[start + len(before) :]).decode()
+
+    def __str__(self) -> str:
+        before, after = (" ".join(code.split())[:90] for code in (self.before, self.after))
+        return f"{self.path}:{self.line}: {before} → {after}"
 
 
 @final
 class _Source:
-    """A module's text, cut by the places of its syntax tree, which count columns in bytes."""
+    """The text of a module, cut by the locations in its syntax tree, which count columns in bytes."""
 
-    def __init__(self, text: str) -> None:
-        self.lines = [line.encode() for line in text.splitlines(keepends=True)]
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.lines = text.encode().splitlines(keepends=True)
         self.tree = ast.parse(text)
 
     def part(self, node: ast.expr | ast.stmt) -> str:
@@ -58,36 +97,32 @@ class _Source:
         return b"".join(rows).decode()
 
     def mutant(self, node: ast.expr | ast.stmt, after: str) -> Mutant:
-        end = node.end_lineno or node.lineno
-        head = b"".join(self.lines[: node.lineno - 1]) + self.lines[node.lineno - 1][: node.col_offset]
-        tail = self.lines[end - 1][node.end_col_offset :] + b"".join(self.lines[end:])
-        return Mutant(node.lineno, self.part(node), after, (head + after.encode() + tail).decode())
+        return Mutant(self.path, node.lineno, node.col_offset, self.part(node), after)
 
 
-def mutants(text: str) -> list[Mutant]:
-    """Every mutant of a module, in the order of its lines; none is the module itself, and each can be compiled."""
-    source = _Source(text)
-    found: list[Mutant] = []
-    for node in _running(source.tree):
-        for after in _faults(node, source):
-            mutant = source.mutant(node, after)
-            if mutant.text != text and _compiles(mutant.text):
-                found.append(mutant)
+def mutants(path: str, text: str) -> list[Mutant]:
+    """List every mutant of a module, sorted by line. Some are not sound: see `is_sound`."""
+    source = _Source(path, text)
+    found = [source.mutant(node, after) for node in _running(source.tree) for after in _faults(node, source)]
     return sorted(found, key=lambda mutant: mutant.line)
 
 
-def _compiles(text: str) -> bool:
-    try:
-        compile(text, "mutant", "exec")
-    except (SyntaxError, ValueError):
-        return False
-    return True
+def is_sound(mutant: Mutant, text: str) -> bool:
+    """Return True if the mutant differs from the module and the compiler accepts it without a warning."""
+    mutated = mutant.applied(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # otherwise the warning finds the mutant, and no test
+        try:
+            compile(mutated, mutant.path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
+    return mutated != text
 
 
 def _running(node: ast.AST, *, inside: bool = False) -> Iterator[ast.expr | ast.stmt]:
-    """The nodes of a tree that do something when the program runs, functions only: a module's constants are data."""
+    """Yield the nodes inside functions that have an effect at run time. The constants of a module are data."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import | ast.ImportFrom | ast.arguments) or _is_for_checkers(child):
+        if isinstance(child, ast.Import | ast.ImportFrom | ast.arguments | ast.JoinedStr) or _is_for_checkers(child):
             continue
         within = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         if inside and isinstance(child, ast.expr | ast.stmt) and not _is_annotation(child, node):

@@ -8,6 +8,7 @@ import fxai
 from tests.kit.checkers import (
     CHECKERS,
     PAGES,
+    PROJECT,
     ROOT,
     WRONG,
     Report,
@@ -23,20 +24,46 @@ from tests.kit.messages import MISTAKES, messages_file, messages_text
 pytestmark = pytest.mark.xdist_group("checkers")
 
 
+FIRST_PAGES = ["README.md", "docs/tutorial/first-tool.md"]
+
+
 @pytest.fixture(scope="module", params=CHECKERS)
 def report(request: pytest.FixtureRequest) -> Report:
-    """What one checker says of everything, found once."""
-    return run(str(request.param))
+    """The report of one checker on the package, the programs for checkers, and the first pages."""
+    return run(str(request.param), [*WRONG, *FIRST_PAGES], "fxai", "examples", "tests/typing")
 
 
-def test_right_programs_and_the_project_itself_are_clean(report: Report) -> None:
-    """Package, tests, examples and right programs pass strict checking: no error, no unneeded ignore."""
-    assert report.outside([*WRONG, *PAGES]) == {}
+@pytest.fixture(scope="module", params=CHECKERS)
+def whole_report(request: pytest.FixtureRequest) -> Report:
+    """The report of one checker on the whole project and on each page."""
+    return run(str(request.param), PAGES, *PROJECT)
 
 
-@pytest.mark.parametrize("file", [*WRONG, *PAGES])
+def test_right_programs_and_the_package_are_clean(report: Report) -> None:
+    """The package, the examples and the right programs pass strict checking, without an unneeded ignore."""
+    assert report.outside([*WRONG, *FIRST_PAGES]) == {}
+
+
+@pytest.mark.slow
+def test_the_whole_project_is_clean(whole_report: Report) -> None:
+    """Every file of the project passes strict checking, without an unneeded ignore."""
+    assert whole_report.outside(PAGES) == {}
+
+
+@pytest.mark.parametrize("file", [*WRONG, *FIRST_PAGES])
 def test_a_wrong_line_is_refused_and_no_other_is(report: Report, file: str) -> None:
     """Each line marked as wrong is an error, and no other line of the program or page is."""
+    _check_marks(report, file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_a_wrong_line_of_a_page_is_refused_and_no_other_is(whole_report: Report, page: str) -> None:
+    """Each line marked as wrong on a page is an error, and no other line of the page is."""
+    _check_marks(whole_report, page)
+
+
+def _check_marks(report: Report, file: str) -> None:
     expected = marked_lines(file)
     reported = report.errors.get(file, {})
 
@@ -100,7 +127,7 @@ WHERE_ANY_IS_MEANT = {
 }
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-tool.md"])
+@pytest.mark.parametrize("page", FIRST_PAGES)
 def test_any_is_in_the_first_programs_only_where_it_is_meant(page: str) -> None:
     """Each line that `--disallow-any-expr` refuses has one of these reasons, which the page about types tells."""
     found = expressions_of_any(page)

@@ -33,7 +33,7 @@ from fxai.messages.message import (
 )
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
-from fxai.providers.openai.media import ChatFiles, chat_file, is_taken
+from fxai.providers.openai.media import ChatFiles, chat_file, is_taken, is_text
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
@@ -274,7 +274,7 @@ class ChatWriter:
         return {"type": "text", "text": part.text, **self._cache(part)}
 
     def _file(self, part: FilePart) -> _Message:
-        is_document = not part.media_type.startswith(("image/", "audio/", "video/"))
+        is_document = not (is_text(part) or part.media_type.startswith(("image/", "audio/", "video/")))
         if is_document and not self._server.documents:
             why = f"{self._server.name} takes no documents in Chat Completions: give its text, or images of its pages"
             raise PreparationError(InvalidUserInputError(f"a file ({part.media_type}) cannot be sent: {why}"))

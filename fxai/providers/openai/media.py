@@ -34,6 +34,10 @@ _SOUNDS: Final = {
 }
 
 
+# Chat Completions takes PDF alone as a file, so the text of these documents is sent as text.
+_TEXTS: Final = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript|toml|sql)$|.*\+(json|xml|yaml)$")
+
+
 @final
 class ChatFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Which files a server of Chat Completions takes beside those of OpenAI's own, and how."""
@@ -98,6 +102,8 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     """
     known = takes or ChatFiles()
     extras = marks(part, "prompt_cache_breakpoint")
+    if is_text(part):
+        return {"type": "text", **extras, "text": _text(part)}
     if part.media_type.startswith("image/") and not _file_id(part):
         return {"type": "image_url", **extras, "image_url": {"url": _url(part), **marks(part, "detail")}}
     if part.media_type.startswith("video/"):
@@ -111,6 +117,24 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return _document_at(part, part.data.url, known, extras)
     return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
+
+
+def is_text(part: FilePart) -> bool:
+    """Return True if the bytes of a file are text, such as CSV, Markdown, JSON or SVG.
+
+    Args:
+        part: The file.
+    """
+    return isinstance(part.data, bytes) and _TEXTS.match(part.media_type) is not None
+
+
+def _text(part: FilePart) -> str:
+    """Return the text of a file after its name."""
+    try:
+        text = part.data.decode() if isinstance(part.data, bytes) else ""
+    except UnicodeDecodeError:
+        raise _refusal(part, "its bytes are not UTF-8 text; use Responses, or another media type") from None
+    return f"{_file_name(part)}:\n{text}"
 
 
 def _document_at(part: FilePart, url: str, takes: ChatFiles, extras: Mapping[str, Any]) -> dict[str, Any]:

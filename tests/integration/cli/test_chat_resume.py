@@ -16,7 +16,7 @@ from tests.integration.cli.test_chat_terminal import ASKS, TALK, chat, there
 from tests.integration.cli.test_process import command, environment
 from tests.kit.terminal import Terminal
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")]
 
 
 @pytest.fixture

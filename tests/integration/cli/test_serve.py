@@ -19,6 +19,8 @@ import pytest
 
 from tests.kit.command_line import Run, runner
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 AGENT = str(ROOT / "tests/kit/served_agent.py")
 TARGET = (f"{AGENT}:agent", "--layer", f"{AGENT}:live")

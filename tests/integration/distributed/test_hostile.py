@@ -22,7 +22,7 @@ from tests.kit import hostile_desk as tools
 from tests.kit.cluster_tools import records
 from tests.kit.hostile_desk import desk, kit
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 TARGET = "tests.kit.hostile_desk:desk"
 

@@ -26,7 +26,7 @@ from tests.kit import hostile_desk, queue_program, queues
 from tests.kit.cluster_tools import Pair, kit, records
 from tests.kit.source import ROOT
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 TARGET = "tests.kit.cluster_tools:desk"
 

@@ -18,7 +18,7 @@ from tests.kit import cluster_tools as tools
 from tests.kit import clusters
 from tests.kit.cluster_tools import Pair, kit, records
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 TARGET = "tests.kit.cluster_tools:desk"
 

@@ -17,7 +17,7 @@ pytest.importorskip("distributed", reason="fxai[distributed] is not installed")
 from tests.kit.cluster_killing import ClusterKilling
 from tests.kit.postgres import fresh_database
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "6"))
 

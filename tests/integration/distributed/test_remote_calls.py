@@ -21,7 +21,7 @@ from tests.kit.cluster_tools import Pair, Refused, kit, records
 from tests.kit.clusters import RunningCluster
 from tests.kit.queues import RunningQueue
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 TARGET = "tests.kit.cluster_tools:desk"
 

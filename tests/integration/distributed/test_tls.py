@@ -24,7 +24,7 @@ from tests.kit.certificates import Authority
 from tests.kit.cluster_tools import kit
 from tests.kit.clusters import Process
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 TARGET = "tests.kit.cluster_tools:desk"
 

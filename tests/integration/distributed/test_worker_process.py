@@ -17,7 +17,7 @@ from tests.kit import cluster_tools as tools
 from tests.kit.cluster_tools import kit, records
 from tests.kit.clusters import Process, RunningCluster
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 TARGET = "tests.kit.cluster_tools:desk"
 

@@ -18,6 +18,8 @@ from fxai import fx
 from fxai.durable import durable, step
 from fxai.effects import Layer
 
+pytestmark = pytest.mark.slow
+
 hanging = fx.never().ensuring(fx.sync(lambda: print("finalizer", flush=True)))
 program = step("hang", fx.sync(lambda: print("begun", flush=True)).and_then(hanging), int)
 end = fx.run_exit(program.provide(durable(Layer.empty(), run="r", store=sys.argv[1])))

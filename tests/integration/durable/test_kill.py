@@ -20,6 +20,8 @@ from tests.kit.durable_program import World
 from tests.kit.killing import KilledRun, Killing
 from tests.kit.postgres import fresh_database
 
+pytestmark = pytest.mark.slow
+
 RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "5"))
 
 

@@ -26,6 +26,8 @@ from fxai import fx
 from fxai.durable import durable, step
 from fxai.effects import Layer
 
+pytestmark = pytest.mark.slow
+
 
 def handle_order(run):
     noted = step("note", fx.sync(lambda: print("handled", run, flush=True)), type(None), idempotent=True)

@@ -26,6 +26,8 @@ from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.testing import ScriptedModel, delay, finish, text
 
+pytestmark = pytest.mark.slow
+
 where, after_crash = sys.argv[1:]
 shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
 turns = [[delay(0.005), text("Yes."), finish("stop", Usage(30, 10))]] * 200

@@ -16,6 +16,8 @@ from fxai.models import Limit
 from tests.kit.limit_worker import Fate, Plan, Request, Workers, allowances_of, workers
 from tests.kit.postgres import fresh_database
 
+pytestmark = pytest.mark.slow
+
 REQUESTS = st.lists(
     st.builds(
         Request,

@@ -15,6 +15,7 @@ from fxai.providers import embedding_from_name
 from fxai.providers.local import embedding_layer
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.local_model,
     pytest.mark.xdist_group("local_model"),
     pytest.mark.skipif(

@@ -39,6 +39,7 @@ from fxai.schema import JsonSchema
 from fxai.tools import Example, Tool
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.local_model,
     pytest.mark.xdist_group("local_model"),
     pytest.mark.skipif(

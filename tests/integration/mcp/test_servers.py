@@ -20,7 +20,7 @@ from tests.kit.mcp_programs import left_running, used
 from tests.kit.node import Missing, installed, node
 from tests.kit.python_programs import programs
 
-pytestmark = pytest.mark.xdist_group("mcp-servers")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mcp-servers")]
 
 _LOCK = Path(__file__).parent / "mcp-servers"
 _NPM = "@modelcontextprotocol/server-"

@@ -14,7 +14,7 @@ import pytest
 from tests.kit.node import Missing, installed, node
 from tests.kit.server_process import serving
 
-pytestmark = pytest.mark.xdist_group("mcp_peers")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mcp_peers")]
 
 HERE = Path(__file__).parent / "peers"
 ROOT = Path(__file__).parents[3]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from fxai.messages import Part
 from fxai.providers.anthropic import parse_reply
 from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, message, messages
+from tests.kit.trials import examples
 
 STOPS = {
     "end_turn": "stop",
@@ -88,7 +89,7 @@ def _read(body: bytes) -> list[tuple[Any, ...]]:
     return [one for one in told if one is not None]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(messages())
 def test_any_reply_is_read_as_the_sdk_reads_it(whole: dict[str, Any]) -> None:
     """Texts, citations, thinking, calls, results, stop reason and usage are the same."""

@@ -33,6 +33,7 @@ from fxai.schema import JsonSchema
 from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, TOOLS, message, messages
 from tests.kit.data import is_array, is_object
 from tests.kit.sdkcheck import faults
+from tests.kit.trials import examples
 
 MODELS = ("claude-sonnet-5", "claude-fable-5-1", "claude-haiku-4-5", "claude-3-haiku-20240307", "some-server")
 CACHED = {"anthropic": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}
@@ -120,7 +121,7 @@ def prompts(draw: st.DrawFn) -> Prompt:
     return Prompt([UserMessage.make("Hello"), *(one for turn in draw(turns) for one in turn)])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_any_request_fits_the_sdk(data: st.DataObject) -> None:
     """Whatever is said and asked for, the request is one by the SDK's types, without nulls or words of our own."""
@@ -204,7 +205,7 @@ def test_every_kind_of_block_goes_back_as_it_came() -> None:
     assert sent.warnings == ()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(messages())
 def test_any_reply_goes_back_as_it_came(whole: dict[str, Any]) -> None:
     """Nothing of any reply is lost on the way, but texts that say nothing, which the wire refuses."""

@@ -23,6 +23,7 @@ from tests.kit.anthropic_replies import (
     read_all,
     sse,
 )
+from tests.kit.trials import examples
 
 EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 
@@ -40,7 +41,7 @@ def _sdk_makes(body: bytes) -> dict[str, Any]:
         return made
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(messages())
 def test_any_stream_amounts_to_what_the_sdk_makes_of_it(whole: dict[str, Any]) -> None:
     """The parts of a stream, gathered, are those of the message that the SDK accumulates."""

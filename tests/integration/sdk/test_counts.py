@@ -38,7 +38,7 @@ def _served(wire: str, served: Peer) -> Any:
     options: Any = {"base_url": served.url, "api_key": "sk-1", "retry": None}
     if wire == "messages":
         return anthropic.layer("claude-sonnet-5", **options)
-    return openai.layer("gpt-5.5", api="chat" if wire == "chat" else "responses", **options)
+    return openai.layer("gpt-6-luna", api="chat" if wire == "chat" else "responses", **options)
 
 
 def _sent(served: Peer) -> list[Any]:
@@ -132,7 +132,7 @@ def test_a_server_that_counts_none_gives_an_estimate_that_says_so(wire: str, tol
 @pytest.mark.parametrize("wire", ["responses", "messages"])
 def test_a_fault_is_no_estimate(wire: str) -> None:
     """A model that there is none of, a request that is refused, and a limit are failures, as they are when asked."""
-    no_model = b'{"error": {"message": "The model `gpt-5.5` does not exist", "code": "model_not_found"}}'
+    no_model = b'{"error": {"message": "The model `gpt-6-luna` does not exist", "code": "model_not_found"}}'
     reasons: list[Any] = []
     for status, body in ((404, no_model), (400, b'{"error": {"message": "bad"}}'), (429, b"{}")):
         with peer([answer(status, body)]) as served:

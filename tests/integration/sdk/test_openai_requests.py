@@ -32,6 +32,7 @@ from tests.kit import sdk_samples as samples
 from tests.kit.data import is_array, is_object
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
 from tests.kit.sdkcheck import faults
+from tests.kit.trials import examples
 
 
 def _faults(sent: openai.WireRequest) -> list[str]:
@@ -159,7 +160,7 @@ def _nulls(value: Any) -> Iterator[str]:
 NEEDED = {"code", "outputs", "result", "keys", "strict", "parameters", "default"}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(prompts, options, profiles, models, apis)
 def test_every_request_fits(
     prompt: Prompt, given: dict[str, Any], profile: openai.Profile, model: str, api: Api
@@ -172,7 +173,7 @@ def test_every_request_fits(
     assert sent.body()
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(prompts)
 def test_what_goes_on_from_an_answer_fits_as_well(prompt: Prompt) -> None:
     """A request that says only what is new is a request."""

@@ -19,6 +19,7 @@ from fxai.providers.http import read_events
 from fxai.providers.openai.chat_reply import ChatReader
 from fxai.providers.openai.responses_stream import ResponsesReader
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
+from tests.kit.trials import examples
 
 ASKED = ModelRequest(Prompt.make("Hi"), tuple(TOOLS))
 SENT = openai.prepare_request(ASKED, model="gpt-5.5")
@@ -45,7 +46,7 @@ def test_all_items_streamed_are_the_whole_response() -> None:
     assert Response.from_stream(parts).content == openai.read_reply(reply(list(ITEMS.values())), SENT)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_items_that_come_interleaved_do_not_mix(data: st.DataObject) -> None:
     """Each event belongs to its item: whatever order several items come in, each is the whole one."""
@@ -104,7 +105,7 @@ def test_bytes_split_at_each_place_give_the_same_parts(api: str) -> None:
     assert _parts([whole[at : at + 1] for at in range(len(whole))], api) == expected
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data(), st.sampled_from(["chat", "responses"]))
 def test_bytes_split_anywhere_give_the_same_parts(data: st.DataObject, api: str) -> None:
     """As often as you like."""

@@ -29,7 +29,7 @@ from tests.kit.node import Missing, installed, node
 from tests.kit.server_process import asked, serving
 from tests.kit.wires import WIRES, Watched, kit, model, outcome, streamed
 
-pytestmark = pytest.mark.xdist_group("aimock")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("aimock")]
 
 KEY = "sk-right"
 WRONG = "sk-wrong-12345678"

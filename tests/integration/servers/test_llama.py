@@ -17,6 +17,7 @@ from tests.kit.server_process import serving
 from tests.kit.wires import WIRES, kit, model, outcome, streamed
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.local_model,
     pytest.mark.xdist_group("local_model"),
     pytest.mark.skipif(

@@ -28,6 +28,7 @@ from tests.kit.server_process import asked, serving
 from tests.kit.wires import WIRES, Streamed, kit, model, outcome, streamed
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.xdist_group("llmock"),
     pytest.mark.skipif(find_spec("llmock") is None, reason="the server is not installed: pip install llmock"),
 ]

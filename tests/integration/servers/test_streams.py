@@ -23,6 +23,7 @@ from fxai.providers.http import read_events
 from tests.kit.anthropic_replies import interleaved, message, sse
 from tests.kit.openai_answers import chat_events, response_events
 from tests.kit.openai_answers import events as whole_events
+from tests.kit.trials import examples
 from tests.kit.wires import WIRES, kit, model
 
 TEXT = "Já ☃"
@@ -170,7 +171,7 @@ def test_a_split_stream_gives_the_same_parts(wire: str) -> None:
     assert all(tuple(came.parts) == _whole(wire) for came in _read(wire, [*split, bytewise]))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.sampled_from(WIRES), st.lists(st.integers(0, 10**6), max_size=30))
 def test_a_stream_split_in_many_pieces_gives_the_same_parts(wire: str, cuts: list[int]) -> None:
     """Wherever the pieces end, and however many there are; empty ones among them."""

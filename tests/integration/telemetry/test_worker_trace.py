@@ -21,7 +21,7 @@ from tests.kit.collector import Collected, collector
 from tests.kit.traced_tools import COLLECTOR, desk, kit, plain
 from tests.kit.traces import Traces
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 WORKER = "tests.kit.traced_worker"
 

@@ -15,6 +15,8 @@ from tests.kit.ag_ui_client import check_events, read_messages
 from tests.kit.node import Missing, installed, node
 from tests.kit.server_process import asked, serving
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 Json = dict[str, Any]
 

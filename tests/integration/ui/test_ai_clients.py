@@ -18,6 +18,8 @@ from fxai.testing import ScriptedModel, call, fails, reasoning, text
 from fxai.ui import DONE, Chunk, DataPart, StreamOptions, Version, encode_stream, to_event
 from tests.kit.node import Missing, installed, node
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 VERSIONS: tuple[Version, ...] = (5, 6, 7)
 

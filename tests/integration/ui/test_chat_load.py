@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.kit.chat_load import run
+
+pytestmark = pytest.mark.slow
 
 
 def test_no_event_is_lost_and_turns_that_were_left_are_stopped() -> None:

@@ -15,6 +15,8 @@ from fxai.schema.partial import parse_partial
 from fxai.ui import Chunk, ChunkError, MessageBuilder
 from tests.kit.node import Missing, installed, node
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 Json = dict[str, Any]
 

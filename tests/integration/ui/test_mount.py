@@ -19,6 +19,8 @@ from fxai.hosting import serve_app
 from fxai.testing import ScriptedModel, delay, text
 from fxai.ui import AppOptions, ChatApp, ChatTurn, chat_app, dispatch, mount
 
+pytestmark = pytest.mark.slow
+
 
 def answer(turn: ChatTurn) -> StreamOf[Any, Any, None]:
     """Counts, or says hello to whoever the host knows."""

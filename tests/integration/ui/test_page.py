@@ -19,7 +19,7 @@ from tests.kit.node import installed
 from tests.kit.server_process import asked, serving
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture(scope="module")

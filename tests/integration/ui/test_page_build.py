@@ -11,6 +11,8 @@ import pytest
 
 from tests.kit.node import Missing, installed, node
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 BUILT = ROOT / "fxai/ui/static"
 SOURCES = ("build.mjs", "tsconfig.json", "app.css", "index.html", "icon.svg", "src")

@@ -26,6 +26,8 @@ from fxai.messages import (
 from fxai.ui import Version, from_prompt
 from tests.kit.node import Missing, installed, node
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 VERSIONS: tuple[Version, ...] = (5, 6, 7)
 

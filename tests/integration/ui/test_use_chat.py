@@ -17,6 +17,8 @@ import pytest
 from tests.kit.node import Missing, installed, node
 from tests.kit.server_process import asked, serving
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 CLIENTS = ("useChat", "ai7", "ai6", "ai5")

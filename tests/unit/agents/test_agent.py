@@ -25,6 +25,7 @@ from fxai.messages import (
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, fails, finish, text
 from fxai.tools import HandlerFailed, Tool, Toolkit, UnknownTool
+from tests.kit.every import every
 from tests.kit.rounds import Desk
 from tests.kit.samples import TooBig, add
 
@@ -146,7 +147,7 @@ def test_a_budget_allows_one_round_at_least() -> None:
 # -- choices
 
 
-@pytest.mark.parametrize(
+@every(
     ("choice", "following"),
     [
         ("required", "auto"),
@@ -365,7 +366,7 @@ def test_an_option_that_there_is_not_is_refused() -> None:
             make("a", on_step=wrong)
 
 
-@pytest.mark.parametrize(
+@every(
     ("option", "said"),
     [
         ({"model": "openai:gpt-5"}, r"from_name\('openai:gpt-5'\) of fxai.providers"),

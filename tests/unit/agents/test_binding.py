@@ -11,6 +11,7 @@ from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Binding
 from fxai.effects import Backend, fx
 from fxai.tools import Tool, ToolConflictError, Toolkit
+from tests.kit.every import every
 from tests.kit.samples import add, double, giving
 
 other_add = Tool.make("add", success=str)
@@ -69,7 +70,7 @@ def test_the_tools_of_a_source_are_known_once_it_is_open(backend: Backend) -> No
     assert list(opened.toolkit.tools) == ["double", "triple", "add"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("given", "remedy"),
     [
         ([123], "123 is no tool: tools, toolkits, function tools, bound toolkits, tool sources and servers can be"),

@@ -15,6 +15,7 @@ from fxai.messages import Prompt, Response
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, ToolConflictError, Toolkit
+from tests.kit.every import every
 from tests.kit.journal import Journal
 from tests.kit.samples import TooBig, add, add_kit, double, on_add, on_double
 
@@ -67,8 +68,8 @@ def test_the_agents_own_tools_can_be_left_out(backend: Backend) -> None:
     assert agent.with_tools([double]).without_tools() == agent.without_tools().with_tools([double])
 
 
-@pytest.mark.parametrize("choice", ["required", ToolChoice.tool("double"), ToolChoice.one_of(["double"])])
-@pytest.mark.parametrize("more", [False, True])
+@every("choice", ["required", ToolChoice.tool("double"), ToolChoice.one_of(["double"])])
+@every("more", [False, True])
 def test_an_agents_choice_demands_nothing_of_tools_that_are_left_out(choice: Any, more: bool, backend: Backend) -> None:
     """Without them nothing is required, and a warning says so; any tool that is bound meets a demand for any."""
     agent: Any = Agent.make("sums", toolkit=Toolkit.make(Tool.make("double")), tool_choice=choice)

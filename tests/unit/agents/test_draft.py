@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from returns.result import Success
 
 from fxai import Agent, Prompt, Tool, Toolkit, fx
@@ -14,6 +13,7 @@ from fxai.agents.stateful import PromptState, Render, StatefulPrompt
 from fxai.effects import Failed
 from fxai.messages import StreamPart, ToolMessage
 from fxai.testing import ScriptedModel, call, text
+from tests.kit.every import every
 
 
 class City(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ def test_a_turn_that_ended_is_what_the_agent_committed() -> None:
     assert draft.messages[-1] == Prompt.make([{"role": "assistant", "content": "21."}])[0]
 
 
-@pytest.mark.parametrize("stop_at", range(1, 10))
+@every("stop_at", range(1, 10))
 def test_a_turn_that_was_stopped_anywhere_leaves_no_call_open(stop_at: int) -> None:
     """Wherever a turn is stopped, the user's message stays first and every call in it has a result."""
     draft = Draft(Prompt.make("Before."))

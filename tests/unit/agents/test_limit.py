@@ -14,6 +14,7 @@ from fxai.effects import Backend
 from fxai.messages import Prompt, ToolCall, Usage
 from fxai.testing import call, delay, finish, text
 from fxai.tools import CallContext, Denied, Interrupted, Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.rounds import Desk
 from tests.kit.runs import BOTH, ONE, Way, end_of, unanswered
 
@@ -279,7 +280,7 @@ def test_a_run_that_goes_on_counts_anew(backend: Backend) -> None:
     assert second.shown == [["user", "assistant", "tool"]]
 
 
-@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"tokens": 0}, {"seconds": 0}, {"seconds": -1.0}, {"calls": -1}])
+@every("wrong", [{"rounds": 0}, {"tokens": 0}, {"seconds": 0}, {"seconds": -1.0}, {"calls": -1}])
 def test_a_budget_that_allows_nothing_is_refused(wrong: dict[str, Any]) -> None:
     """When it is made; the message says which, and what to allow."""
     with pytest.raises(ValueError, match="budget of"):

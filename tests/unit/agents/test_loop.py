@@ -14,6 +14,7 @@ from fxai.messages import AiError, NetworkError, Prompt, ToolApprovalResponsePar
 from fxai.models import ToolChoice
 from fxai.testing import ScriptedModel, call, delay, fails, finish, text
 from fxai.tools import Denied, HandlerFailed, Interrupted, Tool, Toolkit, UnknownTool
+from tests.kit.every import every
 from tests.kit.journal import turns as turns_of
 from tests.kit.rounds import Desk
 from tests.kit.runs import BOTH, ONE, Way, end_of, plan_of, stream_loop, unanswered
@@ -107,7 +108,7 @@ def test_a_tool_that_is_gone_may_stand_in_the_history(way: Way, backend: Backend
 # -- what ends a run
 
 
-@pytest.mark.parametrize("reason", ["length", "content-filter", "other", "error", "unknown"])
+@every("reason", ["length", "content-filter", "other", "error", "unknown"])
 @BOTH
 def test_a_turn_that_was_cut_ends_a_run(reason: Any, way: Way, backend: Backend) -> None:
     """To ask again would come to the same; its calls are answered, so that the history is valid."""
@@ -316,8 +317,8 @@ def _interrupted(way: Way, backend: Backend, turns: list[Any], desk: Desk, on_an
     return model
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("budget", [Budget(), Budget(seconds=9999, calls=9)], ids=["free", "timed"])
+@every("phase", PHASES)
+@every("budget", [Budget(), Budget(seconds=9999, calls=9)], ids=["free", "timed"])
 @BOTH
 def test_a_run_can_be_cancelled_in_each_phase(phase: str, budget: Budget, way: Way, backend: Backend) -> None:
     """What is under way is stopped, its finalizers run, and nothing comes after it."""

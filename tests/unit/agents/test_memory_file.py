@@ -15,6 +15,7 @@ import pytest
 from fxai.agents import Memory, MemoryFailure, Window
 from fxai.effects import fx
 from fxai.messages import Prompt
+from tests.kit.every import every
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
 
 ONE, TWO, THREE = chat("one"), looked_up("two"), chat("three")
@@ -107,7 +108,7 @@ def test_a_line_that_lacks_only_its_end_counts(path: Path) -> None:
     assert _turns(path) == (ONE, TWO, THREE, ONE)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 20, len(HEAD) - 1, len(HEAD)])
+@every("cut", [0, 1, 20, len(HEAD) - 1, len(HEAD)])
 def test_a_first_line_that_was_cut_is_written_anew(cut: int, tmp_path: Path) -> None:
     """Nothing was acknowledged yet."""
     path = tmp_path / "memory.jsonl"
@@ -398,8 +399,8 @@ def test_rubbish_at_the_end_is_not_taken_for_a_cut_line(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("doing", ["load", "commit", "turns", "clear"])
-@pytest.mark.parametrize("text", [b"my diary", b'{"format":"fxai memory","version":2}\n', b"\n"])
+@every("doing", ["load", "commit", "turns", "clear"])
+@every("text", [b"my diary", b'{"format":"fxai memory","version":2}\n', b"\n"])
 def test_a_file_of_somebody_else_is_left_alone(doing: str, text: bytes, tmp_path: Path) -> None:
     """A path given by mistake costs nobody his file."""
     path = tmp_path / "diary.txt"

@@ -24,6 +24,7 @@ from fxai.messages import (
 )
 from fxai.testing import ScriptedModel, TestClock, call, fails, text
 from fxai.tools import CallContext, Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.journal import Journal
 from tests.kit.memories import KINDS, begun_with, memory_of
 from tests.kit.samples import giving
@@ -63,8 +64,8 @@ def _shown(model: ScriptedModel, at: int) -> list[str]:
     return [one.content if one.role == "system" else str(Prompt([one])) for one in model.requests[at].prompt]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@every("way", WAYS)
+@every("kind", KINDS)
 def test_the_next_run_is_told_of_the_last_one(kind: str, way: str, tmp_path: Path, backend: Backend) -> None:
     """Instructions once, then what the memory holds, then what is said; calls and their results too."""
     memory = memory_of(kind, tmp_path)
@@ -155,8 +156,8 @@ class Slow(Memory):
         return fx.sync(close)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("at_limit", ["fail", "answer", "last_text"])
+@every("way", WAYS)
+@every("at_limit", ["fail", "answer", "last_text"])
 def test_a_memory_is_loaded_in_the_time_of_the_run(at_limit: Any, way: str, backend: Backend) -> None:
     """One that never is, is let go when the time is up; the run ends as its budget says, and is not kept."""
     memory = Slow(fx.never())

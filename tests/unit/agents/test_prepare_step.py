@@ -15,6 +15,7 @@ from fxai.messages import AiError, NetworkError, Prompt, ToolMessage, ToolResult
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, fails, text
 from fxai.tools import Tool, Toolkit, UnknownTool
+from tests.kit.every import every
 from tests.kit.rounds import Desk
 from tests.kit.runs import BOTH, ONE, Way, end_of
 
@@ -104,7 +105,7 @@ _WRONG: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), _WRONG)
+@every(("change", "said"), _WRONG)
 def test_what_is_no_setup_is_a_bug(change: Any, said: str, backend: Backend) -> None:
     """A defect, which says what to give."""
     end = end_of("whole", backend, [], prepare_step=(change,))

@@ -14,6 +14,7 @@ from fxai.effects import Cause
 from fxai.models import LanguageModel
 from fxai.schema import Schema
 from fxai.testing import call
+from tests.kit.every import every
 from tests.kit.renders import cause_of_play, play_out
 
 optional: Schema[str | None] = Schema.of(str | None)
@@ -80,7 +81,7 @@ def test_composites_of_other_tools_are_two() -> None:
 # -- what a state begins with
 
 
-@pytest.mark.parametrize(
+@every(
     ("initial", "schema", "held"),
     [
         ((), tuple[str, ...], ()),

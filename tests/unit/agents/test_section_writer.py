@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
-import pytest
-
 from fxai.agents.section import Section, SectionWriter
+from tests.kit.every import every
 
 # Each is written in another way than the next one, though JSON has one form for some of them.
 PAIRS: list[tuple[Any, Any]] = [
@@ -31,7 +30,7 @@ def _written(writer: SectionWriter, value: Any) -> str:
     return writer.write([Section("data", "it", value)])
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@every("pair", PAIRS, ids=str)
 def test_data_that_is_written_in_another_way_is_written_anew(pair: tuple[Any, Any]) -> None:
     """After one value the other is written as if it were the first one, in both orders."""
     fresh = [_written(SectionWriter(), value) for value in pair]

@@ -15,6 +15,7 @@ from fxai.agents.stateful import PromptState, RenderFailed, RenderOf, StatefulPr
 from fxai.messages import ToolMessage, ToolResultPart
 from fxai.testing import ScriptedModel, call
 from fxai.tools.aspects import cache
+from tests.kit.every import every
 from tests.kit.renders import Calls, cause_of_play, plain_tool, play, play_out
 
 look = plain_tool("look")
@@ -97,7 +98,7 @@ _LATE: list[tuple[_Defines, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("defines", "called"), _LATE)
+@every(("defines", "called"), _LATE)
 def test_what_is_late_is_called_as_it_was_written(defines: _Defines, called: str) -> None:
     """Every method of the render refuses when that is over, and the failure says which it was."""
 

@@ -18,10 +18,11 @@ from fxai.effects import Backend, Clock, Exit, Layer, fx
 from fxai.messages import NetworkError
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, text
 from fxai.tools import HandlerFailed, Tool
+from tests.kit.every import every
 from tests.kit.journal import Journal, StandingClock, running_tasks, turns
 from tests.kit.runs import unanswered
 
-WAYS = pytest.mark.parametrize("way", ["whole", "stream", "agent", "agent stream"])
+WAYS = every("way", ["whole", "stream", "agent", "agent stream"])
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -182,7 +183,7 @@ _BREAKS = [
 
 
 @WAYS
-@pytest.mark.parametrize("breaks", _BREAKS)
+@every("breaks", _BREAKS)
 def test_an_exception_is_the_defect_of_the_run(
     breaks: Callable[[World, Any], None], way: str, backend: Backend, silent: None
 ) -> None:
@@ -200,7 +201,7 @@ def test_an_exception_is_the_defect_of_the_run(
 
 
 @WAYS
-@pytest.mark.parametrize("where", ["sync", "effect", "generator"])
+@every("where", ["sync", "effect", "generator"])
 def test_an_exception_of_a_handler_is_the_defect_of_the_run(
     where: str, way: str, backend: Backend, silent: None
 ) -> None:
@@ -226,8 +227,8 @@ def test_an_exception_of_a_handler_is_the_defect_of_the_run(
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("hook", ["prepare_step", "stop_when"])
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
+@every("hook", ["prepare_step", "stop_when"])
+@every("way", ["agent", "agent stream"])
 def test_an_exception_of_a_hook_is_the_defect_of_the_run(hook: str, way: str, backend: Backend, silent: None) -> None:
     """As of any agent."""
     world = World()
@@ -254,7 +255,7 @@ def _generator_fails(world: World, at: RenderOf[Any, Any]) -> None:
 
 
 @WAYS
-@pytest.mark.parametrize("breaks", [_effect_fails, _generator_fails])
+@every("breaks", [_effect_fails, _generator_fails])
 def test_a_typed_failure_of_an_effect_is_that_of_the_run(
     breaks: Callable[[World, Any], None], way: str, backend: Backend, silent: None
 ) -> None:
@@ -326,8 +327,8 @@ def test_a_model_that_fails_ends_the_run_with_history_and_state(way: str, backen
     assert [message.role for message in failure.history] == ["user", "assistant", "tool"]
 
 
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
-@pytest.mark.parametrize("budget", [Budget(rounds=2), Budget(calls=1)])
+@every("way", ["agent", "agent stream"])
+@every("budget", [Budget(rounds=2), Budget(calls=1)])
 def test_a_budget_that_is_spent_holds_history_and_state(
     budget: Budget, way: str, backend: Backend, silent: None
 ) -> None:
@@ -519,7 +520,7 @@ _WRONG: list[tuple[Callable[[World, Any], Any], str, list[str]]] = [
 
 
 @WAYS
-@pytest.mark.parametrize(("wrong", "reason", "named"), _WRONG)
+@every(("wrong", "reason", "named"), _WRONG)
 def test_a_render_that_is_wrong_fails_the_run(
     wrong: Callable[[World, Any], Any], reason: str, named: list[str], way: str, backend: Backend, silent: None
 ) -> None:
@@ -582,7 +583,7 @@ def _changing(at: RenderOf[Any, Any]) -> Any:
 
 
 @WAYS
-@pytest.mark.parametrize("render", [_coroutine, _generator, _effect, _changing, _number, _patch])
+@every("render", [_coroutine, _generator, _effect, _changing, _number, _patch])
 def test_a_render_that_gives_something_is_not_settled(render: Any, way: str, backend: Backend, silent: None) -> None:
     """A coroutine, a generator or an effect would never run: it says so, and nothing is left unawaited."""
     world = World()
@@ -592,8 +593,8 @@ def test_a_render_that_gives_something_is_not_settled(render: Any, way: str, bac
 
 
 @WAYS
-@pytest.mark.parametrize("given", [3, "text", [StepPatch()], (None, StepPatch()), True, object])
-@pytest.mark.parametrize("wrapped", [False, True])
+@every("given", [3, "text", [StepPatch()], (None, StepPatch()), True, object])
+@every("wrapped", [False, True])
 def test_an_effect_that_gives_no_patch_is_a_bug(
     given: Any, wrapped: bool, way: str, backend: Backend, silent: None
 ) -> None:
@@ -719,8 +720,8 @@ class Waiting:
         assert len(self.model.requests) == (requests or asked)
 
 
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
-@pytest.mark.parametrize("place", ["render", *_PLACES])
+@every("way", ["agent", "agent stream"])
+@every("place", ["render", *_PLACES])
 def test_a_task_that_is_cancelled_cuts_the_run(place: str, way: str, silent: None) -> None:
     """By asyncio itself, from within: the cancellation goes on, once, and no task is left."""
     waiting = Waiting(place)
@@ -738,8 +739,8 @@ def test_a_task_that_is_cancelled_cuts_the_run(place: str, way: str, silent: Non
     waiting.check()
 
 
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
-@pytest.mark.parametrize("place", ["render", *_PLACES])
+@every("way", ["agent", "agent stream"])
+@every("place", ["render", *_PLACES])
 def test_a_scope_that_is_cancelled_cuts_the_run(place: str, way: str, backend: Backend, silent: None) -> None:
     """On either loop; no task is left."""
     waiting = Waiting(place)
@@ -766,8 +767,8 @@ def _passing(program: Any, clock: TestClock) -> Any:
     return both.provide(clock.layer)
 
 
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
-@pytest.mark.parametrize("place", _PLACES)
+@every("way", ["agent", "agent stream"])
+@every("place", _PLACES)
 def test_a_timeout_cuts_the_run(place: str, way: str, backend: Backend, silent: None) -> None:
     """By the clock of the program."""
     waiting = Waiting(place)
@@ -778,8 +779,8 @@ def test_a_timeout_cuts_the_run(place: str, way: str, backend: Backend, silent: 
     waiting.check()
 
 
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
-@pytest.mark.parametrize("place", _PLACES)
+@every("way", ["agent", "agent stream"])
+@every("place", _PLACES)
 def test_a_budget_of_time_cuts_the_run(place: str, way: str, backend: Backend, silent: None) -> None:
     """With history and state as they were: what the cut effect or handler had changed is there."""
     waiting = Waiting(place)
@@ -794,7 +795,7 @@ def test_a_budget_of_time_cuts_the_run(place: str, way: str, backend: Backend, s
     waiting.check()
 
 
-@pytest.mark.parametrize("way", ["agent", "agent stream"])
+@every("way", ["agent", "agent stream"])
 def test_a_budget_of_time_that_a_render_takes_is_spent(way: str, backend: Backend, silent: None) -> None:
     """The render itself cannot be cut; what follows it is."""
     world, clock = World(), StandingClock()
@@ -812,7 +813,7 @@ def test_a_budget_of_time_that_a_render_takes_is_spent(way: str, backend: Backen
     assert dict(failure_in(ended).state.values) == {"n": 11}
 
 
-@pytest.mark.parametrize("parts", range(1, 12))
+@every("parts", range(1, 12))
 def test_a_reader_that_leaves_cuts_the_run(parts: int, backend: Backend, silent: None) -> None:
     """After any part: what began has ended, no task is left, and the given state is unchanged."""
     world = World()

@@ -17,6 +17,7 @@ from returns.result import Failure
 from fxai.agents.stateful import PromptState, Render, RenderFailed, State, StateError, StepPatch
 from fxai.effects import EffectOf, Failed, fx
 from fxai.testing import call
+from tests.kit.every import every
 from tests.kit.renders import cause_of_play, exit_of_play, plain_tool, play_out
 
 act = plain_tool("act")
@@ -249,7 +250,7 @@ def test_a_state_of_a_run_that_is_over_cannot_be_changed() -> None:
 # -- values and keys
 
 
-@pytest.mark.parametrize("key", ["", " ", "__class__", "a.b", "a/b", "values", "naïve ☃", "k" * 10_000])
+@every("key", ["", " ", "__class__", "a.b", "a/b", "values", "naïve ☃", "k" * 10_000])
 def test_any_text_is_a_key(key: str) -> None:
     """It is kept, written and read as any other."""
     seen: list[int] = []
@@ -283,7 +284,7 @@ def _first_and_again(initial: Any, **options: Any) -> tuple[Any, Any]:
     return first, again
 
 
-@pytest.mark.parametrize(
+@every(
     "value",
     [
         0,
@@ -313,7 +314,7 @@ def test_a_value_is_read_back_as_it_was_written(value: Any) -> None:
     assert first == value
 
 
-@pytest.mark.parametrize(
+@every(
     "value",
     [
         *(nan, inf, -inf, [nan], {"a": [inf]}, Point(1, inf)),
@@ -364,8 +365,8 @@ def _deep(kind: str, depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("kind", ["array", "object", "struct"])
-@pytest.mark.parametrize("depth", [100, 127, 128])
+@every("kind", ["array", "object", "struct"])
+@every("depth", [100, 127, 128])
 def test_a_deep_value_is_read_back(kind: str, depth: int) -> None:
     """As deep as JSON from outside may be."""
     first, again = _first_and_again(_deep(kind, depth))
@@ -373,8 +374,8 @@ def test_a_deep_value_is_read_back(kind: str, depth: int) -> None:
     assert first == again
 
 
-@pytest.mark.parametrize("kind", ["array", "object", "struct"])
-@pytest.mark.parametrize("depth", [129, 200, 250, 254, 257, 500, 100_000])
+@every("kind", ["array", "object", "struct"])
+@every("depth", [129, 200, 250, 254, 257, 500, 100_000])
 def test_a_value_that_is_too_deep_is_refused(kind: str, depth: int) -> None:
     """By the run, or when it is written: nothing is written that could not be read, and nothing crashes."""
     value = _deep(kind, depth)
@@ -414,7 +415,7 @@ class Pair(NamedTuple):
     items: list[int]
 
 
-@pytest.mark.parametrize("value", [[1, [2]], {"a": {"b": [1]}}, ([1], [2]), {"a": ([1],)}, Pair(1, [2])], ids=repr)
+@every("value", [[1, [2]], {"a": {"b": [1]}}, ([1], [2]), {"a": ([1],)}, Pair(1, [2])], ids=repr)
 def test_lists_and_objects_are_frozen_wherever_they_are(value: Any) -> None:
     """A value is changed by the effects of its state alone."""
     seen: list[Any] = []
@@ -438,7 +439,7 @@ def _mutables(value: Any) -> list[Any]:
     return [*here, *(found for one in inside for found in _mutables(one))]
 
 
-@pytest.mark.parametrize(("before", "after"), [(0, "a"), (0, 0.0), (0, False), (True, 1), ([], {}), ("", b"")])
+@every(("before", "after"), [(0, "a"), (0, 0.0), (0, False), (True, 1), ([], {}), ("", b"")])
 def test_a_key_that_changes_its_type_is_a_failure(before: Any, after: Any) -> None:
     """It names the key and both types; values that are equal are no excuse."""
 
@@ -496,8 +497,8 @@ def test_a_render_that_declares_states_without_end_is_a_failure() -> None:
     assert failure.reason == "unsettled"
 
 
-@pytest.mark.parametrize("key", [1, None, b"k", ("a",), "\ud800"], ids=ascii)
-@pytest.mark.parametrize("kind", ["state", "effect"])
+@every("key", [1, None, b"k", ("a",), "\ud800"], ids=ascii)
+@every("kind", ["state", "effect"])
 def test_a_key_that_is_no_text_is_a_failure(key: Any, kind: str) -> None:
     """At once, and not when the state is written."""
 
@@ -551,7 +552,7 @@ def test_a_state_is_not_changed_by_the_run_that_goes_on_from_it() -> None:
     assert state.to_json() == before
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         *("", "[]", "{}", "1", '{"values": []}', '{"values": {}, "x": 1}', '{"values": {"it": NaN}}', "\ud800"),
@@ -568,7 +569,7 @@ def test_text_that_is_no_state_is_a_failure(text: str) -> None:
     assert isinstance(PromptState.from_json(text), Failure)
 
 
-@pytest.mark.parametrize("written", ['"x"', "true", "null", "1.5", "[1]"])
+@every("written", ['"x"', "true", "null", "1.5", "[1]"])
 def test_a_value_that_is_not_of_the_declared_type_ends_the_run(written: str) -> None:
     """As a failure that names the key; the model is not asked."""
     state = PromptState.from_json(f'{{"values": {{"it": {written}}}}}').unwrap()

@@ -26,6 +26,7 @@ from fxai.messages import (
 from fxai.models import LanguageModel, ModelRequest
 from fxai.testing import ScriptedModel, call, finish, text
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.rounds import Desk
 from tests.kit.runs import ONE, end_of, plan_of, stream_loop
 
@@ -38,8 +39,8 @@ SCRIPTS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("budget", [Budget(), Budget(seconds=60, calls=9)], ids=["free", "timed"])
-@pytest.mark.parametrize("script", list(SCRIPTS))
+@every("budget", [Budget(), Budget(seconds=60, calls=9)], ids=["free", "timed"])
+@every("script", list(SCRIPTS))
 def test_a_stream_comes_to_the_same_answer(script: str, budget: Budget, backend: Backend) -> None:
     """The same steps, and the same history; its parts fold to the turns."""
     whole = end_of("whole", backend, SCRIPTS[script], budget=budget, passes=9).answer

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.command_line import Ended, Run
+from tests.kit.every import every
 
 CALLABLE = str(Path(__file__).parents[2] / "kit" / "callable_tools.py")
 
@@ -85,7 +86,7 @@ FAILS: list[tuple[list[str], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), FAILS, ids=lambda value: ascii(value)[:60])
+@every(("arguments", "code", "said"), FAILS, ids=lambda value: ascii(value)[:60])
 def test_a_call_that_fails_is_one_line_with_the_remedy(call: Run, arguments: list[str], code: int, said: str) -> None:
     """Typed failures, parameters that do not fit, defects and approvals end with 1, wrong use with 2; no traceback."""
     ended = call(*arguments)
@@ -96,7 +97,7 @@ def test_a_call_that_fails_is_one_line_with_the_remedy(call: Run, arguments: lis
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), FAILS[:-1], ids=lambda value: str(value)[:60])
+@every(("arguments", "code", "said"), FAILS[:-1], ids=lambda value: str(value)[:60])
 def test_a_call_that_fails_is_json_too(call: Run, arguments: list[str], code: int, said: str) -> None:
     """With --json the closing object has the message and the remedy, the type of failure and what it holds."""
     ended = call(*arguments, "--json")
@@ -143,7 +144,7 @@ LAYERS: list[tuple[list[str], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), LAYERS, ids=lambda value: str(value)[-40:])
+@every(("arguments", "code", "said"), LAYERS, ids=lambda value: str(value)[-40:])
 def test_a_tool_without_an_answer_says_what_is_missing(fxai: Run, arguments: list[str], code: int, said: str) -> None:
     """A handler, a service or a layer that is not there is named, with the option that gives it."""
     given = [*arguments[:2], '{"name": "Ulm"}', *arguments[2:]] if "unbound" in arguments else arguments

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.kit.command_line import Ended, Run
+from tests.kit.every import every
 
 TARGETS = str(Path(__file__).parents[2] / "kit" / "chat_targets.py")
 
@@ -321,7 +322,7 @@ WRONG: list[tuple[list[str], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), WRONG, ids=lambda value: str(value)[:50])
+@every(("arguments", "code", "said"), WRONG, ids=lambda value: str(value)[:50])
 def test_what_is_wrong_is_said_before_anything_else(fxai: Run, arguments: list[str], code: int, said: str) -> None:
     """Wrong use ends with 2, what cannot be had with 1: one line on stderr with the remedy, nothing on stdout."""
     ended = fxai("chat", *arguments, piped="Hello\n")

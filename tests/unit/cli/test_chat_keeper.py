@@ -13,6 +13,7 @@ from fxai.cli.run_program import Background
 from fxai.effects import fx
 from fxai.messages import Prompt
 from fxai.ui import Conversations, ConversationSummary
+from tests.kit.every import every
 
 EVIL = "\x1b]0;owned\x07\u202e\nowned"
 
@@ -25,7 +26,7 @@ def summary(id_: str, title: str) -> ConversationSummary:
 KNOWN = [summary("c3", "Trip to Oslo"), summary("b2", "Oslo"), summary("a1", "Rome")]
 
 
-@pytest.mark.parametrize(("wanted", "id_"), [("", "c3"), ("a1", "a1"), ("rom", "a1"), ("OSLO", "b2"), ("trip", "c3")])
+@every(("wanted", "id_"), [("", "c3"), ("a1", "a1"), ("rom", "a1"), ("OSLO", "b2"), ("trip", "c3")])
 def test_a_conversation_is_found_by_its_id_or_title(wanted: str, id_: str) -> None:
     """The newest without words; a whole title goes before a part of one, and upper and lower case are one."""
     assert choose_conversation(KNOWN, wanted) == id_

@@ -11,6 +11,7 @@ from fxai.cli.target import find_tools
 from fxai.lint import RULES, Subject, lint
 from tests.kit import faulty_tools as faulty
 from tests.kit.command_line import Run
+from tests.kit.every import every
 
 FAULTY = str(Path(__file__).parents[2] / "kit" / "faulty_tools.py")
 
@@ -40,7 +41,7 @@ def test_json_says_the_same(fxai: Run) -> None:
     assert all(fault["message"] and fault["remedy"] for fault in verdict["faults"])
 
 
-@pytest.mark.parametrize(
+@every(
     "target", ["sensible", "search", "add", "own_key", "choose", "calm", "source", "bound", "functions", "agent_tools"]
 )
 def test_a_sensible_target_is_clean_and_silent(fxai: Run, target: str) -> None:
@@ -108,7 +109,7 @@ LAYERS: list[tuple[str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("layer", "found"), LAYERS, ids=[layer for layer, _ in LAYERS])
+@every(("layer", "found"), LAYERS, ids=[layer for layer, _ in LAYERS])
 def test_a_layer_must_answer_each_tool_once(fxai: Run, layer: str, found: list[str]) -> None:
     """A missing, a doubled and an extra handler are found, checked by a toolkit or not, and a layer that fails is."""
     ended = fxai("check", f"{FAULTY}:kit", "--layer", f"{FAULTY}:{layer}")

@@ -12,6 +12,7 @@ import pytest
 from fxai.cli.command import cli
 from fxai.cli.example import PROMPTS
 from tests.kit.command_line import Ended, Run
+from tests.kit.every import every
 
 TARGETS = str(Path(__file__).parents[2] / "kit" / "targets.py")
 
@@ -145,7 +146,7 @@ WRONG: list[tuple[list[str], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), WRONG, ids=lambda value: str(value)[:60])
+@every(("arguments", "code", "said"), WRONG, ids=lambda value: str(value)[:60])
 def test_what_is_wrong_is_said_in_one_line_with_the_remedy(
     fxai: Run, arguments: list[str], code: int, said: str
 ) -> None:
@@ -230,7 +231,7 @@ def _help_pages() -> list[tuple[str, ...]]:
     return found
 
 
-@pytest.mark.parametrize("words", _help_pages(), ids=" ".join)
+@every("words", _help_pages(), ids=" ".join)
 def test_help_is_text(fxai: Run, words: tuple[str, ...]) -> None:
     """Each command explains itself, without a character that only click understands."""
     shown = fxai(*words, "--help")

@@ -11,6 +11,7 @@ from returns.result import Failure, Success
 
 from fxai.cli.folder import REFUSED, Folder, Problem, Refused, folder
 from fxai.effects import Effect, fx
+from tests.kit.every import every
 
 
 @pytest.fixture
@@ -300,7 +301,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("path", SECRETS)
+@every("path", SECRETS)
 def test_a_file_that_may_hold_secrets_by_its_name_is_refused(tmp_path: Path, path: str) -> None:
     """However the name is written, and whatever stands in the file; only where it is allowed it is read."""
     file = tmp_path / path
@@ -315,7 +316,7 @@ def test_a_file_that_may_hold_secrets_by_its_name_is_refused(tmp_path: Path, pat
     assert text(tmp_path, path, secrets=True) == text(tmp_path, "link.txt", secrets=True) == Success("harmless")
 
 
-@pytest.mark.parametrize("path", SHOWN)
+@every("path", SHOWN)
 def test_what_everybody_publishes_is_read(tmp_path: Path, path: str) -> None:
     """Hidden files that hold no secrets, and names that only sound like it."""
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -324,7 +325,7 @@ def test_what_everybody_publishes_is_read(tmp_path: Path, path: str) -> None:
     assert text(tmp_path, path) == Success("harmless")
 
 
-@pytest.mark.parametrize("secret", TEXTS)
+@every("secret", TEXTS)
 def test_a_file_in_which_a_secret_stands_is_refused(tmp_path: Path, secret: str) -> None:
     """Whatever it is called, also as a hard link to a file of another name; allowed, it is read."""
     (tmp_path / "notes.txt").write_text(f"one\n{secret}\n")
@@ -335,7 +336,7 @@ def test_a_file_in_which_a_secret_stands_is_refused(tmp_path: Path, secret: str)
     assert text(tmp_path, "notes.txt", secrets=True) == Success(f"one\n{secret}\n")
 
 
-@pytest.mark.parametrize("said", HARMLESS)
+@every("said", HARMLESS)
 def test_talk_of_secrets_is_no_secret(tmp_path: Path, said: str) -> None:
     """Code, documentation and placeholders are read."""
     (tmp_path / "notes.txt").write_text(f"{said}\n")

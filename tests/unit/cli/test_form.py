@@ -9,6 +9,7 @@ import pytest
 from fxai.cli.input import PipedInput
 from fxai.cli.question import fill_form
 from fxai.mcp import ElicitAnswer, Elicitation
+from tests.kit.every import every
 
 FIELDS: dict[str, Any] = {
     "text": {"type": "string", "minLength": 2},
@@ -31,7 +32,7 @@ def form(*names: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"type": "object", "properties": {name: FIELDS[name] for name in names}, "required": list(required)}
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "typed", "value"),
     [
         ("text", ["x", " main "], "main"),

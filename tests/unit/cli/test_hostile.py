@@ -28,6 +28,7 @@ from fxai.messages import Pending, Prompt
 from fxai.schema.display import clean, in_line, json_line, one_line
 from fxai.testing import ScriptedModel, call, text
 from tests.kit.command_line import Run
+from tests.kit.every import every
 from tests.kit.hostile_targets import EVIL, NAME, SCHEMA
 
 TARGETS = str(Path(__file__).parents[2] / "kit" / "hostile_targets.py")
@@ -234,7 +235,7 @@ def test_json_says_the_same_as_before(fxai: Run, given: tuple[str, ...]) -> None
     assert {"q": EVIL} in calls or {"q": "b"} in calls
 
 
-@pytest.mark.parametrize("code", [*range(0x250), 0x34F, 0x61C, 0x115F, *range(0x2000, 0x2100), 0x3164, 0xD800, 0xFEFF])
+@every("code", [*range(0x250), 0x34F, 0x61C, 0x115F, *range(0x2000, 0x2100), 0x3164, 0xD800, 0xFEFF])
 def test_each_character_is_shown_or_replaced(code: int) -> None:
     """By one rule in running text, in a line and in JSON, which keeps what it says."""
     character = chr(code)
@@ -246,7 +247,7 @@ def test_each_character_is_shown_or_replaced(code: int) -> None:
     assert (clean(character) == character) is (not harmful(character) and code not in (0x34F, 0x1160))
 
 
-@pytest.mark.parametrize(
+@every(
     "said", ["می\u200cخواهم", "👨\u200d👩\u200d👧", "क्\u200dष", "caf\u00e9\u00a0!", "日本\u3000語", "❤\ufe0f\u200d🔥"]
 )
 def test_what_languages_need_stays(said: str) -> None:
@@ -264,9 +265,7 @@ def asked(name: str, params: Any) -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    "padding", [" " * 5000, "\n" * 5000, "\u3000" * 3000, "ab" * 4000, "# " * 4000, "\x1b[2K" * 900]
-)
+@every("padding", [" " * 5000, "\n" * 5000, "\u3000" * 3000, "ab" * 4000, "# " * 4000, "\x1b[2K" * 900])
 def test_a_call_cannot_push_a_part_of_itself_out_of_sight(padding: str) -> None:
     """Padding is shown as how much of it there is, so that both ends of a text stand on the screen."""
     shown = asked("run", {"command": f"rm -rf ~ {padding}; ls"})
@@ -286,7 +285,7 @@ def test_a_call_that_is_long_says_so_last() -> None:
     assert shown.splitlines()[-1].strip() == "this was 102 lines: see that you have seen the first of them"
 
 
-@pytest.mark.parametrize("name", ["look waits to be approved\n    {}\n  ? harmless", "a  b", "", "wipe\u202e", "Ј"])
+@every("name", ["look waits to be approved\n    {}\n  ? harmless", "a  b", "", "wipe\u202e", "Ј"])
 def test_a_name_cannot_pretend_to_be_more(name: str) -> None:
     """A name that is no plain one stands in quotes, in one line."""
     first = asked(name, {}).splitlines()[0]

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fxai import Destructive, Meta, Readonly, Title, Tool
 from fxai.cli.target import read_tools
 from fxai.cli.tool_view import type_of
 from tests.kit.command_line import Run
+from tests.kit.every import every
 
 FAULTY = str(Path(__file__).parents[2] / "kit" / "faulty_tools.py")
 CALLABLE = str(Path(__file__).parents[2] / "kit" / "callable_tools.py")
@@ -91,7 +90,7 @@ def test_odd_values_are_shown_all_the_same(fxai: Run, tmp_path: Path) -> None:
     assert tools[1]["annotations"] == {"o": "<class 'object'>"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("schema", "said"),
     [
         ({"type": "string"}, "string"),
@@ -118,7 +117,7 @@ def test_a_type_is_told_in_a_few_words(schema: Any, said: str) -> None:
 # ---- lists
 
 
-@pytest.mark.parametrize(
+@every(
     "shape",
     [
         LIST,
@@ -174,8 +173,8 @@ RUBBISH: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "said"), RUBBISH, ids=lambda value: str(value)[:30])
-@pytest.mark.parametrize("command", ["tools", "schema", "check"])
+@every(("content", "said"), RUBBISH, ids=lambda value: str(value)[:30])
+@every("command", ["tools", "schema", "check"])
 def test_rubbish_is_refused_in_one_line(fxai: Run, tmp_path: Path, content: bytes, said: str, command: str) -> None:
     """A file that is no list of tools is wrong use, told in one line, whatever it holds."""
     file = tmp_path / "rubbish.json"
@@ -213,7 +212,7 @@ WRONG: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=lambda value: str(value)[-50:])
+@every(("arguments", "said"), WRONG, ids=lambda value: str(value)[-50:])
 def test_wrong_use_is_told_in_one_line_with_the_remedy(fxai: Run, arguments: list[str], said: str) -> None:
     """What cannot be found or is something else ends with 2, one line, nothing on stdout."""
     ended = fxai(*arguments)
@@ -283,7 +282,7 @@ def test_a_null_that_is_lost_is_told_with_the_way_out(fxai: Run) -> None:
     assert "null is taken as left out, not as a null" in shown
 
 
-@pytest.mark.parametrize(
+@every(
     ("options", "strict"),
     [
         (["--provider", "openai"], True),

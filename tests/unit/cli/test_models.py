@@ -19,6 +19,7 @@ from fxai.providers import provider_names
 from fxai.providers.http import Transport
 from fxai.providers.openai import SERVERS
 from tests.kit.command_line import Run
+from tests.kit.every import every
 from tests.kit.http_peer import answer, peer
 
 SECRET = "sk-proj-0123456789abcdef"
@@ -141,7 +142,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert (before, _entry(f"local:{path}").state) == ("missing", "ready")
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "strict", "structured", "images"),
     [
         ("openai:gpt-5.5", "yes", "yes", "yes"),
@@ -317,7 +318,7 @@ def test_a_check_that_fails_ends_with_1(fxai: Run, monkeypatch: pytest.MonkeyPat
     assert fxai("models", "--check", "openai:gpt-5.5").code == 1
 
 
-@pytest.mark.parametrize("name", [server.name for server in SERVERS.values() if server.needs_key])
+@every("name", [server.name for server in SERVERS.values() if server.needs_key])
 def test_a_server_without_a_key_says_in_one_line_which_variable_to_set(fxai: Run, name: str) -> None:
     """`fxai run` asks nobody, and ends with 1."""
     shown = fxai("run", "--model", f"{name}:some/model", "Hello")

@@ -14,6 +14,7 @@ from fxai.cli.exit import writable
 from fxai.cli.picture import picture_codes, picture_protocol
 from fxai.cli.screen import Screen
 from fxai.messages import File, FileUrl
+from tests.kit.every import every
 
 EVIL = "\x1b]0;owned\x07\x1b\\\u202e\n"
 
@@ -65,7 +66,7 @@ def test_a_picture_is_shown_where_the_terminal_can(monkeypatch: pytest.MonkeyPat
     assert base64.b64decode(found[1]) == picture
 
 
-@pytest.mark.parametrize(
+@every(
     "variables",
     [
         {"TERM": "xterm-256color"},
@@ -84,7 +85,7 @@ def test_elsewhere_a_picture_is_a_line(monkeypatch: pytest.MonkeyPatch, variable
     assert "1337" not in text
 
 
-@pytest.mark.parametrize(
+@every(
     "data",
     [
         EVIL.encode(),
@@ -96,7 +97,7 @@ def test_elsewhere_a_picture_is_a_line(monkeypatch: pytest.MonkeyPatch, variable
         png()[:20],
     ],
 )
-@pytest.mark.parametrize("term", ["xterm-kitty", "xterm-256color"])
+@every("term", ["xterm-kitty", "xterm-256color"])
 def test_what_is_no_picture_is_not_shown(monkeypatch: pytest.MonkeyPatch, data: bytes, term: str) -> None:
     """Data that is none, is cut, or would be too large when unpacked stays a line, whatever its type says."""
     text = shown(monkeypatch, File("image/png", data, "a.png"), TERM=term, LC_TERMINAL="iTerm2")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.kit.command_line import Ended, Run
+from tests.kit.every import every
 
 TARGETS = str(Path(__file__).parents[2] / "kit" / "prompt_targets.py")
 
@@ -163,8 +164,8 @@ WRONG: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("command", ["run", "chat"])
-@pytest.mark.parametrize(("target", "path", "said"), WRONG, ids=lambda value: str(value)[:30])
+@every("command", ["run", "chat"])
+@every(("target", "path", "said"), WRONG, ids=lambda value: str(value)[:30])
 def test_a_file_that_cannot_be_is_refused_at_once(fxai: Run, command: str, target: str, path: str, said: str) -> None:
     """Wrong use ends with 2, in one line with the remedy."""
     chosen = ("--agent", f"{TARGETS}:{target}", "--layer", f"{TARGETS}:talks", "--state", path)
@@ -298,7 +299,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
 # ---- what is wrong with a prompt
 
 
-@pytest.mark.parametrize(
+@every(
     ("target", "said"),
     [
         ("raises", "the prompt 'raises' broke when it was rendered: RuntimeError: in two; --debug shows where"),
@@ -314,7 +315,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
         ("waits", "the prompt 'waits' cannot be rendered: a render gives None, and this one gave <generator object"),
     ],
 )
-@pytest.mark.parametrize("command", ["run", "chat", "tools", "call"])
+@every("command", ["run", "chat", "tools", "call"])
 def test_a_render_that_is_wrong_is_told_in_a_line(fxai: Run, command: str, target: str, said: str) -> None:
     """Wherever it is a target: before a model is asked or anything shown."""
     chosen = ("--agent", f"{TARGETS}:{target}", "--layer", f"{TARGETS}:talks")

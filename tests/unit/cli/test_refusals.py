@@ -23,6 +23,7 @@ from fxai.messages import Pending
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
 from tests.kit.command_line import Run
+from tests.kit.every import every
 
 NEEDY = str(Path(__file__).parents[2] / "kit" / "needy_targets.py")
 FAULTY = str(Path(__file__).parents[2] / "kit" / "targets.py")
@@ -33,7 +34,7 @@ WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "n
 # ---- services
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every("way", WAYS)
 def test_a_service_that_is_missing_is_a_fault_of_the_layer(fxai: Run, way: str) -> None:
     """However a handler says that it needs one, `check` finds that no layer gives it."""
     ended = fxai("check", KIT, "--layer", f"{NEEDY}:{way}")
@@ -49,7 +50,7 @@ def test_a_layer_that_gives_all_is_clean(fxai: Run, way: str) -> None:
     assert fxai("check", KIT, "--layer", f"{NEEDY}:{way}") == (0, "", "")
 
 
-@pytest.mark.parametrize(
+@every(
     "command",
     [
         ("call", KIT, "find", "--layer", f"{NEEDY}:generator"),
@@ -110,7 +111,7 @@ def test_what_a_handler_needs_is_read_of_what_it_says() -> None:
 # ---- models
 
 
-@pytest.mark.parametrize(
+@every(
     "command",
     [
         ("run", "x", "--model", "nope:x"),
@@ -181,8 +182,8 @@ RUBBISH: list[tuple[str, str | None, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("target", "text", "code", "said"), RUBBISH, ids=[each[0][:30] for each in RUBBISH])
-@pytest.mark.parametrize("command", ["tools", "schema", "check", "call", "mcp serve"])
+@every(("target", "text", "code", "said"), RUBBISH, ids=[each[0][:30] for each in RUBBISH])
+@every("command", ["tools", "schema", "check", "call", "mcp serve"])
 def test_rubbish_for_a_target_is_one_line(
     fxai: Run,
     tmp_path: Path,
@@ -263,8 +264,8 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("kind", [Full, Lazy, Left])
+@every("command", COMMANDS, ids=" ".join)
+@every("kind", [Full, Lazy, Left])
 def test_an_output_that_takes_no_more_is_one_line(
     fxai: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], kind: type[io.StringIO]
 ) -> None:
@@ -278,7 +279,7 @@ def test_an_output_that_takes_no_more_is_one_line(
     assert ended.err.count("\n") == (0 if kind is Left else 1)
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, ("models",), ("--version",), ("--help",)], ids=" ".join)
+@every("command", [*COMMANDS, ("models",), ("--version",), ("--help",)], ids=" ".join)
 def test_an_output_that_was_closed_takes_no_more(
     fxai: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
@@ -334,7 +335,7 @@ def test_each_summary_is_whole() -> None:
 # ---- answers
 
 
-@pytest.mark.parametrize(
+@every(
     ("typed", "said"),
     [
         ("/deny x", "no call waits for /deny"),
@@ -361,7 +362,7 @@ def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: st
     assert ended.code == 1
 
 
-@pytest.mark.parametrize("typed", ["/etc/hosts", "/usr is full", " /deny x", "deny x", "/ deny", "/deny/x"])
+@every("typed", ["/etc/hosts", "/usr is full", " /deny x", "deny x", "/ deny", "/deny/x"])
 def test_what_only_looks_like_one_is_for_the_model(typed: str) -> None:
     """Paths, and what stands behind a space."""
     assert slash_command(typed) is None
@@ -430,7 +431,7 @@ def test_always_holds_for_the_tools_inside_that_were_seen(first: Any, other: Any
     assert len(person.asked) == 2
 
 
-@pytest.mark.parametrize("params", ["a", {"disk": "b"}, None, {"calls": []}, {"name": "b"}])
+@every("params", ["a", {"disk": "b"}, None, {"calls": []}, {"name": "b"}])
 def test_always_holds_for_a_tool_whatever_it_is_called_with(params: Any) -> None:
     """Nobody is asked again about another call of the same tool; about another tool they are."""
     person = Person("a", "n")
@@ -444,7 +445,7 @@ def test_always_holds_for_a_tool_whatever_it_is_called_with(params: Any) -> None
     assert [getattr(consent.answer(one), "approved", None) for one in calls] == [True, True, False]
 
 
-@pytest.mark.parametrize("line", ["yes", "/approve it", "/aprove", "/approve\x00", "y"])
+@every("line", ["yes", "/approve it", "/aprove", "/approve\x00", "y"])
 def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> None:
     """It denies, and both forms of the output say so."""
     told: list[str] = []

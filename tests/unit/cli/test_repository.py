@@ -20,6 +20,7 @@ from fxai.cli.folder import Problem, Refused, folder
 from fxai.cli.redaction import has_secret
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects import fx
+from tests.kit.every import every
 
 QUIET = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -139,7 +140,7 @@ def test_worktrees_shallow_clones_bare_and_detached_are_read(root: Path, tmp_pat
     assert [commit.subject for commit in log(root).unwrap()] == ["First"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("since", "until", "found"),
     [
         ("2024-01-15T14:30:25", None, "cb"),
@@ -474,7 +475,7 @@ def test_only_so_much_of_a_subject_is_searched(root: Path, monkeypatch: pytest.M
     assert shown == ["password=" * 22 + "pa", "(hidden: it looks like a secret)"]
 
 
-@pytest.mark.parametrize("seed", range(14))
+@every("seed", range(14))
 def test_a_broken_pack_is_a_typed_failure_or_read(tmp_path: Path, seed: int) -> None:
     """Bytes of a pack and its index that are changed or cut lead to a commit, or to a typed failure."""
     dice = random.Random(seed)

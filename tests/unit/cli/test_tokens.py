@@ -9,6 +9,7 @@ import pytest
 
 from fxai.cli import model_list
 from tests.kit.command_line import Run
+from tests.kit.every import every
 from tests.kit.http_peer import answer, peer
 
 COUNTED = b'{"object": "response.input_tokens", "input_tokens": 41}'
@@ -63,7 +64,7 @@ def test_a_server_that_counts_none_is_told_of(fxai: Run, monkeypatch: pytest.Mon
     assert (data["tokens"], data["is_estimate"], len(data["warnings"])) == (6, True, 1)
 
 
-@pytest.mark.parametrize(
+@every(
     ("arguments", "code", "said"),
     [
         (["tokens"], 2, "there is no prompt; give one"),

@@ -16,6 +16,7 @@ import trio
 
 from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx, runtime
 from fxai.effects.cancellation import cancelled_once, shield
+from tests.kit.every import every
 from tests.kit.journal import Journal, boom, ending_of, turns
 
 Program: TypeAlias = EffectOf[Any, Any, None]
@@ -97,8 +98,8 @@ AROUND: list[Callable[[Program], Program]] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("around", AROUND, ids=["plain", "all", "race", "timeout", "fork", "stream"])
+@every("way", WAYS)
+@every("around", AROUND, ids=["plain", "all", "race", "timeout", "fork", "stream"])
 def test_what_is_uninterruptible_ends(way: Way, around: Callable[[Program], Program]) -> None:
     """Both halves of it happen, in every operator, and what follows does not."""
     journal = Journal()
@@ -272,7 +273,7 @@ def test_tasks_and_context_variables_stay_as_they_are() -> None:
     assert not lock.locked()
 
 
-@pytest.mark.parametrize("turn", range(6))
+@every("turn", range(6))
 def test_tasks_that_a_program_started_are_unwound_when_asyncio_cancels_them(turn: int) -> None:
     """Also before their first turn, which asyncio then never gives them: what they had begun is released."""
     journal = Journal()
@@ -351,8 +352,8 @@ FAILING: list[Callable[[Program], Program]] = [
 ]
 
 
-@pytest.mark.parametrize("way", [by_wait_for, by_timeout, by_cancel])
-@pytest.mark.parametrize("around", FAILING, ids=["plain", "all", "race", "timeout", "fork", "nested run", "release"])
+@every("way", [by_wait_for, by_timeout, by_cancel])
+@every("around", FAILING, ids=["plain", "all", "race", "timeout", "fork", "nested run", "release"])
 def test_a_finalizer_that_fails_while_a_cancellation_passes_is_attached_and_logged_once(
     way: Way, around: Callable[[Program], Program], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -369,7 +370,7 @@ def test_a_finalizer_that_fails_while_a_cancellation_passes_is_attached_and_logg
     ]
 
 
-@pytest.mark.parametrize("around", FAILING)
+@every("around", FAILING)
 def test_a_finalizer_that_fails_in_a_cancel_scope_is_logged(
     around: Callable[[Program], Program], backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -455,8 +456,8 @@ def test_a_generator_that_catches_a_cancellation_is_cancelled_again_on_trio() ->
     assert journal.lines == ["caught", "interruption"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("form", ["finally", "except", "swallow", "inner"])
+@every("way", WAYS)
+@every("form", ["finally", "except", "swallow", "inner"])
 def test_a_generator_ends_the_handler_that_a_cancellation_brought_it_to(way: Way, form: str) -> None:
     """Steps in a `finally` or an `except`, of the generator or of one that it calls, are not interrupted."""
     journal = Journal()
@@ -589,8 +590,8 @@ BODIES: list[Callable[[], Program]] = [lambda: fx.die(BUG), raising, lambda: fx.
 WRAPPERS: list[Callable[[Program], Program]] = [lambda e: e, wrapped, lambda e: e.ensuring(fx.succeed(None))]
 
 
-@pytest.mark.parametrize("around", WRAPPERS, ids=["plain", "generator", "ensuring"])
-@pytest.mark.parametrize("body", BODIES, ids=["die", "raise", "sync"])
+@every("around", WRAPPERS, ids=["plain", "generator", "ensuring"])
+@every("body", BODIES, ids=["die", "raise", "sync"])
 def test_a_defect_is_not_lost_where_a_finally_fails(
     body: Callable[[], Program], around: Callable[[Program], Program]
 ) -> None:

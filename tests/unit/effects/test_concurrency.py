@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from fxai.effects import Backend, Cause, Effect, EffectOf, Fail, Failed, Gen, Interrupt, fx
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
 
@@ -33,8 +34,8 @@ class Gauge:
         return fx.sync(enter).and_then(effect).ensuring(fx.sync(leave))
 
 
-@pytest.mark.parametrize("concurrency", [1, 2, 3, 100, None])
-@pytest.mark.parametrize("wait", [0, 1], ids=["sync", "waiting"])
+@every("concurrency", [1, 2, 3, 100, None])
+@every("wait", [0, 1], ids=["sync", "waiting"])
 def test_values_come_in_the_order_of_the_items(concurrency: int | None, wait: int, backend: Backend) -> None:
     """Whatever ends first, the list is in the order of the items."""
 
@@ -49,7 +50,7 @@ def test_values_come_in_the_order_of_the_items(concurrency: int | None, wait: in
     assert values == [0, 1, 4, 9, 16]
 
 
-@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 2), (3, 3), (8, 8), (50, 20), (None, 20)])
+@every(("concurrency", "most"), [(1, 1), (2, 2), (3, 3), (8, 8), (50, 20), (None, 20)])
 def test_concurrency_bounds_how_many_run_at_once(concurrency: int | None, most: int, backend: Backend) -> None:
     """No more than the limit at any moment, and as many as it allows."""
     gauge = Gauge()
@@ -270,7 +271,7 @@ PROGRAMS: dict[str, Callable[[Effect[None]], EffectOf[Any, Any, None]]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
+@every("name", list(PROGRAMS))
 def test_nothing_is_left_running_after_a_run(name: str, backend: Backend) -> None:
     """When a program has ended no task of it is left, on either loop."""
     journal = Journal()

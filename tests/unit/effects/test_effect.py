@@ -24,6 +24,7 @@ from fxai.effects import (
     Timeout,
     fx,
 )
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of
 
 Program: TypeAlias = EffectOf[Any, Any, None]
@@ -78,13 +79,11 @@ COMBINED: list[Callable[[Program], Program]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@every(
     "combined",
     COMBINED,
 )
-@pytest.mark.parametrize(
-    "reason", [Fail(Lost()), Die(ValueError("bug")), Interrupt()], ids=["fail", "die", "interrupt"]
-)
+@every("reason", [Fail(Lost()), Die(ValueError("bug")), Interrupt()], ids=["fail", "die", "interrupt"])
 def test_combinators_of_success_pass_every_cause(
     combined: Callable[[Program], Program], reason: Any, backend: Backend
 ) -> None:
@@ -94,7 +93,7 @@ def test_combinators_of_success_pass_every_cause(
     assert fx.run_exit(combined(fx.fail_cause(cause)), backend=backend) == Failed(cause)
 
 
-@pytest.mark.parametrize(
+@every(
     ("effect", "kind"),
     [
         (fx.fail(Lost()), "failure"),

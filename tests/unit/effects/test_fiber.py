@@ -30,6 +30,7 @@ from fxai.effects import (
     Tag,
     fx,
 )
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of, turns
 
 Program: TypeAlias = EffectOf[Any, Any, None]
@@ -58,7 +59,7 @@ LINKS: list[tuple[Callable[[Program], Program], Program, int]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("link", "start", "value"),
     LINKS,
     ids=["map", "flat_map", "right-nested", "catch_all", "map_error", "ensuring", "uninterruptible", "suspend"],
@@ -108,7 +109,7 @@ async def _awaited(effect: Program) -> Program:
     return effect
 
 
-@pytest.mark.parametrize("nest", NESTS.values(), ids=NESTS)
+@every("nest", NESTS.values(), ids=NESTS)
 def test_800_levels_of_any_operator_do_not_overflow(nest: Callable[[Program], Program], backend: Backend) -> None:
     """Whether what is inside waits and succeeds, or fails, or is interrupted: its finalizer runs once."""
     journal = Journal()
@@ -222,7 +223,7 @@ class Watch:
         return Stream.from_iterable(range(LONG)).map(self.at).fold(0, lambda _, step: step)
 
 
-@pytest.mark.parametrize("loop", [Watch.flat_map, Watch.gen_succeed, Watch.gen_sync, Watch.gen_catch, Watch.stream])
+@every("loop", [Watch.flat_map, Watch.gen_succeed, Watch.gen_sync, Watch.gen_catch, Watch.stream])
 def test_long_loops_do_not_grow_memory(loop: Callable[[Watch], Effect[int]]) -> None:
     """In a loop of 1,000,000 steps no step leaves anything behind."""
     watch = Watch()
@@ -276,7 +277,7 @@ SUSPENDED: list[Callable[[Program], Program]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@every(
     "suspended",
     SUSPENDED,
     ids=["for_each", "race", "all_", "fork", "buffer"],
@@ -354,7 +355,7 @@ def endless_stream() -> Effect[None]:
 ENDLESS = [endless_succeed, endless_sync, endless_flat_map, endless_nested, endless_children, endless_stream]
 
 
-@pytest.mark.parametrize("endless", ENDLESS)
+@every("endless", ENDLESS)
 def test_a_long_synchronous_program_lets_others_run_and_can_be_cancelled(
     endless: Callable[[], Effect[None]], backend: Backend
 ) -> None:
@@ -374,7 +375,7 @@ def test_a_long_synchronous_program_lets_others_run_and_can_be_cancelled(
     assert journal.lines == ["turn"] * 5 + ["interruption"]
 
 
-@pytest.mark.parametrize("endless", ENDLESS)
+@every("endless", ENDLESS)
 def test_a_long_synchronous_program_can_be_timed_out(endless: Callable[[], Effect[None]], backend: Backend) -> None:
     """`timeout` holds for what never waits."""
     ended = fx.run_exit(endless().timeout(0.01), backend=backend)
@@ -422,8 +423,8 @@ AROUND: list[Callable[[Program], Program]] = [
 ]
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize(
+@every("stop", [KeyboardInterrupt, SystemExit])
+@every(
     "around",
     AROUND,
     ids=["plain", "after", "child", "child after", "first", "race", "timeout", "fork", "fork after", "scope", "stream"],

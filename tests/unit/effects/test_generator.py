@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Gen, Interrupt, Timeout, fx
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of
 
 
@@ -65,7 +66,7 @@ def test_a_generator_without_steps_gives_its_value() -> None:
     assert fx.run_sync(program(early=False)) == 2
 
 
-@pytest.mark.parametrize("depth", [0, 1, 5, 6, 7, 8, 50, 5000])
+@every("depth", [0, 1, 5, 6, 7, 8, 50, 5000])
 def test_generators_nest_to_any_depth(depth: int) -> None:
     """Shallow ones are delegated natively, deep ones by the interpreter: nobody can tell."""
     assert fx.run_sync(nested(depth, fx.succeed(0))) == depth
@@ -136,8 +137,8 @@ ENDS: dict[str, EffectOf[int, Lost, None]] = {
 }
 
 
-@pytest.mark.parametrize("kind", list(ENDS))
-@pytest.mark.parametrize("depth", [1, 3, 10])
+@every("kind", list(ENDS))
+@every("depth", [1, 3, 10])
 def test_a_finally_with_steps_runs_once_however_it_ended(kind: str, depth: int, backend: Backend) -> None:
     """`finally` may hold steps that wait; it runs once and leaves the end as it is, at every depth."""
     journal = Journal()

@@ -12,6 +12,7 @@ import pytest
 from fxai.effects import EffectOf, fx
 from fxai.tools import Tool, Toolkit
 from tests.kit.calls import count_calls
+from tests.kit.every import every
 from tests.kit.journal import Journal, boom, ending_of
 
 Program: TypeAlias = EffectOf[Any, Any, Any]
@@ -30,7 +31,7 @@ def nested(around: Callable[[Program], Program], depth: int, last: Program) -> P
     return reduce(lambda program, _: around(program), range(depth), last)
 
 
-@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+@every("around", AROUND.values(), ids=AROUND)
 def test_concurrent_operators_nest_as_deep_as_memory_allows(around: Callable[[Program], Program]) -> None:
     """Without an event loop, as with one: no stack grows with them, and what is innermost is run, once."""
     journal = Journal()
@@ -40,7 +41,7 @@ def test_concurrent_operators_nest_as_deep_as_memory_allows(around: Callable[[Pr
     assert journal.lines == ["innermost"]
 
 
-@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+@every("around", AROUND.values(), ids=AROUND)
 def test_what_ends_the_innermost_ends_all(around: Callable[[Program], Program]) -> None:
     """A defect passes through each of them; what waits is refused, and says what to use."""
     assert "defect" in ending_of(fx.run_sync(nested(around, 300, fx.sync(boom)).exit()))
@@ -48,7 +49,7 @@ def test_what_ends_the_innermost_ends_all(around: Callable[[Program], Program]) 
         fx.run_sync(nested(around, 300, fx.sleep(0)))
 
 
-@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+@every("around", AROUND.values(), ids=AROUND)
 def test_the_price_of_depth_is_linear(around: Callable[[Program], Program]) -> None:
     """Four times as deep is about four times as many calls."""
     shallow, deep = (_calls(nested(around, depth, fx.succeed(None))) for depth in (100, 400))

@@ -16,6 +16,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import Absent, Backend, Context, Effect, EffectOf, Gen, Layer, Tag, fx
 from fxai.effects.constructor import lift_any
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of
 
 
@@ -48,7 +49,7 @@ async def effect() -> Effect[int]:
     return fx.sleep(0).as_(3)
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "expected"),
     [
         (lambda: Success(1), Success(1)),
@@ -75,7 +76,7 @@ def test_lift_makes_an_effect_of_every_container(
     assert fx.run_result(cast("Effect[Any, Any]", fx.lift(make())), backend=backend) == expected
 
 
-@pytest.mark.parametrize("value", [1, None, "text", [fx.succeed(1)], object()])
+@every("value", [1, None, "text", [fx.succeed(1)], object()])
 def test_lift_refuses_a_bare_value(value: Any) -> None:
     """The error says what may be given; `lift_any` gives None for it."""
     with pytest.raises(TypeError, match=r"fx\.lift takes an effect, a container of returns"):

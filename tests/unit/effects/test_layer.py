@@ -31,6 +31,7 @@ from fxai.effects import (
     fx,
     runtime,
 )
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, StandingClock, boom, ending_of
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, None]
@@ -132,7 +133,7 @@ def _for_both(needed: AnyLayer, b: AnyLayer, c: AnyLayer) -> AnyLayer:
     return b.provide(needed) | c.provide(needed)
 
 
-@pytest.mark.parametrize(
+@every(
     ("composed", "lines"),
     COMPOSED,
 )

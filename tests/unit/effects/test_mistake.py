@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from fxai.effects import Backend, Effect, FailureError, Gen, Layer, MissingServiceError, Stream, Tag, fx
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost
 
 
@@ -35,7 +36,7 @@ _AS_VALUE: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("way", list(_AS_VALUE))
+@every("way", list(_AS_VALUE))
 def test_an_effect_has_no_truth_no_text_and_no_items(way: str) -> None:
     """The error says how its value is had; nothing is run."""
     journal = Journal()

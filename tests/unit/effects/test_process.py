@@ -18,6 +18,7 @@ import anyio
 import pytest
 
 from fxai.effects.process import ChildProcess, Lines, _table
+from tests.kit.every import every
 from tests.kit.journal import turns
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells nothing of processes")
@@ -102,7 +103,7 @@ def _run(body: Callable[[], Any], backend: str) -> Any:
     return anyio.run(body, backend=backend)
 
 
-@pytest.mark.parametrize("where", PROGRAMS)
+@every("where", PROGRAMS)
 def test_what_a_program_started_ends_with_it(where: str, backend: str, caplog: pytest.LogCaptureFixture) -> None:
     """A child that left its group, has another environment, lost its parents or ignores SIGTERM: none runs after."""
     word = uuid.uuid4().hex
@@ -459,7 +460,7 @@ def test_one_whose_start_is_cancelled_is_gone(monkeypatch: pytest.MonkeyPatch) -
     assert started
 
 
-@pytest.mark.parametrize(
+@every(
     ("chunks", "lines", "is_long"),
     [
         ([b"abcd\n"], [b"abcd"], False),

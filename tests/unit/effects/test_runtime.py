@@ -29,6 +29,7 @@ from fxai.effects import (
     runtime,
 )
 from fxai.effects.cancellation import event_loop
+from tests.kit.every import every
 from tests.kit.journal import Lost, boom
 
 interrupted: Effect[int] = fx.fail_cause(Cause((Interrupt(),)))
@@ -134,8 +135,8 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("place", GIVEN.values(), ids=GIVEN)
-@pytest.mark.parametrize(("given", "words"), NO_EFFECTS, ids=[str(i) for i in range(len(NO_EFFECTS))])
+@every("place", GIVEN.values(), ids=GIVEN)
+@every(("given", "words"), NO_EFFECTS, ids=[str(i) for i in range(len(NO_EFFECTS))])
 def test_what_is_no_effect_is_a_type_error_that_says_what_to_write(
     given: Any, words: str, place: Callable[[Any], Any]
 ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from returns.result import Failure
 
 from fxai.effects import Backend, Clock, Effect, Gen, Layer, Retryable, Schedule, fx
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, StandingClock, ending_of
 
 
@@ -28,7 +28,7 @@ def pauses(schedule: Schedule[Any, Any], *, runs: int = 8, each: float = 0.0) ->
     return [round(seconds, 6) for seconds in clock.slept] if any(clock.slept) else [0.0] * (runs - left[0] - 1)
 
 
-@pytest.mark.parametrize(
+@every(
     ("schedule", "expected"),
     [
         (Schedule.recurs(0), []),

@@ -12,6 +12,7 @@ from returns.maybe import Nothing, Some
 
 from fxai.effects import Backend, Cause, Context, Effect, Emit, Fail, Failed, Gen, Scope, Stream, StreamOf, Tag, fx
 from fxai.effects.pull import END
+from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
 
@@ -138,7 +139,7 @@ ENDING: list[tuple[StreamOf[Any, Any, None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("stream", "kind"), ENDING)
+@every(("stream", "kind"), ENDING)
 def test_failures_and_defects_stay_apart(stream: StreamOf[Any, Any, None], kind: str, backend: Backend) -> None:
     """What is declared is a failure, what a user function raises is a defect; `catch_all` sees failures only."""
     assert ending_of(fx.run_exit(stream.collect(), backend=backend)) == kind
@@ -198,8 +199,8 @@ TRANSFORMED: dict[str, Callable[[StreamOf[int, Any, None]], StreamOf[Any, Any, N
 }
 
 
-@pytest.mark.parametrize("name", list(TRANSFORMED))
-@pytest.mark.parametrize("reader", ["take", "first", "failure", "defect", "cancelled", "whole"])
+@every("name", list(TRANSFORMED))
+@every("reader", ["take", "first", "failure", "defect", "cancelled", "whole"])
 def test_every_finalizer_runs_exactly_once_however_reading_ends(name: str, reader: str, backend: Backend) -> None:
     """Stopping early, failing, dying, being cancelled, reading to the end: one release per reading of the source."""
     journal = Journal()
@@ -418,7 +419,7 @@ class Source:
             self.journal.add("closed")
 
 
-@pytest.mark.parametrize("name", ["plain", "map", "flat_map", "inner", "buffer", "merge", "concurrent", "catch_all"])
+@every("name", ["plain", "map", "flat_map", "inner", "buffer", "merge", "concurrent", "catch_all"])
 def test_an_asynchronous_generator_is_closed_with_the_stream(name: str, backend: Backend) -> None:
     """Stopping early closes it, once for each reading, whatever stands between."""
     journal = Journal()
@@ -513,7 +514,7 @@ def test_a_stream_can_be_pulled_by_hand() -> None:
     assert repr(END) == "END"
 
 
-@pytest.mark.parametrize("name", list(TRANSFORMED))
+@every("name", list(TRANSFORMED))
 def test_the_end_stays_the_end(name: str, backend: Backend) -> None:
     """Pulling past the end gives the end, for every combinator."""
 

@@ -20,6 +20,7 @@ from fxai.effects.thread import in_thread
 from fxai.mcp import Pins
 from fxai.messages import Prompt
 from fxai.models import ApprovalLedger, ChatStore
+from tests.kit.every import every
 from tests.kit.journal import boom, turns
 
 
@@ -199,7 +200,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], EffectOf[Any, Any, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@every("writer", WRITERS)
 def test_what_writes_to_the_disk_has_ended_when_the_cancellation_goes_on(
     writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from fxai.lint.rule import PROVIDERS
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema, Schema
 from tests.kit.faulty_tools import described
+from tests.kit.trials import examples
 
 Found = tuple[str, str]
 
@@ -401,7 +402,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(JSON, JSON)
 def test_no_list_is_too_odd(schema: Any, entry: Any) -> None:
     """Whatever JSON a list holds, it is looked at, and what is found has a place and a remedy in one line each."""

@@ -12,12 +12,11 @@ from fxai import fx, mcp
 from fxai.mcp import Connection, McpServer
 from fxai.mcp.settings import Address, ServerProgram
 from fxai.providers.http import Secret
+from tests.kit.every import every
 from tests.kit.mcp_peer import Peer, Run, run, used
 
 
-@pytest.mark.parametrize(
-    "url", ["example.org/mcp", "ftp://example.org", "uvx mcp-server-git", "", "http:/x", "httpx://x"]
-)
+@every("url", ["example.org/mcp", "ftp://example.org", "uvx mcp-server-git", "", "http:/x", "httpx://x"])
 def test_what_is_no_address_is_refused_at_once(url: str) -> None:
     """An address is one of http or https; a command given as one is told how to give it."""
     with pytest.raises(

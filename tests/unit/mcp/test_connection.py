@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from fxai import HandlerError, Outcome, ToolSource, fx, mcp
 from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Pins, Refused
+from tests.kit.every import every
 from tests.kit.mcp_peer import Message, Peer, Run, failure_of, run, tool, used
 
 OUTPUT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -179,7 +180,7 @@ def test_a_name_is_offered_once(monkeypatch: pytest.MonkeyPatch, caplog: Any, ba
     assert "the tool 'a' of the MCP server 'peer' is left out: it is listed twice" in caplog.text
 
 
-@pytest.mark.parametrize(
+@every(
     ("only", "without", "offered", "refused"),
     [
         ((), [], ["a", "b"], ["bad"]),
@@ -439,7 +440,7 @@ def test_under_an_output_schema_a_result_is_its_object(
     assert run(used(peer.serve(monkeypatch), called), backend) == (value, value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("result", "words"),
     [
         ({"content": [], "structuredContent": {"n": "x"}}, "/n: expected integer, found string 'x'"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fxai.mcp import McpToolError
 from fxai.mcp.result import content_text, failure_schema, result_value, shown_content
+from tests.kit.every import every
 
 TEXT = {"type": "text", "text": "a"}
 _RAW = '{"type":"resource","resource":%s}'
@@ -15,7 +14,7 @@ _BYTES = {"type": "file", "media_type": "application/octet-stream", "data": "AA=
 IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("content", "structured", "is_structured", "value"),
     [
         ([TEXT], None, False, {"content": [TEXT]}),
@@ -32,7 +31,7 @@ def test_the_value_is_the_structured_content_else_the_blocks(
     assert result_value(content, structured, is_structured=is_structured) == value
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "shown"),
     [
         ({"content": [TEXT]}, "a"),

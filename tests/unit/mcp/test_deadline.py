@@ -11,6 +11,7 @@ import pytest
 from trio.testing import MockClock
 
 from fxai.mcp.link import Deadlines
+from tests.kit.every import every
 
 
 def _elapsed(body: Callable[[Deadlines], Awaitable[Any]]) -> tuple[Any, float]:
@@ -45,7 +46,7 @@ def test_without_questions_a_limit_is_a_limit(seconds: float | None, takes: floa
     assert _elapsed(lambda all_: _limited(all_, seconds, takes)) == (done, min(takes, seconds or takes))
 
 
-@pytest.mark.parametrize(
+@every(
     ("questions", "ends"),
     [
         ([(3, 100)], 110),

@@ -14,6 +14,7 @@ from fxai.mcp.settings import ServerProgram, ServerSettings
 from fxai.mcp.tool_definition import McpTool
 from fxai.schema import JsonSchema
 from fxai.schema.budget import deeper_than
+from tests.kit.every import every
 
 SETTINGS = ServerSettings(ServerProgram("uvx"), "s")
 LISTS = sorted((Path(__file__).parents[2] / "integration" / "mcp_schemas").glob("*.json"))
@@ -72,7 +73,7 @@ def test_nobody_can_change_what_was_said() -> None:
         held["properties"]["q"]["type"] = "number"
 
 
-@pytest.mark.parametrize("part", ["title", "description", "inputSchema", "outputSchema", "annotations"])
+@every("part", ["title", "description", "inputSchema", "outputSchema", "annotations"])
 def test_each_part_has_a_digest_of_its_own(part: str) -> None:
     """A change of one part changes its digest alone; the order of members does not matter."""
     before = ToolDefinition("search", "t", "d", {"a": 1, "b": 2}, {"c": 3}, {"title": "x"})
@@ -135,7 +136,7 @@ def test_definitions_can_be_counted() -> None:
     assert len({one, ToolDefinition("search", input_schema={"properties": {"q": {}}}), ToolDefinition("search")}) == 2
 
 
-@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+@every("path", LISTS, ids=lambda path: path.stem)
 def test_the_tools_of_real_servers_are_offered_as_they_are(path: Path) -> None:
     """Every tool of the given listings is within the limits, and keeps its schema to the letter."""
     listed: list[Any] = json.loads(path.read_text(encoding="utf-8"))["tools"]

@@ -11,9 +11,10 @@ import pytest
 from fxai import mcp
 from fxai.mcp.settings import Address, Concealed, HeaderError, ServerProgram
 from fxai.providers.http import Secret
+from tests.kit.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("command", "name"),
     [
         (("uvx", "mcp-server-git", "--repository", "."), "mcp-server-git"),
@@ -128,7 +129,7 @@ def test_headers_are_sent_as_they_are_given(name: str, value: str) -> None:
     assert given.fields == {name: value, "Other": "t"}
 
 
-@pytest.mark.parametrize("name", ["", "X Key", "X:Key", "X-K\xe9y", "X-Key\n"])
+@every("name", ["", "X Key", "X:Key", "X-K\xe9y", "X-Key\n"])
 def test_a_header_of_a_name_that_http_does_not_allow_is_refused(name: str) -> None:
     """The error has the name, and nothing of the value."""
     with pytest.raises(HeaderError) as raised:
@@ -137,7 +138,7 @@ def test_a_header_of_a_name_that_http_does_not_allow_is_refused(name: str) -> No
     assert str(raised.value) == f"{name!r} can be no name of a header"
 
 
-@pytest.mark.parametrize("value", [" s3cret", "s3cret ", "s3cret\n", "s3\rcret", "s3cret\0", "s3cr\xe9t", "\t"])
+@every("value", [" s3cret", "s3cret ", "s3cret\n", "s3\rcret", "s3cret\0", "s3cr\xe9t", "\t"])
 def test_a_header_of_a_value_that_http_does_not_allow_is_refused(value: str) -> None:
     """The error names the header, and shows nothing of the value, which may be secret."""
     with pytest.raises(HeaderError, match=r"'X-Key' holds a character .* line break") as raised:

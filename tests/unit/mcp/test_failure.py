@@ -7,11 +7,12 @@ from returns.result import Failure, Success
 
 from fxai.mcp import McpCallError, McpError, McpToolError
 from fxai.mcp.result import LinkError, failure_schema
+from tests.kit.every import every
 
 SERVER = "the MCP server 'git'"
 
 
-@pytest.mark.parametrize(
+@every(
     ("failure", "said"),
     [
         (McpError("git", "start", "it is away"), f"{SERVER}: it is away"),

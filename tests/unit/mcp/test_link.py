@@ -20,6 +20,7 @@ from fxai.mcp.connection import progress_channel
 from fxai.mcp.link import Link
 from fxai.mcp.settings import Address, ServerProgram, ServerSettings
 from fxai.mcp.watch import BATCH
+from tests.kit.every import every
 from tests.kit.mcp_peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
 
 both_versions = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
@@ -407,7 +408,7 @@ def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, v
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("cursors", "each", "kind", "words"),
     [
         (["a", "b", "a"], 1, "protocol", "the cursor 'a' came twice"),
@@ -577,7 +578,7 @@ def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPat
     assert [value["content"][0]["text"] for value in values] == ["own 2", "own 3"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "why"),
     [
         (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}', "hex escape"),
@@ -625,7 +626,7 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
     assert after == {"content": [{"type": "text", "text": "fine"}]}
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         b'{"jsonrpc":"2.0","method":"notifications/message","id":ID,"params":{"data":"\xff"}}',

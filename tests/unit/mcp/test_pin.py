@@ -10,6 +10,7 @@ import pytest
 
 from fxai import fx
 from fxai.mcp import McpError, Pins
+from tests.kit.every import every
 
 SEEN = {"search": {"description": "a", "inputSchema": "s"}}
 CHANGED = {"search": {"description": "b", "inputSchema": "s"}}
@@ -104,9 +105,7 @@ def test_a_file_is_read_by_others_and_loses_nothing_to_them(tmp_path: Path) -> N
     assert sorted(one.name for one in tmp_path.iterdir()) == ["pins.json", "pins.json.lock"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"version": 2, "servers": {}}', '{"version": 1, "servers": {"a": 3}}']
-)
+@every("text", ["", "{", "[]", '{"version": 2, "servers": {}}', '{"version": 1, "servers": {"a": 3}}'])
 def test_a_file_that_cannot_be_read_trusts_nothing(text: str, tmp_path: Path) -> None:
     """A broken file is a failure that names it and says what to do; it is not overwritten."""
     path = tmp_path / "pins.json"

@@ -16,6 +16,7 @@ from fxai.mcp.report import REOPEN, Report, leaf
 from fxai.mcp.result import LinkError
 from fxai.mcp.settings import LIMITS, Address, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch
+from tests.kit.every import every
 
 PROGRAM = ServerProgram("uvx", ("a server",))
 WEB = Address("https://user:pass@example.org/mcp?key=1")
@@ -39,7 +40,7 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
     return MCPError(code, said, data)
 
 
-@pytest.mark.parametrize(
+@every(
     ("raised", "doing", "kind", "said", "remedy", "code"),
     [
         (OSError(2, "No such file"), "start", "start", "by \"uvx 'a server'\": No such file", "is installed", None),

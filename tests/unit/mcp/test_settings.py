@@ -12,10 +12,11 @@ from fxai.effects import Succeeded, fx
 from fxai.mcp.connection import progress_channel, show_progress
 from fxai.mcp.settings import Mode, ServerProgram, ServerSettings
 from fxai.tools import CallContext, Tool
+from tests.kit.every import every
 
 
-@pytest.mark.parametrize("name", ["timeout", "call_timeout"])
-@pytest.mark.parametrize("seconds", [0, -1.0, math.nan])
+@every("name", ["timeout", "call_timeout"])
+@every("seconds", [0, -1.0, math.nan])
 def test_a_limit_of_time_is_more_than_nothing(name: str, seconds: float) -> None:
     """Zero, less, and what is no number are refused by the option's name; the smallest more, and none, are taken."""
     settings: Any = ServerSettings

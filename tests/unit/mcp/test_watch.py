@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fxai.mcp import McpLimits
 from fxai.mcp.watch import BATCH, Watch, answered_id, brief, parts_of, watch_streams
+from tests.kit.every import every
 
 SCHEMA = {"type": "object"}
 
@@ -90,7 +91,7 @@ def test_the_end_of_its_standard_error_is_kept() -> None:
     assert watch.stderr == "def\ufffd"
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "found"),
     [
         (b'{"id":7,"result":{}}', "7"),
@@ -115,7 +116,7 @@ def test_a_broken_line_answers_what_it_names(line: bytes, found: str) -> None:
     assert answered_id(line) == found
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "parts"),
     [
         (b'{"id":1}', [b'{"id":1}']),

@@ -17,6 +17,7 @@ from fxai import fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpLimits
 from fxai.mcp.http_client import _Raw
+from tests.kit.every import every
 from tests.kit.mcp_peer import failure_of, used
 
 # The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
@@ -131,8 +132,8 @@ def test_an_answer_is_taken_as_json_or_as_an_event(
     assert fx.run(used(server, _called), backend=backend) == {"content": [{"type": "text", "text": "found"}]}
 
 
-@pytest.mark.parametrize("way", [as_json, as_events])
-@pytest.mark.parametrize(
+@every("way", [as_json, as_events])
+@every(
     ("text", "why"),
     [
         (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}', "hex escape"),
@@ -157,7 +158,7 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
     assert len(failure.said) < 150
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         '{"jsonrpc":"2.0","id":9999,"result":{"content":[]}}',
@@ -195,7 +196,7 @@ def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.Monkey
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("status", "kind", "said", "remedy"),
     [
         (401, "authentication", "it answered HTTP 401 Unauthorized", "give token= or headers= that it takes"),
@@ -405,7 +406,7 @@ def test_an_answer_of_the_status_404_is_an_answer(monkeypatch: pytest.MonkeyPatc
     assert failure_of(used(server, _called), backend).code == -32601
 
 
-@pytest.mark.parametrize("value", ["s3cret\n", "s3cret\r\nX: y", "s3cret\0", "s3cr\xe9t", " s3cret"])
+@every("value", ["s3cret\n", "s3cret\r\nX: y", "s3cret\0", "s3cr\xe9t", " s3cret"])
 def test_a_secret_that_cannot_be_sent_is_told_without_it(
     monkeypatch: pytest.MonkeyPatch, value: str, backend: Any
 ) -> None:

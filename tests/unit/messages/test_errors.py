@@ -27,6 +27,7 @@ from fxai.messages import (
     UnknownError,
     UnsupportedSchemaError,
 )
+from tests.kit.every import every
 
 
 def _reason(status: int, body: object = None, **headers: str) -> Reason:
@@ -61,7 +62,7 @@ def test_every_reason_has_a_message_and_advice() -> None:
         assert AiError("M", "f", reason).to_data()["reason"]["_tag"] == kind.__name__
 
 
-@pytest.mark.parametrize(
+@every(
     ("reason", "message"),
     [
         (InvalidRequestError(), "Invalid request"),
@@ -125,7 +126,7 @@ def test_what_is_no_error_is_a_failure_with_a_place(data: object, pointer: str) 
     assert [fault.pointer for fault in AiError.from_json(json.dumps(data)).failure().faults] == [pointer]
 
 
-@pytest.mark.parametrize(
+@every(
     ("status", "body", "kind"),
     [
         (429, {"error": {"code": "insufficient_quota", "message": "m"}}, QuotaExhaustedError),
@@ -177,7 +178,7 @@ def test_an_invalid_request_names_its_parameter() -> None:
     assert _reason(400, {"error": {"message": "m", "param": 3}}) == InvalidRequestError(None, None, "m")
 
 
-@pytest.mark.parametrize(
+@every(
     ("headers", "seconds"),
     [
         ({"retry_after": "7"}, 7.0),
@@ -199,7 +200,7 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
     assert _reason(503, None, **headers).retry_after == seconds
 
 
-@pytest.mark.parametrize(
+@every(
     ("body", "words"),
     [
         (b"\xff\xfe", "Internal provider error (status 500): "),

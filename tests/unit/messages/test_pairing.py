@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from fxai.messages import (
     AssistantMessage,
     Message,
@@ -17,6 +15,7 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.messages.calls import unpaired_calls
+from tests.kit.every import every
 
 
 def _calls(*ids: str) -> Message:
@@ -31,7 +30,7 @@ _USER = UserMessage.make("Well?")
 _HOSTED = ToolCallPart("h", "search", {}, provider_executed=True)
 
 
-@pytest.mark.parametrize(
+@every(
     "messages",
     [
         [],
@@ -48,7 +47,7 @@ def test_pairs_are_whole(messages: Sequence[Message]) -> None:
     assert unpaired_calls(messages) == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("messages", "alone"),
     [
         ([_calls("a", "b"), _results("b")], ["a"]),

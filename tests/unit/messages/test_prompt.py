@@ -34,6 +34,7 @@ from fxai.messages import (
     part_to_data,
 )
 from fxai.schema import Limits
+from tests.kit.every import every
 
 THREE: Any = 3
 ENDLESS: list[Any] = []
@@ -190,7 +191,7 @@ def test_limits_can_be_set() -> None:
     assert "levels" in str(Prompt.from_json(text, Limits(max_depth=2)).failure())
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "pointer"),
     [
         ("nonsense", ""),
@@ -220,7 +221,7 @@ def test_what_is_no_prompt_is_a_failure_with_a_place(text: str, pointer: str) ->
     assert [fault.pointer for fault in read.failure().faults] == [pointer]
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "words"),
     [
         (lambda: Prompt.make(THREE), "not integer 3"),

@@ -41,6 +41,7 @@ from fxai.messages import (
     part_to_data,
     stream_of,
 )
+from tests.kit.every import every
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 WHOLE: tuple[Part, ...] = (
@@ -282,7 +283,7 @@ def test_usage_adds_what_is_known() -> None:
     assert repr(Usage(1)) == "Usage(input_tokens=1)"
 
 
-@pytest.mark.parametrize("count", [-1, -(10**30), True, float("nan"), 1.5, "7"])
+@every("count", [-1, -(10**30), True, float("nan"), 1.5, "7"])
 def test_what_is_no_number_of_tokens_is_unknown(count: object) -> None:
     """Whoever made the usage: a server, a host, a model of one's own; nothing is counted backwards."""
     wrong: Any = count

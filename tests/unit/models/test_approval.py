@@ -29,6 +29,7 @@ from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
 from fxai.tools.call import PREDICATE_SECONDS
 from tests.kit.approvals import HOW, How, Office, Wipe, answered
+from tests.kit.every import every
 
 WIPE_A, WIPE_B = call("wipe", {"disk": "a"}, id="c1"), call("wipe", {"disk": "b"}, id="c2")
 LOOK = call("look", {}, id="l")
@@ -108,8 +109,8 @@ def _always(*_: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("needs", [True, _always])
+@every("how", HOW)
+@every("needs", [True, _always])
 def test_a_call_that_was_invalid_when_nobody_was_asked_does_not_run(how: How, needs: Any, backend: Backend) -> None:
     """A validation that says no, and then yes, as one that runs out of time does, lets no call pass unasked."""
     looks: list[Any] = []
@@ -160,12 +161,12 @@ def _raises(*_: object) -> bool:
     raise ZeroDivisionError("boom")
 
 
-@pytest.mark.parametrize(
+@every(
     "predicate",
     [_raises, *map(_giving, (fx.fail("lost"), fx.die(RuntimeError()), None, fx.succeed(0)))],
     ids=["raises", "fails", "breaks", "nothing", "zero"],
 )
-@pytest.mark.parametrize("how", ["generate_text", "stream_text", "execute"])
+@every("how", ["generate_text", "stream_text", "execute"])
 def test_a_predicate_that_does_not_say_no_asks(how: How, predicate: Any, backend: Backend) -> None:
     """Only `False` lets a call run unasked."""
     office = Office(Tool.make("wipe", parameters=Wipe, success=str, needs_approval=predicate))
@@ -228,7 +229,7 @@ def test_a_predicate_sees_the_call(backend: Backend) -> None:
 # -- answering
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_an_approved_call_runs_before_the_model_is_asked(how: How, backend: Backend) -> None:
     """Once, and the model is shown its result, without a word of approvals."""
     office = Office()
@@ -240,7 +241,7 @@ def test_an_approved_call_runs_before_the_model_is_asked(how: How, backend: Back
     assert _said(request.prompt) == [("user", ["text"]), ("assistant", ["tool-call"]), ("tool", ["tool-result"])]
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_denied_call_is_answered_by_a_denial(how: How, backend: Backend) -> None:
     """Nothing runs; the model reads the reason."""
     office = Office()

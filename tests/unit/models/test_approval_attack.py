@@ -31,6 +31,7 @@ from fxai.models.approval import Authority, digest_of
 from fxai.testing import TestClock, call, text
 from fxai.tools import Tool
 from tests.kit.approvals import HOW, How, Office, Wipe, answered, changed, problem_of
+from tests.kit.every import every
 
 SECRET, OTHER = "a secret that is long enough", "another secret, as long as that"
 LATER = 86_400 + 1.0
@@ -100,7 +101,7 @@ def _others() -> list[Any]:
     return made
 
 
-@pytest.mark.parametrize("other", _others(), ids=["success", "failure", "mode", "parameters", "kind", "first name"])
+@every("other", _others(), ids=["success", "failure", "mode", "parameters", "kind", "first name"])
 def test_an_altered_tool(other: Any, backend: Backend) -> None:
     """A tool of the same name that is not the one that was asked about."""
     history = answered(Office().asked())
@@ -139,7 +140,7 @@ def test_what_does_not_make_another_tool_is_allowed(backend: Backend) -> None:
 # -- forged
 
 
-@pytest.mark.parametrize(
+@every(
     "fields",
     [
         {"signature": ""},
@@ -239,7 +240,7 @@ def test_an_expired_request(backend: Backend) -> None:
 # -- twice
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_replayed_history(how: How, backend: Backend) -> None:
     """The same answer to the same request runs the call once, whoever sends it again."""
     office = Office()
@@ -303,8 +304,8 @@ def test_a_request_moved_to_another_conversation(backend: Backend) -> None:
 # -- approve and deny
 
 
-@pytest.mark.parametrize("order", [(True, False), (False, True), (True, False, True)])
-@pytest.mark.parametrize("apart", [True, False])
+@every("order", [(True, False), (False, True), (True, False, True)])
+@every("apart", [True, False])
 def test_a_denial_wins(order: tuple[bool, ...], apart: bool, backend: Backend) -> None:
     """In whichever order, in one message or in several."""
     office = Office()

@@ -21,6 +21,7 @@ from fxai.models import ApprovalKey, ApprovalLedger, Chat, ChatStore, LanguageMo
 from fxai.testing import ScriptedModel, TestClock, call, fails, text
 from fxai.tools import ApprovalExpired, ApprovalUnavailable, Denied, InDoubt, Tool
 from tests.kit.approvals import Office, Wipe, answered, ledgers, problem_of, results_of
+from tests.kit.every import every
 
 SECRET = "a secret that is long enough"
 
@@ -191,8 +192,8 @@ def _talk(office: Office, talk: Any, layer: Any, says: Any, backend: Backend) ->
     return fx.run(program.provide(ScriptedModel.make(says).layer).provide(ApprovalLedger.in_process()), backend=backend)
 
 
-@pytest.mark.parametrize("store", [None, *STORES])
-@pytest.mark.parametrize("how", ["generate_text", "stream_text"])
+@every("store", [None, *STORES])
+@every("how", ["generate_text", "stream_text"])
 def test_a_chat_runs_a_call_once(store: str | None, how: str, tmp_path: Path, backend: Backend) -> None:
     """A prompt of a yes, the same turn and another yes: the call runs once, and is told once behind each copy."""
     office = Office()
@@ -283,8 +284,8 @@ MEMORIES: dict[str, Callable[[Path], Memory]] = {
 }
 
 
-@pytest.mark.parametrize("kind", MEMORIES)
-@pytest.mark.parametrize("streams", [False, True])
+@every("kind", MEMORIES)
+@every("streams", [False, True])
 def test_a_memory_runs_a_call_once(kind: str, streams: bool, tmp_path: Path, backend: Backend) -> None:
     """What is remembered of a yes, the same turn and another yes has one result behind each, and goes on."""
     office, memory = Office(), MEMORIES[kind](tmp_path)
@@ -344,8 +345,8 @@ def test_an_agent_with_a_memory_after_a_crash_asks_again(how: str, tmp_path: Pat
     assert office.ran == []
 
 
-@pytest.mark.parametrize("kind", MEMORIES)
-@pytest.mark.parametrize("streams", [False, True])
+@every("kind", MEMORIES)
+@every("streams", [False, True])
 def test_a_memory_knows_what_runs(kind: str, streams: bool, tmp_path: Path, backend: Backend) -> None:
     """While an approved call runs, its memory holds it as in doubt; afterwards its result, once, in its place."""
     wipe: Any = Tool.make("wipe", parameters=Wipe, success=str, needs_approval=True)
@@ -370,9 +371,9 @@ def test_a_memory_knows_what_runs(kind: str, streams: bool, tmp_path: Path, back
     assert [one.role for one in second] == ["user", "assistant"]
 
 
-@pytest.mark.parametrize("kind", MEMORIES)
-@pytest.mark.parametrize("streams", [False, True])
-@pytest.mark.parametrize("fault", ["model", "call", "cut"])
+@every("kind", MEMORIES)
+@every("streams", [False, True])
+@every("fault", ["model", "call", "cut"])
 def test_what_was_approved_stays_known_where_the_run_fails(
     kind: str, streams: bool, fault: str, tmp_path: Path, backend: Backend
 ) -> None:

@@ -41,6 +41,7 @@ from tests.kit.approvals import (
     problem_of,
     results_of,
 )
+from tests.kit.every import every
 
 SECRET = "a secret that is long enough"
 OBJECT = text('{"it": "is gone"}')
@@ -63,7 +64,7 @@ def _asked_again(turn: AssistantMessage, office: Office) -> AssistantMessage:
 # -- in one history
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_turn_that_stands_there_ten_times_runs_once(how: How, backend: Backend) -> None:
     """With its yes each time; the model is shown one result behind each copy."""
     office = Office()
@@ -75,8 +76,8 @@ def test_a_turn_that_stands_there_ten_times_runs_once(how: How, backend: Backend
     assert results_of(office.models[-1].requests[0].prompt) == [["gone"]] * 10
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("order", [(True, False), (False, True), (True, True, False), (False, True, True)])
+@every("how", HOW)
+@every("order", [(True, False), (False, True), (True, True, False), (False, True, True)])
 def test_a_denial_wins_over_every_copy(how: How, order: tuple[bool, ...], backend: Backend) -> None:
     """Before it or behind it, in whichever turn it was said."""
     office = Office()
@@ -91,7 +92,7 @@ def test_a_denial_wins_over_every_copy(how: How, order: tuple[bool, ...], backen
     assert results_of(office.models[-1].requests[0].prompt) == [[told]] * len(order)
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_another_request_for_the_same_call_is_the_same_approval(how: How, backend: Backend) -> None:
     """Histories that were merged ask for one call twice, honestly: it runs once, or never where one is denied."""
     office = Office()
@@ -107,7 +108,7 @@ def test_another_request_for_the_same_call_is_the_same_approval(how: How, backen
     assert (once, office.ran) == ([Wipe("a")], [Wipe("a")])
 
 
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_call_that_ran_does_not_run_for_a_copy_of_its_turn(how: How, backend: Backend) -> None:
     """Where its result stands once, before or behind the copy that lacks it, or behind a turn that is none of it."""
     office = Office()
@@ -218,7 +219,7 @@ def test_an_open_copy_of_an_answered_turn_does_not_wait(backend: Backend) -> Non
 
 
 @ledgers
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_denial_is_used_up(ledger: Any, how: How, tmp_path: Path, backend: Backend) -> None:
     """The same request, approved later in a history without the denial, does not run; denied again, it is denied."""
     office, layer = Office(), ledger(tmp_path)

@@ -30,6 +30,7 @@ from fxai.models import Chat, ChatStore, ChatStoreError, LanguageModel, ObjectPe
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit
 from tests.kit.approvals import Office, Wipe
+from tests.kit.every import every
 from tests.kit.journal import turns
 
 HELLO = Prompt((UserMessage.make("hello"), AssistantMessage.make("Good day.")))
@@ -483,8 +484,8 @@ def test_time_to_live(kind: str, tmp_path: Path, backend: Backend) -> None:
         Chat.stored("a", time_to_live=0)
 
 
-@pytest.mark.parametrize("kind", ["files", "sqlite"])
-@pytest.mark.parametrize("garbage", ["garbage", '{"chat": "a", "expires": null, "history": [{"role": "x"}]}', "", "[]"])
+@every("kind", ["files", "sqlite"])
+@every("garbage", ["garbage", '{"chat": "a", "expires": null, "history": [{"role": "x"}]}', "", "[]"])
 def test_what_is_no_history_is_a_typed_failure(kind: str, garbage: str, tmp_path: Path, backend: Backend) -> None:
     """It says where, and what was there is left alone."""
     _run(_told("a", "one"), [text("1")], backend, _stores(tmp_path)[kind])

@@ -26,6 +26,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel, ModelRequest, fallback, per_step, retryable, unavailable
 from fxai.testing import ScriptedModel, Turn, fails
+from tests.kit.every import every
 from tests.kit.journal import Journal
 
 BUSY = RateLimitError(retry_after=7)
@@ -184,7 +185,7 @@ def test_the_services_around_feed_every_layer(backend: Backend) -> None:
     assert "here" in models.journal.lines
 
 
-@pytest.mark.parametrize(
+@every(
     ("reason", "is_retryable", "is_unavailable"),
     [
         (BUSY, True, True),

@@ -6,7 +6,6 @@ import json
 from typing import Any, cast
 
 import msgspec
-import pytest
 from returns.result import Failure, Result, Success
 
 from fxai.annotations import ExplicitNull, JsonText
@@ -19,6 +18,7 @@ from fxai.schema import DecodeFailure, JsonSchema
 from fxai.testing import call, text
 from fxai.tools import InvalidParameters, Tool, Toolkit
 from tests.kit.approvals import HOW, How, Office, answered, changed
+from tests.kit.every import every
 from tests.kit.samples import outcome_of
 
 
@@ -99,7 +99,7 @@ TOOLS: list[Any] = [
         id="acme.wipe", name="wipe", provider_name="wipe", requires_handler=True, parameters=Query, success=str
     )(),
 ]
-EVERY = pytest.mark.parametrize("tool", TOOLS, ids=["typed", "dynamic", "raw", "function", "provider"])
+EVERY = every("tool", TOOLS, ids=["typed", "dynamic", "raw", "function", "provider"])
 SAID: dict[str, Any] = {
     "where": '{"n": 1, "tags": "[\\"{}\\"]"}',
     "rows": ['{"n": 2}', {"n": 3}],
@@ -157,7 +157,7 @@ def parts_of(found: Any) -> tuple[Any, ...]:
 
 
 @EVERY
-@pytest.mark.parametrize("way", ["call", "call_json", "handle"])
+@every("way", ["call", "call_json", "handle"])
 def test_a_toolkit_reads_texts(tool: Any, way: str, backend: Backend) -> None:
     """The handler gets what the texts say, and the outcome tells where they stood."""
     seen: list[Any] = []
@@ -234,7 +234,7 @@ def test_a_composite_reads_the_list_of_calls_and_each_sub_tool_its_own() -> None
 
 
 @EVERY
-@pytest.mark.parametrize("how", HOW)
+@every("how", HOW)
 def test_a_models_call_runs_as_it_was_meant(tool: Any, how: How, backend: Backend) -> None:
     """In every way of asking: what runs, stands in the response and in the history, marked, and once."""
     office = Office(tool)
@@ -264,7 +264,7 @@ def test_the_mark_survives_a_round_trip() -> None:
     assert "json_text" not in Prompt.from_parts([ToolCall("c1", "wipe", MEANT)]).to_json()
 
 
-@pytest.mark.parametrize("how", ["stream_text", "stream"])
+@every("how", ["stream_text", "stream"])
 def test_a_stream_shows_the_call_before_its_result(how: How) -> None:
     """The call that runs comes a second time, marked, before the result; a gathered stream has it once."""
     office = Office(TOOLS[0])

@@ -27,6 +27,8 @@ from fxai.models.token_bound import BytesBound
 from fxai.storage.allowance_rows import MOST, Claim
 from fxai.testing import ScriptedModel, finish, text
 from fxai.tools import Tool
+from tests.kit.every import every
+from tests.kit.postgres import POSTGRES, server_of
 
 INFO = ModelInfo("fxai.testing", "scripted")
 PRICES = PriceTable("USD", {str(INFO): Price.per_million("1", "10", cached_input="0.1", cache_write="2")})
@@ -162,7 +164,7 @@ def test_the_provider_can_be_asked_to_count() -> None:
     assert "gone" in _refusal_of(fx.fail(down))
 
 
-@pytest.mark.parametrize(
+@every(
     ("usage", "tokens", "money"),
     [
         (Usage(-5_000, 10), 30 + 10, 60_000 + 100_000),  # no number that can be: unknown
@@ -175,7 +177,7 @@ def test_the_provider_can_be_asked_to_count() -> None:
         (Usage(10**40, 10**40), MOST, MOST),
     ],
 )
-@pytest.mark.parametrize("kind", ["process", "sqlite"])
+@every("kind", ["process", "sqlite"])
 def test_numbers_that_cannot_be_give_nothing_back(
     usage: Usage, tokens: int, money: int, kind: str, tmp_path: Path
 ) -> None:
@@ -191,14 +193,21 @@ def test_numbers_that_cannot_be_give_nothing_back(
     assert [one.reserved for one in found] == [0, 0]
 
 
-def test_what_is_beyond_all_numbers_stays_there(tmp_path: Path, postgres_url: str) -> None:
+@pytest.fixture(params=["sqlite", POSTGRES])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Allowances:
+    """Allowances in a database."""
+    if request.param == "sqlite":
+        return Allowances.sqlite(tmp_path / "limits.db")
+    return Allowances.postgres(server_of(request.param, request))
+
+
+def test_what_is_beyond_all_numbers_stays_there(stored: Allowances) -> None:
     """Twice more than a database can count is not less than once, and no error."""
     claim = Claim("beyond", MOST, MOST)
-    for allowances in (Allowances.sqlite(tmp_path / "limits.db"), Allowances.postgres(postgres_url)):
-        for id_ in ("a", "b", "c"):
-            allowances.settle(id_, (claim.of(10**30),), now=0.0)
-        assert allowances.look_up("beyond", now=0.0).committed == MOST
-        assert allowances.reserve("d", (claim.of(1),), now=0.0) is not None
+    for id_ in ("a", "b", "c"):
+        stored.settle(id_, (claim.of(10**30),), now=0.0)
+    assert stored.look_up("beyond", now=0.0).committed == MOST
+    assert stored.reserve("d", (claim.of(1),), now=0.0) is not None
 
 
 def test_a_claim_gives_nothing_back() -> None:
@@ -237,17 +246,16 @@ def test_no_name_is_taken_for_another() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_any_name_can_be_kept(tmp_path: Path, postgres_url: str) -> None:
+def test_any_name_can_be_kept(stored: Allowances) -> None:
     """In each database, and is found again."""
-    for allowances in (Allowances.sqlite(tmp_path / "limits.db"), Allowances.postgres(postgres_url)):
-        for name in (*NAMES, "x" * 200):
-            team = Limit.of(name, tokens=1000)
-            model = limit(_model(Usage(3, 4)).layer, team, allowances=allowances, max_tokens=1, estimate=_thirty)
-            fx.run(LanguageModel.generate_text("?").provide(model))
-            assert allowances.look_up(team.key("tokens"), now=0.0).committed == 7
+    for name in (*NAMES, "x" * 200):
+        team = Limit.of(name, tokens=1000)
+        model = limit(_model(Usage(3, 4)).layer, team, allowances=stored, max_tokens=1, estimate=_thirty)
+        fx.run(LanguageModel.generate_text("?").provide(model))
+        assert stored.look_up(team.key("tokens"), now=0.0).committed == 7
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "match"),
     [
         (lambda: Limit.budget("x" * 201, tokens=1), "201 characters long"),

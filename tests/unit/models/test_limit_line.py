@@ -15,6 +15,8 @@ from fxai.messages import RateLimitError, Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.storage.allowance_rows import Claim, Refusal
 from fxai.testing import ScriptedModel, TestClock, delay, finish, text
+from tests.kit.postgres import POSTGRES, server_of
+from tests.kit.trials import examples
 
 RATE = Limit.of("key", tokens=100, seconds=60)
 
@@ -77,7 +79,7 @@ def test_a_large_request_is_not_passed_by_small_ones(backend: Backend) -> None:
     assert ended == ["first", "large", 0, 1, 2, 3, 4]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(sizes=st.lists(st.integers(1, 100), min_size=1, max_size=12))
 def test_all_are_served_in_the_order_in_which_they_came(sizes: list[int]) -> None:
     """Whatever they want; each of them in the end."""
@@ -190,7 +192,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS)
 def test_in_the_line_of_the_allowances_nobody_is_passed(steps: list[tuple[str, int, int]]) -> None:
     """Of several processes, whose first ones ask in any order: who has stood longer, and still does, goes before."""
@@ -222,11 +224,11 @@ def test_in_the_line_of_the_allowances_nobody_is_passed(steps: list[tuple[str, i
             now += size / 10
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_two_processes_stand_in_one_line(kind: str, tmp_path: Path, postgres_url: str) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+def test_two_processes_stand_in_one_line(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Two that know nothing of each other: the large one of the first is served before the small one of the other."""
-    where = tmp_path / "limits.db"
-    one, other = (Allowances.sqlite(where) if kind == "sqlite" else Allowances.postgres(postgres_url) for _ in range(2))
+    url, where = server_of(kind, request), tmp_path / "limits.db"
+    one, other = (Allowances.sqlite(where) if kind == "sqlite" else Allowances.postgres(url) for _ in range(2))
     large, small = Claim(f"{kind} line", 100, 100, 60.0), Claim(f"{kind} line", 10, 100, 60.0)
     assert one.reserve("first", (small,), now=0.0) is None
 

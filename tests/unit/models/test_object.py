@@ -13,6 +13,7 @@ from fxai.models import LanguageModel
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call
 from fxai.tools import HandlerFailed, Toolkit
+from tests.kit.every import every
 from tests.kit.samples import add, double, failure_of, on_add, on_double
 
 
@@ -49,7 +50,7 @@ def test_the_reply_is_decoded(type_: Any, backend: Backend) -> None:
     assert model.requests[0].response_schema == Schema.of(Person).document
 
 
-@pytest.mark.parametrize(
+@every(
     ("said", "type_", "pointer"),
     [
         ('{"name": 3}', Person, "/name"),

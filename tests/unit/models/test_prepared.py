@@ -27,6 +27,7 @@ from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI
 from fxai.tools import NameMap, Tool, Toolkit
+from tests.kit.every import every
 
 NAMES = NameMap({"Calculator.add": "Calculator__add", "screen": "computer"})
 PAGE = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer"}}})
@@ -128,7 +129,7 @@ def test_nothing_is_strict_without_rules() -> None:
     assert prepared.call("Calculator__add", {"limit": None}) == ("Calculator.add", {"limit": None})
 
 
-@pytest.mark.parametrize(
+@every(
     ("annotation", "config", "default", "strict"),
     [
         (None, None, True, True),
@@ -243,8 +244,8 @@ PATCHES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
-@pytest.mark.parametrize(
+@every("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
+@every(
     "prepare",
     [partial(openai.prepare_tools, model="gpt-5.5"), partial(anthropic.prepare_tools, model="claude-opus-4-5")],
 )

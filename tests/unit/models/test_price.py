@@ -14,8 +14,7 @@ import pytest
 
 from fxai.messages import Usage
 from fxai.models import ModelInfo, Price, PriceTable
-from fxai.models.price import PriceRule
-from fxai.models.price_catalog import pattern_of, read_rules
+from fxai.models.price import PriceRule, pattern_of, read_rules
 
 DAY: Final = date(2026, 11, 26)
 installed = pytest.mark.skipif(find_spec("genai_prices") is None, reason="the extra prices is not installed")

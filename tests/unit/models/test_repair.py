@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from returns.result import Failure, Success
 
 from fxai.effects import Backend, Effect, Timeout, fx
@@ -13,6 +12,7 @@ from fxai.messages import Prompt, Response, ToolCall
 from fxai.models import LanguageModel, ToolChoice, repair_by_model
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Denied, HandlerFailed, InvalidParameters, Tool, Toolkit, UnknownTool
+from tests.kit.every import every
 from tests.kit.rounds import Desk, asked, exit_of, streamed
 from tests.kit.samples import TooBig, add, on_add
 
@@ -151,8 +151,8 @@ FAILING: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("streams", [False, True])
-@pytest.mark.parametrize(("repair", "why"), FAILING)
+@every("streams", [False, True])
+@every(("repair", "why"), FAILING)
 def test_a_repair_that_fails_is_told_in_the_result_and_as_a_warning(
     repair: Any, why: str, streams: bool, backend: Backend
 ) -> None:
@@ -203,7 +203,7 @@ async def _nothing(_: ToolCall, __: Any) -> ToolCall | None:
     return None
 
 
-@pytest.mark.parametrize(
+@every(
     ("repair", "mends"),
     [
         (_giving(call("add", ONE)), True),
@@ -228,7 +228,7 @@ def _raising(_: ToolCall, __: Any) -> Any:
     raise ZeroDivisionError("boom")
 
 
-@pytest.mark.parametrize(
+@every(
     ("repair", "why"),
     [
         (_raising, "ZeroDivisionError: boom"),

@@ -45,6 +45,7 @@ from fxai.tools import (
     Toolkit,
     UnknownTool,
 )
+from tests.kit.every import every
 from tests.kit.journal import Journal
 from tests.kit.rounds import Desk, asked, exit_of
 from tests.kit.samples import Sum, TooBig, add, double, giving
@@ -132,7 +133,7 @@ def test_an_empty_turn_is_an_empty_response() -> None:
 # -- calls that are not run
 
 
-@pytest.mark.parametrize("reason", ["length", "content-filter", "error", "other", "unknown"])
+@every("reason", ["length", "content-filter", "error", "other", "unknown"])
 def test_a_turn_that_was_cut_runs_nothing(reason: FinishReason, backend: Backend) -> None:
     """Each call is answered by `Interrupted`, so the history stays valid."""
     desk = Desk()
@@ -153,7 +154,7 @@ def test_a_finished_turn_runs_its_calls(reason: FinishReason, backend: Backend) 
     assert _results(asked(Desk(), [call("add", ONE, id="a"), finish(reason)], backend)) == [("a", 3, False)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("choice", "runs"),
     [
         ("auto", ["add", "raw"]),
@@ -195,8 +196,8 @@ def test_a_choice_that_cannot_be_met_is_an_error_before_the_request(options: dic
     assert model.requests == []
 
 
-@pytest.mark.parametrize("way", ["text", "object", "stream", "chat"])
-@pytest.mark.parametrize(
+@every("way", ["text", "object", "stream", "chat"])
+@every(
     ("choice", "left"),
     [
         ("required", "auto"),
@@ -226,8 +227,8 @@ def test_where_there_is_no_tool_nothing_is_required(choice: Any, left: Any, way:
 # -- nothing said
 
 
-@pytest.mark.parametrize("way", ["text", "object", "stream", "chat", "chat, streamed", "agent", "agent, streamed"])
-@pytest.mark.parametrize(
+@every("way", ["text", "object", "stream", "chat", "chat, streamed", "agent", "agent, streamed"])
+@every(
     ("said", "words"),
     [
         ([], "the prompt has no message"),
@@ -289,7 +290,7 @@ def test_nothing_is_sent_to_any_provider_where_nothing_is_said() -> None:
     assert (sent, scripted.requests) == ([], [])
 
 
-@pytest.mark.parametrize(
+@every(
     "said",
     [
         [UserMessage.make("Hello"), AssistantMessage.make("Once upon")],
@@ -512,7 +513,7 @@ def test_a_bug_in_to_model_output_is_a_defect_of_that_call_alone(backend: Backen
     assert "end 1" in desk.journal.lines
 
 
-@pytest.mark.parametrize("way", ["text", "stream", "chat", "agent", "agent, streamed"])
+@every("way", ["text", "stream", "chat", "agent", "agent, streamed"])
 def test_a_preliminary_value_of_another_type_fails_its_call_alone(way: str, backend: Backend) -> None:
     """The same typed failure in every kind of round, told with the results of the others, which end first."""
     desk = Desk()
@@ -658,8 +659,8 @@ LOOSE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("tool", LOOSE, ids=["raw", "unseen", "typed"])
-@pytest.mark.parametrize("note", [{"to": ["ann"]}, ["ann"]], ids=["object", "array"])
+@every("tool", LOOSE, ids=["raw", "unseen", "typed"])
+@every("note", [{"to": ["ann"]}, ["ann"]], ids=["object", "array"])
 def test_what_a_handler_changes_is_its_own(tool: Any, note: Any, backend: Backend) -> None:
     """The next request says what the model said, whatever a handler or a predicate does to the parameters."""
 

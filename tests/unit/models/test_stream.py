@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-import pytest
 
 from fxai.effects import Backend, Effect, Layer, Stream, fx
 from fxai.messages import (
@@ -21,6 +20,7 @@ from fxai.messages import (
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, delay, fails, finish, reasoning, text
 from fxai.tools import CallContext, Denied, HandlerFailed, Interrupted, Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.journal import Journal
 from tests.kit.rounds import Desk, asked, streamed
 from tests.kit.samples import Sum, TooBig
@@ -49,7 +49,7 @@ def _kind(part: Any) -> str:
     return str(part.type)
 
 
-@pytest.mark.parametrize("said", list(SAID))
+@every("said", list(SAID))
 def test_a_stream_folds_to_what_the_whole_round_gives(said: str, backend: Backend) -> None:
     """`Response.from_stream` of the parts is the response of `generate_text`."""
     whole = asked(Desk(), SAID[said], backend)

@@ -14,6 +14,7 @@ from fxai.messages import AiError, AssistantMessage, InternalProviderError, Prom
 from fxai.models import Chat, LanguageModel, ModelRequest, TokenCount, estimated_tokens, fallback, per_step
 from fxai.testing import ScriptedModel
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 
 
 class City(msgspec.Struct, frozen=True):
@@ -180,7 +181,7 @@ def test_such_a_window_shows_itself(window: Window) -> None:
     assert window == eval(repr(window)) or window.most_turns == 3
 
 
-@pytest.mark.parametrize("shown", [1, 3, 20, 70, 100])
+@every("shown", [1, 3, 20, 70, 100])
 def test_a_memory_is_read_as_far_back_as_its_window_reaches(shown: int, tmp_path: Path) -> None:
     """Turns before that are not counted, and a damaged line among them matters to nobody."""
     path, turns = tmp_path / "memory.jsonl", [Prompt.make(f"q{number}") for number in range(100)]

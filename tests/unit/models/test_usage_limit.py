@@ -25,6 +25,7 @@ from fxai.models import Allowances, EmbeddingModel, Embeddings, LanguageModel, L
 from fxai.providers import openai
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, finish, text
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 
 PRICES = PriceTable("USD", {"fxai.testing:scripted": Price.per_million("1", "10")})
 TEAM = Limit.budget("team", tokens=10_000)
@@ -81,7 +82,7 @@ def test_the_most_is_reserved_while_a_request_runs() -> None:
     assert [request.max_tokens for request in scripted.requests] == [200, 7]
 
 
-@pytest.mark.parametrize(
+@every(
     ("turn", "unknown", "used"),
     [
         (fails(RateLimitError()), "commit", 0),
@@ -263,7 +264,7 @@ def test_a_limit_stands_around_one_model() -> None:
         fx.run(LanguageModel.generate_text("?").provide(around))
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "match"),
     [
         (lambda: Limit.per_minute("key"), "something that is limited"),

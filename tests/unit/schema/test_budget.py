@@ -32,6 +32,7 @@ from fxai.schema.pattern import expansion
 from fxai.schema.strict import ANTHROPIC, OPENAI, strict_form
 from fxai.testing.strategies import instances
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -71,8 +72,8 @@ DOUBLING: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("keyword", DOUBLING)
-@pytest.mark.parametrize("levels", [20, 700])
+@every("keyword", DOUBLING)
+@every("levels", [20, 700])
 def test_references_that_double_are_refused_when_the_document_is_made(keyword: str, levels: int) -> None:
     """A chain of definitions, each of which applies the next one twice, is refused with the limit and a place."""
     said = refusal(chain(levels, DOUBLING[keyword], {"type": "integer"}))
@@ -81,7 +82,7 @@ def test_references_that_double_are_refused_when_the_document_is_made(keyword: s
     assert "at most 10000 schemas that hold for one value" in said or "at most 128 levels of schemas" in said
 
 
-@pytest.mark.parametrize("keyword", DOUBLING)
+@every("keyword", DOUBLING)
 def test_a_few_levels_of_doubling_are_no_excess(keyword: str) -> None:
     """What real documents do of it is taken, and validated alike by both packages."""
     document = JsonSchema.of(chain(4, DOUBLING[keyword], {"type": "integer"}))
@@ -140,8 +141,8 @@ MULTIPLYING: dict[str, tuple[Any, Callable[[Any], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MULTIPLYING)
-@pytest.mark.parametrize("engine", ENGINES)
+@every("name", MULTIPLYING)
+@every("engine", ENGINES)
 def test_schemas_that_multiply_over_the_data_are_decided_once_for_each_value(name: str, engine: Engine) -> None:
     """Data nested 60 deep in a schema that applies itself twice a level is decided, in steps that do not double."""
     plain, form, leaf = MULTIPLYING[name]
@@ -198,8 +199,8 @@ HOSTILE_PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE_PATTERNS)
-@pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
+@every("name", HOSTILE_PATTERNS)
+@every("keyword", ["pattern", "patternProperties"])
 def test_patterns_that_expand_are_refused_before_they_are_compiled(name: str, keyword: str) -> None:
     """A pattern of two hundred characters that stands for billions is an error at its place."""
     begun = time.process_time()
@@ -245,8 +246,8 @@ def test_documents_deeper_than_the_one_limit_are_refused(levels: int) -> None:
     assert "at most 128 levels of schemas that hold for one value" in refusal(chain(levels, lambda ref: ref, {}))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("form", ["items", "not", "chain"])
+@every("engine", ENGINES)
+@every("form", ["items", "not", "chain"])
 def test_documents_as_deep_as_they_may_be_work_everywhere(form: str, engine: Engine) -> None:
     """At the limit nothing fails: validation, equality, strict forms, grammars."""
     levels = MAX_LEVELS - 3
@@ -330,8 +331,8 @@ WIDE: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("keyword", WIDE)
-@pytest.mark.parametrize("engine", ENGINES)
+@every("keyword", WIDE)
+@every("engine", ENGINES)
 def test_wide_data_is_decided_in_time_and_told_in_short(keyword: str, engine: Engine) -> None:
     """No keyword compares all with all, and of thousands of faults about a hundred are told."""
     plain, value = WIDE[keyword]
@@ -358,8 +359,8 @@ def test_numbers_beyond_floats_are_decided_alike(engine: Engine) -> None:
     assert held == {0.1: [0.3, 10**400, 3, 1e308, 7 * whole], 1e308: [1e308, 7 * whole], 3: [3]}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("great", [2**53 + 1, 10**22, 10**23, 2**64 + 1, 10**308])
+@every("engine", ENGINES)
+@every("great", [2**53 + 1, 10**22, 10**23, 2**64 + 1, 10**308])
 def test_a_float_is_the_integer_that_it_equals(engine: Engine, great: int) -> None:
     """An integer that a float only rounds to is another number, as a constant and as a bound."""
     near = float(great)
@@ -517,14 +518,14 @@ NO_REFERENCES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("plain", "place"), NO_REFERENCES)
+@every(("plain", "place"), NO_REFERENCES)
 def test_references_that_are_none_are_refused(plain: dict[str, Any], place: str) -> None:
     """What is no URI, and an index that is no JSON pointer's, is a `SchemaError` at its place, and no other error."""
     assert place in refusal(plain)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
+@every("engine", ENGINES)
+@every(
     "plain",
     [
         {"minLength": 10**400},

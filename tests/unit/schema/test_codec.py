@@ -19,6 +19,7 @@ from returns.result import Failure, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.schema import DecodeError, Empty, Fault, Limits, Schema, SchemaError, parse_json
+from tests.kit.every import every
 
 _T = TypeVar("_T")
 
@@ -181,7 +182,7 @@ GOOD: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "data", "value"), GOOD, ids=lambda x: str(x)[:30])
+@every(("type_", "data", "value"), GOOD, ids=lambda x: str(x)[:30])
 def test_every_type_of_msgspec_goes_both_ways(type_: Any, data: Any, value: Any) -> None:
     """From data and from text to the same value, and back to the same data and text."""
     schema = Schema.of(type_)
@@ -261,7 +262,7 @@ BAD: list[tuple[Any, Any, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "data", "expected"), BAD, ids=lambda x: str(x)[:30])
+@every(("type_", "data", "expected"), BAD, ids=lambda x: str(x)[:30])
 def test_every_fault_is_named_with_its_place(type_: Any, data: Any, expected: list[str]) -> None:
     """All of them, root first, the same from data as from text."""
     assert told(type_, data) == expected
@@ -327,8 +328,8 @@ HOLDERS: list[tuple[Any, Callable[[float], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize(("type_", "wrap", "place"), HOLDERS)
+@every("number", [float("nan"), float("inf"), float("-inf")])
+@every(("type_", "wrap", "place"), HOLDERS)
 def test_numbers_that_json_has_not_are_faults_both_ways(number: float, type_: Any, wrap: Any, place: str) -> None:
     """NaN and the infinities are never written, as null or otherwise, and never read."""
     schema = Schema.of(type_)
@@ -381,7 +382,7 @@ def deep(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("type_", [Any, object, list, list[Any], dict[str, Any], Node, Sum], ids=str)
+@every("type_", [Any, object, list, list[Any], dict[str, Any], Node, Sum], ids=str)
 def test_values_without_end_are_failures(type_: Any) -> None:
     """10,000 levels, or a value that holds itself: neither crashes nor hangs, in any direction."""
     ring: dict[str, Any] = {}
@@ -517,7 +518,7 @@ class Holder(msgspec.Struct):
     home: dict[str, list[Path]]
 
 
-@pytest.mark.parametrize(
+@every(
     ("type_", "said"),
     [
         (Path, "Path"),

@@ -17,6 +17,7 @@ from fxai.messages import Prompt
 from fxai.models import ModelRequest
 from fxai.schema.data import FrozenArray, FrozenObject, copy_data, frozen
 from fxai.tools import Tool
+from tests.kit.every import every
 
 DATA: dict[str, Any] = {"a": {"b": [3, 1], "c": {"x": None}}, "d": "e"}
 
@@ -44,7 +45,7 @@ CHANGES: list[Callable[[Any], object]] = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@every("change", CHANGES)
 def test_frozen_data_refuses_to_be_changed(change: Callable[[Any], object]) -> None:
     """At each depth, in each way; what was given can be changed, and does not show."""
     given = copy_data(DATA)

@@ -15,6 +15,7 @@ from fxai.schema.dialect import LATEST
 from fxai.schema.keywords import validator_of
 from fxai.schema.pattern import PatternTimeoutError
 from fxai.schema.search import Search
+from tests.kit.every import every
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -54,7 +55,7 @@ def test_a_union_of_constants_is_looked_up() -> None:
     assert steps(many, ["c199"] * 1_000) == steps({"items": {"anyOf": [{"const": "c199"}]}}, ["c199"] * 1_000)
 
 
-@pytest.mark.parametrize(
+@every(
     ("plain", "value"),
     [
         ({"uniqueItems": True}, list(range(1_000))),
@@ -103,7 +104,7 @@ HOSTILE: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_data_that_asks_for_too_much_is_a_fault_by_either_package(name: str) -> None:
     """Comparing, counting and reckoning end within the budget, with one verdict."""
     plain, value = HOSTILE[name]
@@ -160,7 +161,7 @@ def test_documents_are_held_to_their_patterns_and_containers() -> None:
     assert JsonSchema.of({"description": "[{" * MAX_CONTAINERS}).validate(1) == ()
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "step", "held"),
     [(0.3, 0.1, True), (4.5, 1.5, True), (7, 2, False), (10**308, 1e308, False), (int(1e308) * 3, 1e308, True)],
 )

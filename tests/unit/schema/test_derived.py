@@ -15,6 +15,7 @@ from returns.result import Success
 from typing_extensions import TypeVar
 
 from fxai.schema import Empty, JsonSchema, Schema
+from tests.kit.every import every
 
 _T = TypeVar("_T")
 
@@ -114,7 +115,7 @@ def test_a_type_that_holds_itself_is_an_object_at_the_root_too() -> None:
     assert Schema.of(Node).document.validate({"kids": [{"kids": [3]}]})[0].pointer == "/kids/0/kids/0"
 
 
-@pytest.mark.parametrize(
+@every(
     ("type_", "document"),
     [
         (Empty, {"type": "object", "properties": {}, "additionalProperties": False}),

@@ -9,6 +9,7 @@ import pytest
 
 from fxai.schema import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.fault import found_in, in_order, pointer_of, pointer_tokens
+from tests.kit.every import every
 
 
 def test_a_failure_reads_as_one_line() -> None:
@@ -55,7 +56,7 @@ def test_a_pointer_gives_back_its_tokens(path: list[str | int]) -> None:
     assert pointer_tokens(pointer_of(path)) == [str(token) for token in path]
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "told"),
     [
         (None, "null"),

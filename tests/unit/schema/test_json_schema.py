@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fxai.schema import JsonSchema, SchemaError
+from tests.kit.every import every
 
 SEARCH: dict[str, Any] = {
     "type": "object",
@@ -112,7 +113,7 @@ UNUSABLE: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "place", "said"), UNUSABLE)
+@every(("document", "place", "said"), UNUSABLE)
 def test_an_unusable_document_is_refused_when_it_is_made(document: Any, place: str, said: str) -> None:
     """The message names the place, and what to do."""
     with pytest.raises(SchemaError) as raised:
@@ -130,7 +131,7 @@ def test_every_mistake_of_a_document_is_named() -> None:
     assert all(place in str(raised.value) for place in ("/type: ", "/properties/a/pattern: ", "/$ref: "))
 
 
-@pytest.mark.parametrize(
+@every(
     "document",
     [
         {"$ref": "https://json-schema.org/draft/2020-12/schema"},

@@ -13,6 +13,7 @@ from fxai.schema import Schema, SchemaError
 from fxai.schema.codecs import is_light
 from fxai.schema.pattern import PatternTimeoutError, shared_matcher
 from fxai.schema.plan import plan_of
+from tests.kit.every import every
 
 LIGHT = [
     "",
@@ -54,14 +55,14 @@ HEAVY = [
 ]
 
 
-@pytest.mark.parametrize("pattern", LIGHT)
+@every("pattern", LIGHT)
 def test_a_pattern_with_one_way_to_go_on_stays_with_msgspec(pattern: str) -> None:
     """Ordinary patterns are decided at the decoder's own speed: there is no step after it."""
     assert is_light(pattern)
     assert plan_of(Annotated[str, Meta(pattern=pattern)]).step is None
 
 
-@pytest.mark.parametrize("pattern", HEAVY)
+@every("pattern", HEAVY)
 def test_a_pattern_that_could_be_tried_again_and_again_does_not(pattern: str) -> None:
     """What `re` could try without end is taken from it; JSON Schema says it all the same."""
     tp = Annotated[str, Meta(pattern=pattern)]
@@ -103,7 +104,7 @@ PLACES: dict[str, tuple[Any, Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@every("place", PLACES)
 def test_it_holds_wherever_it_stands(place: str) -> None:
     """What fits is taken and written back; what does not is told with its place, in the words of any pattern."""
     tp, good, bad, pointer = PLACES[place]

@@ -20,6 +20,7 @@ from fxai.schema.location import (
     value_at,
     walk,
 )
+from tests.kit.every import every
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -65,7 +66,7 @@ def test_a_walk_of_what_is_not_usable_comes_to_an_end() -> None:
         deep = deep["items"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("reference", "found"),
     [
         ("#", {"$defs": {"a b": [1, {"c/d": 2}]}}),
@@ -141,7 +142,7 @@ def test_a_place_is_read_as_one_flat_conjunction() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("schema", "keyword"),
     [
         ({"$ref": "http://example.org/other"}, "$ref"),

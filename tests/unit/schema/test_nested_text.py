@@ -10,6 +10,7 @@ import pytest
 
 from fxai.schema import JsonSchema, Limits
 from fxai.schema.nested_text import read_texts
+from tests.kit.every import every
 
 POINT: dict[str, Any] = {
     "type": "object",
@@ -35,7 +36,7 @@ def read(document: Any, data: Any, limits: Limits | None = None) -> tuple[Any, t
     return found, places
 
 
-@pytest.mark.parametrize(
+@every(
     ("schema", "given", "meant", "places"),
     [
         (POINT, SAID, {"x": 1}, ["/q"]),
@@ -67,7 +68,7 @@ def test_a_text_is_read_where_no_string_belongs(schema: Any, given: Any, meant: 
     assert (found, list(marked)) == ({"q": meant}, places)
 
 
-@pytest.mark.parametrize(
+@every(
     ("schema", "given"),
     [
         (TEXT, SAID),
@@ -207,7 +208,7 @@ HOSTILE: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_no_text_holds_the_process_long(name: str) -> None:
     """What is made to be much work ends soon, read or left as it is: the ceiling tells linear from exponential."""
     document, data = HOSTILE[name]
@@ -218,7 +219,7 @@ def test_no_text_holds_the_process_long(name: str) -> None:
     assert bool(places) == (JsonSchema.of(document).validate(found) == ())
 
 
-@pytest.mark.parametrize("said", [SAID, "[1]", "{", json.dumps([SAID] * 3), json.dumps({"x": "a" * 2_000})])
+@every("said", [SAID, "[1]", "{", json.dumps([SAID] * 3), json.dumps({"x": "a" * 2_000})])
 def test_only_so_many_texts_are_looked_at(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of tens of thousands a few thousand at most, however little each of them says: then nothing is read."""
     looked_at: list[int] = []

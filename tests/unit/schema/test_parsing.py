@@ -6,6 +6,7 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.schema import DecodeError, DecodeFailure, Limits, parse_json, parse_json_unsafe
+from tests.kit.every import every
 
 
 def failure_of(text: bytes | str, limits: Limits | None = None) -> DecodeFailure:
@@ -14,13 +15,13 @@ def failure_of(text: bytes | str, limits: Limits | None = None) -> DecodeFailure
     return failure
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t ", b"", b"  "])
+@every("text", ["", " ", "\n\t ", b"", b"  "])
 def test_blank_text_means_an_empty_object(text: bytes | str) -> None:
     """What a model sends for no arguments at all is `{}`."""
     assert parse_json(text).unwrap() == {}
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "place"),
     [
         ("[1, NaN]", "/1"),
@@ -36,7 +37,7 @@ def test_what_is_no_json_value_is_named_with_its_place(text: str, place: str) ->
     assert [fault.pointer for fault in failure_of(text).faults] == [place]
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "said"),
     [
         ('{"a": }', "line 1 column 7"),
@@ -62,8 +63,8 @@ def test_a_raw_half_surrogate_is_a_fault() -> None:
     assert "surrogate" in str(failure_of('{"a": "\ud800"}'))
 
 
-@pytest.mark.parametrize("levels", [129, 10_000, 1_000_000])
-@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}"), ("[{},", "]")])
+@every("levels", [129, 10_000, 1_000_000])
+@every(("opened", "closed"), [("[", "]"), ('{"a":', "}"), ("[{},", "]")])
 def test_nesting_beyond_the_limit_is_a_failure(levels: int, opened: str, closed: str) -> None:
     """However deep: no crash, no hang."""
     assert "nesting" in str(failure_of(opened * levels + "1" + closed * levels))
@@ -74,7 +75,7 @@ def test_unclosed_nesting_is_a_failure() -> None:
     assert failure_of("[" * 100_000).faults
 
 
-@pytest.mark.parametrize("levels", [1, 2, 5, 127, 128])
+@every("levels", [1, 2, 5, 127, 128])
 def test_nesting_within_the_limit_is_read(levels: int) -> None:
     """`[]` is one level deep, and the limit itself is allowed."""
     assert isinstance(parse_json("[" * levels + "]" * levels), Success)

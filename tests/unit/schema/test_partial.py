@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fxai.schema.data import is_array, is_object
 from fxai.schema.partial import parse_partial
+from tests.kit.every import every
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/\n,:{}[]\U0001f600'), max_size=6)
 NUMBERS = st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinity=False)
@@ -49,7 +50,7 @@ SHOWN: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), SHOWN)
+@every(("text", "shown"), SHOWN)
 def test_what_has_come_is_shown(text: str, shown: Any) -> None:
     """Strings end where they are cut, words are completed, numbers end where they are one; keys alone are left out."""
     assert parse_partial(text) == shown
@@ -62,9 +63,7 @@ def test_half_of_a_character_is_left_out(cut: str) -> None:
     assert parse_partial('{"face": "so \\ud83d\\ude00') == {"face": "so \U0001f600"}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  ", "-", "I think", "]", "{]", '{"a" 1', '"\\ud83dx"', "\x00", '"a\nb"', "1" * 5000]
-)
+@every("text", ["", "  ", "-", "I think", "]", "{]", '{"a" 1', '"\\ud83dx"', "\x00", '"a\nb"', "1" * 5000])
 def test_what_is_no_beginning_of_json_is_nothing(text: str) -> None:
     """As is nothing at all."""
     assert parse_partial(text) is msgspec.UNSET

@@ -24,6 +24,7 @@ from fxai.schema.pattern import (
     tokens,
     translate,
 )
+from tests.kit.every import every
 
 SOUP = st.text("ab19\\[](){}|^$.*+?,-:=!<>pkxud ~é\n", max_size=12)
 
@@ -71,22 +72,20 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("pattern", TREES)
+@every("pattern", TREES)
 def test_the_tree_of_a_pattern(pattern: str) -> None:
     """Groups are what they hold; what is no character is said as it is written."""
     assert parse(pattern) == TREES[pattern]
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(a", "a)", "*a", "(|*)", "a{3,2}", "[a", "a\\", "(" * (MAX_LEVELS + 1) + ")" * 200]
-)
+@every("pattern", ["(a", "a)", "*a", "(|*)", "a{3,2}", "[a", "a\\", "(" * (MAX_LEVELS + 1) + ")" * 200])
 def test_a_broken_pattern_has_no_tree(pattern: str) -> None:
     """The error says what is wrong; groups that nest without end are refused before they use up the stack."""
     with pytest.raises(PatternError, match=r"."):
         parse(pattern)
 
 
-@pytest.mark.parametrize(
+@every(
     ("pattern", "plain"),
     [
         (r"^\(?[0-9]{3}\)?$", True),
@@ -109,7 +108,7 @@ def test_what_every_provider_takes_is_plain(pattern: str, plain: bool) -> None:
     assert is_plain(pattern) is plain
 
 
-@pytest.mark.parametrize(
+@every(
     ("pattern", "text"),
     [
         (r"^(?<y>\d)-\k<y>$", "1-1"),
@@ -133,9 +132,7 @@ def test_what_python_reads_otherwise_is_not_taken_for_light(pattern: str) -> Non
     assert not is_light(pattern)
 
 
-@pytest.mark.parametrize(
-    "pattern", ["^(?:foo|foobar)+$", "(?s)^a.$", "^(?P<n>a)b*$", "^(a|b|[0-9])+$", r"^\w+\Z", "^a++b$"]
-)
+@every("pattern", ["^(?:foo|foobar)+$", "(?s)^a.$", "^(?P<n>a)b*$", "^(a|b|[0-9])+$", r"^\w+\Z", "^a++b$"])
 def test_what_is_decided_at_once_stays_light(pattern: str) -> None:
     """Branches that begin alike, or are one character each, leave one way to go on."""
     assert is_light(pattern)

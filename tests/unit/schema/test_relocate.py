@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fxai.schema import JsonSchema
 from fxai.schema.document import relocate
+from tests.kit.every import every
 
 PLACE = "/properties/deep/items/anyOf/0/properties/args"
 
@@ -156,7 +155,7 @@ def _around(moved: Any, definitions: dict[str, Any]) -> JsonSchema:
     return JsonSchema.of({**document, "$defs": definitions} if definitions else document)
 
 
-@pytest.mark.parametrize("name", list(DOCUMENTS))
+@every("name", list(DOCUMENTS))
 def test_a_moved_document_accepts_what_it_accepted(name: str) -> None:
     """The whole is a document that is sound, with nothing of the old names and dialect."""
     given, instances = DOCUMENTS[name]

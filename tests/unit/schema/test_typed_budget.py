@@ -18,6 +18,7 @@ from fxai import Tool, Toolkit, fx
 from fxai.schema import Limits, Schema, parse_json
 from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, MAX_VALUES
 from fxai.schema.parsing import CALL_LIMITS
+from tests.kit.every import every
 
 MANY = 10 * MAX_FAULTS
 
@@ -103,8 +104,8 @@ REFUSED: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("how", ["data", "text"])
+@every("case", REFUSED)
+@every("how", ["data", "text"])
 def test_no_more_faults_are_told_than_of_raw_schemas(case: str, how: str) -> None:
     """Whatever is wrong a thousand times, a hundred of them are told, the first ones."""
     tp, data = REFUSED[case]

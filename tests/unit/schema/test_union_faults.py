@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import msgspec
-import pytest
 
 from fxai.schema import JsonSchema, Schema
+from tests.kit.every import every
 from tests.unit.schema.test_validation import ENGINES
 
 WHOLE: dict[str, Any] = {"type": "integer"}
@@ -117,8 +117,8 @@ TAGGED: list[tuple[Any, Any, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "data", "faults"), TAGGED, ids=lambda value: str(value)[:40])
-@pytest.mark.parametrize("engine", ENGINES)
+@every(("document", "data", "faults"), TAGGED, ids=lambda value: str(value)[:40])
+@every("engine", ENGINES)
 def test_a_tag_tells_the_fault(engine: Any, document: Any, data: Any, faults: list[str]) -> None:
     """No alternative has the value: its place and all values; one has it: the faults of that one."""
     found = JsonSchema.of(document).validate(data, engine=engine)

@@ -16,6 +16,7 @@ import pytest
 
 from fxai.schema import Engine, Fault, JsonSchema, validation
 from fxai.schema.pattern import compiled_pattern, translate
+from tests.kit.every import every
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -255,7 +256,7 @@ def test_a_pattern_out_of_time_says_so() -> None:
     assert "took longer" in hidden.expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("pattern", "text", "found"),
     [
         ("^a$", "a\n", False),
@@ -286,7 +287,7 @@ def test_patterns_mean_what_they_mean_in_ecma_262(pattern: str, text: str, found
     assert (compiled_pattern(pattern).search(text) is not None) is found, translate(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", "a**", "\\", "(?<x", "[b-a]"])
+@every("pattern", ["(", "[a", "a**", "\\", "(?<x", "[b-a]"])
 def test_a_broken_pattern_is_refused(pattern: str) -> None:
     """With the reason."""
     with pytest.raises(ValueError, match=r"."):

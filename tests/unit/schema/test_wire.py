@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 
 from fxai.schema import Schema, SchemaError
 from fxai.schema.plan import plan_of
+from tests.kit.every import every
 
 _T = TypeVar("_T")
 
@@ -176,7 +177,7 @@ CASES: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "value", "data"), CASES, ids=lambda x: str(x)[:25])
+@every(("type_", "value", "data"), CASES, ids=lambda x: str(x)[:25])
 def test_a_codec_works_wherever_it_stands(type_: Any, value: Any, data: Any) -> None:
     """In every kind of class and container, nested, recursive and generic; from data and from text."""
     schema = Schema.of(type_)
@@ -281,7 +282,7 @@ def test_naive_times_name_no_instant() -> None:
     assert schema.decode(MILLIS).unwrap().tzinfo is UTC
 
 
-@pytest.mark.parametrize(
+@every(
     ("type_", "data"),
     [
         (Schema.EpochMillis, 10**18),

@@ -17,6 +17,7 @@ from returns.result import Result, Success
 from fxai.effects import Backend, Effect, Gen, Scope, fx
 from fxai.storage.journal import JSON, Entry, Journal, ProcessJournal, TableJournal
 from fxai.storage.journal_file import FileJournal
+from tests.kit.trials import examples
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("process", "file", "sqlite")
@@ -103,7 +104,7 @@ STATES = st.none() | st.integers() | st.dictionaries(st.text(max_size=3), st.tex
 STEPS = st.lists(st.tuples(KIND_OF_STEP, st.integers(0, 5), st.text(max_size=3), STATES), max_size=10)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(STEPS, st.none() | st.integers(1, 3))
 def test_journals_of_every_kind_are_one(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str, Any]], keep: int | None

@@ -27,6 +27,7 @@ def _first(end: Any) -> object:
     return end.cause.failures[0]
 
 
+@pytest.mark.slow
 def test_entries_are_read_from_the_newest(journals: PostgresJournals) -> None:
     """Each with its parts in order, however many there are; other journals have their own."""
     journal = journals.journal("ann")
@@ -38,6 +39,7 @@ def test_entries_are_read_from_the_newest(journals: PostgresJournals) -> None:
     assert journals.journal("bob").read(_newest) == [("hello",)]
 
 
+@pytest.mark.slow
 def test_a_state_is_the_one_that_came_last(journals: PostgresJournals) -> None:
     """It is listed, and gone when the journal is cleared."""
     journal = journals.journal("ann")
@@ -52,6 +54,7 @@ def test_a_state_is_the_one_that_came_last(journals: PostgresJournals) -> None:
     assert list(journals.states()) == []
 
 
+@pytest.mark.slow
 def test_one_program_owns_a_journal(journals: PostgresJournals) -> None:
     """Another one is refused, also in this process, until the scope of the first closes; others may append."""
     first, second = journals.journal("ann"), journals.journal("ann")
@@ -68,6 +71,7 @@ def test_one_program_owns_a_journal(journals: PostgresJournals) -> None:
     assert fx.run(fx.scoped(second.own(wait=False))) is None
 
 
+@pytest.mark.slow
 def test_what_cannot_be_stored_is_refused(journals: PostgresJournals) -> None:
     """PostgreSQL has no NUL in texts: the failure says so, and nothing is appended."""
     journal = journals.journal("ann")

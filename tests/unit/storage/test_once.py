@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.storage.once import FileUses, ProcessUses, TableUses, Uses
+from tests.kit.trials import examples
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("process", "file", "sqlite")
@@ -31,7 +32,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(STEPS)
 def test_uses_of_every_kind_are_one(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, dict[str, float | None], float]]

@@ -23,7 +23,7 @@ from fxai.storage.allowance_rows import Claim
 from fxai.storage.journal import JSON, TableJournal
 from fxai.storage.pool import Pool
 from fxai.testing import ScriptedModel, finish, text
-from tests.kit.postgres import fresh_database
+from tests.kit.postgres import POSTGRES, fresh_database, server_of
 
 CLAIM = Claim("k", 1, 1000)
 TEAM = Limit.budget("team", tokens=100_000)
@@ -161,6 +161,7 @@ def _end_sessions(url: str) -> None:
     assert _wait_for_no_session(url)
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_and_comes_back_is_used_again(postgres_url: str) -> None:
     """The first use after it takes a new connection; nothing is counted twice or lost."""
     url = fresh_database(postgres_url)
@@ -182,6 +183,7 @@ def _layer(allowances: Allowances) -> Layer[LanguageModel]:
     return limit(scripted.layer, TEAM, allowances=allowances, max_tokens=10)
 
 
+@pytest.mark.slow
 def test_the_release_of_a_layer_closes_its_connections(postgres_url: str, backend: Backend) -> None:
     """While it lives a few are kept, and less than one for each request."""
     url = fresh_database(postgres_url)
@@ -236,14 +238,21 @@ def test_a_journal_keeps_its_connection_as_long_as_it_is_owned(tmp_path: Path, b
     assert seen == [1, 1, 0, 0]
 
 
-def test_allowances_can_be_sent_to_another_process(tmp_path: Path, postgres_url: str) -> None:
+@pytest.fixture(params=["sqlite", POSTGRES])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The file or the URL of a fresh database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "limits.db")
+    return fresh_database(server_of(request.param, request))
+
+
+def test_allowances_can_be_sent_to_another_process(place: str) -> None:
     """While their connections are open too: the other one opens its own, and sees the same."""
-    url = fresh_database(postgres_url)
-    for allowances in (Allowances.sqlite(tmp_path / "limits.db"), Allowances.postgres(url)):
-        with allowances.stay_open():
-            assert allowances.reserve("one", (CLAIM,), now=0.0) is None
-            sent: Allowances = pickle.loads(pickle.dumps(allowances))
-            assert sent.look_up("k", now=0.0).reserved == 1
+    allowances = Allowances.postgres(place) if place.startswith("postgresql:") else Allowances.sqlite(place)
+    with allowances.stay_open():
+        assert allowances.reserve("one", (CLAIM,), now=0.0) is None
+        sent: Allowances = pickle.loads(pickle.dumps(allowances))
+        assert sent.look_up("k", now=0.0).reserved == 1
 
 
 FORKS = """
@@ -274,14 +283,13 @@ with shared.stay_open():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_process_that_is_forked_has_connections_of_its_own(kind: str, tmp_path: Path, postgres_url: str) -> None:
+def test_a_process_that_is_forked_has_connections_of_its_own(place: str) -> None:
     """Those of the first stay as they are, however the other ends."""
-    where = str(tmp_path / "limits.db") if kind == "sqlite" else fresh_database(postgres_url)
-    done = subprocess.run([sys.executable, "-c", FORKS, where], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", FORKS, place], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_all_go_by_the_clock_of_the_server(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process whose clock is an hour ahead takes no reservation for dead, and forgets nothing that still counts."""
     url = fresh_database(postgres_url)

@@ -23,15 +23,15 @@ from fxai.storage.job_table import JobState, JobTable, NewJob, read_place
 from fxai.storage.job_worker import Job
 from fxai.storage.work_queue import WorkQueue, new_job
 from fxai.storage.worker_lock import WorkerLock, is_alive
-from tests.kit.postgres import fresh_database
+from tests.kit.postgres import POSTGRES, fresh_database, server_of
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", POSTGRES])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A fresh database."""
     if request.param == "sqlite":
         return str(tmp_path / "jobs.db")
-    return fresh_database(cast(str, request.getfixturevalue("postgres_url")))
+    return fresh_database(server_of(request.param, request))
 
 
 @pytest.fixture
@@ -294,6 +294,7 @@ def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
     assert interrupted == ["a"]
 
 
+@pytest.mark.slow
 def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
     """The server frees its lock with the connection: it interrupts what it runs, fails, and another one has the job."""
     place = fresh_database(postgres_url)

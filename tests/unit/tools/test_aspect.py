@@ -15,6 +15,7 @@ from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, StreamOf, Tag, f
 from fxai.schema import SchemaError
 from fxai.tools import CallContext, HandlerError, HandlerFailed, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
+from tests.kit.every import every
 from tests.kit.samples import (
     Sum,
     TooBig,
@@ -82,7 +83,7 @@ def test_the_stages_of_a_failure_follow_each_other() -> None:
     assert result.failure() == HandlerFailed("double", TooBig(10))
 
 
-@pytest.mark.parametrize("value", [None, 0, "", False, [], 7])
+@every("value", [None, 0, "", False, [], 7])
 def test_before_answers_at_once_by_return_alone(value: Any) -> None:
     """Whatever the value is: handler and `after` do not run, `format` does."""
     tool = Tool.dynamic("any", parameters=Sum)
@@ -201,7 +202,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", list(FORMS))
+@every("form", list(FORMS))
 def test_a_hook_may_have_any_form(form: str, backend: Backend) -> None:
     """In each, None and `Return` mean the same."""
     say = FORMS[form]
@@ -222,8 +223,8 @@ FAILING: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", list(FAILING))
-@pytest.mark.parametrize("hook", ["before", "after", "format"])
+@every("form", list(FAILING))
+@every("hook", ["before", "after", "format"])
 def test_a_hook_may_fail_in_any_form(form: str, hook: str, backend: Backend) -> None:
     """Its failure is the call's."""
     made: Any = Aspect.make
@@ -237,8 +238,8 @@ def test_a_hook_may_fail_in_any_form(form: str, hook: str, backend: Backend) -> 
     assert failure_of(called, backend) == HandlerFailed("double", TooBig(4))
 
 
-@pytest.mark.parametrize("hook", ["before", "after", "recover", "format"])
-@pytest.mark.parametrize("bare", [5, Success(5), Some(Return(5)), fx.succeed(5)])
+@every("hook", ["before", "after", "recover", "format"])
+@every("bare", [5, Success(5), Some(Return(5)), fx.succeed(5)])
 def test_a_bare_value_of_a_hook_is_a_defect_that_says_what_to_return(hook: str, bare: Any) -> None:
     """Nobody could tell whether it is an answer."""
     made: Any = Aspect.make
@@ -258,8 +259,8 @@ def test_a_bare_value_of_a_hook_is_a_defect_that_says_what_to_return(hook: str, 
     assert "'double'" in str(defect)
 
 
-@pytest.mark.parametrize("hook", ["before", "after", "recover", "format"])
-@pytest.mark.parametrize("mode", ["error", "return"])
+@every("hook", ["before", "after", "recover", "format"])
+@every("mode", ["error", "return"])
 def test_a_bug_in_a_hook_is_a_defect_of_that_call_alone(hook: str, mode: Any) -> None:
     """It is no typed failure, no other hook sees it, and other calls go on."""
     boom = RuntimeError("boom")

@@ -15,6 +15,7 @@ from fxai.schema import Empty, SchemaError
 from fxai.testing import TestClock
 from fxai.tools import Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, cache, log, rate_limit, retry, timeout
+from tests.kit.every import every
 from tests.kit.samples import Sum, TooBig, add, defect_of, double, giving, on_double
 
 GOOD = {"a": 1, "b": 2}
@@ -484,7 +485,7 @@ NONSENSE: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(NONSENSE))
+@every("name", list(NONSENSE))
 def test_a_limit_that_lets_nothing_happen_is_refused(name: str) -> None:
     """When the aspect is made."""
     with pytest.raises(ValueError, match="positive"):

@@ -27,6 +27,7 @@ from fxai.tools import (
     Toolkit,
     UnknownTool,
 )
+from tests.kit.every import every
 from tests.kit.journal import Journal
 from tests.kit.samples import (
     Sum,
@@ -248,8 +249,8 @@ def test_several_failures_at_once_are_one_result() -> None:
 # -- results that do not fit
 
 
-@pytest.mark.parametrize("mode", ["error", "return"])
-@pytest.mark.parametrize(
+@every("mode", ["error", "return"])
+@every(
     ("answer", "declared", "pointer"),
     [
         (Success("five"), "success", ""),

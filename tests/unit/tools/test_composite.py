@@ -20,6 +20,7 @@ from fxai.testing import ScriptedModel, call
 from fxai.tools import CallContext, HandlerError, NeedsApproval, SubCall, SubCalls, SubResults, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Return, cache
 from fxai.tools.composite import SubError, SubResult
+from tests.kit.every import every
 from tests.kit.samples import Sum, add, add_kit, defect_of, double, giving, on_add, on_double, outcome_of
 
 
@@ -463,7 +464,7 @@ PREDICATES: dict[str, NeedsApproval] = {
 }
 
 
-@pytest.mark.parametrize("name", list(PREDICATES))
+@every("name", list(PREDICATES))
 def test_a_call_inside_that_needs_approval_holds_all_back(name: str) -> None:
     """Nothing runs, not even what came before it; what fails to say asks."""
     both, handlers, ran = _guarded(PREDICATES[name])

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from fxai.tools.signature import Docstring
+from tests.kit.every import every
 
 GOOGLE = """Finds pages.
 
@@ -81,7 +82,7 @@ def test_parameters_that_share_a_description_each_have_it() -> None:
     assert said.parameters == {"a": "A number.", "b": "A number."}
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "description"),
     [
         ("Finds pages.", "Finds pages."),

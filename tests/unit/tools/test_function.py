@@ -35,6 +35,7 @@ from fxai import (
 from fxai.annotations import Annotations
 from fxai.effects import Backend
 from fxai.tools import CallContext, HandlerError, HandlerFailed, InvalidResult
+from tests.kit.every import every
 
 
 class Odd(msgspec.Struct, frozen=True):
@@ -273,7 +274,7 @@ FORMS: list[FunctionTool[..., Any, Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("made", FORMS, ids=lambda made: made.name)
+@every("made", FORMS, ids=lambda made: made.name)
 def test_each_form_gives_its_success(made: FunctionTool[..., Any, Any, Any, Any], backend: Backend) -> None:
     """Bare where nothing else is declared, else what the form says; on both event loops."""
     outcome = _called(made, {"n": 4}, backend)
@@ -371,7 +372,7 @@ def test_a_function_runs_inline() -> None:
     assert outcome.result == threading.current_thread().name
 
 
-@pytest.mark.parametrize("f", [later, by_effect, by_generator, by_stream, by_future])
+@every("f", [later, by_effect, by_generator, by_stream, by_future])
 def test_only_a_plain_function_can_block(f: FunctionTool[..., Any, Any, Any, Any]) -> None:
     """What waits by itself has nothing to do in a thread."""
     with pytest.raises(SchemaError, match="leave blocking=True out"):

@@ -17,6 +17,7 @@ from returns.result import Failure, Result, Success
 from fxai.effects import Backend, ContextOf, Effect, Gen, Layer, Scope, Service, Stream, StreamOf, Tag, fx
 from fxai.messages import Prompt
 from fxai.tools import CallContext, HandlerFailed, HandlerOf, InvalidResult, Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.journal import Journal
 from tests.kit.samples import (
     Sum,
@@ -125,7 +126,7 @@ def _served(f: Callable[..., Any], **options: Any) -> Any:
     return handler(f, **options).provide(FACTOR)
 
 
-@pytest.mark.parametrize("form", list(HANDLERS))
+@every("form", list(HANDLERS))
 def test_every_form_gives_success_and_typed_failure(form: str, backend: Backend) -> None:
     """Whatever a handler returns, its success is the result and its failure is `HandlerFailed`."""
     handlers = _served(HANDLERS[form])
@@ -134,7 +135,7 @@ def test_every_form_gives_success_and_typed_failure(form: str, backend: Backend)
     assert failure_of(kit.call("double", BAD).provide(handlers), backend) == HandlerFailed("double", TooBig(10))
 
 
-@pytest.mark.parametrize("form", list(HANDLERS))
+@every("form", list(HANDLERS))
 def test_every_form_can_take_the_context(form: str, backend: Backend) -> None:
     """A handler with two parameters is given the call, in every form."""
     seen: list[CallContext] = []
@@ -235,7 +236,7 @@ CALLABLES: dict[str, tuple[Callable[..., Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(CALLABLES))
+@every("name", list(CALLABLES))
 def test_whatever_can_be_called_is_given_the_call_if_it_takes_two_arguments(name: str) -> None:
     """Functions, methods, generators of `fx.gen` and objects: the receiver is no argument, nor is a default."""
     f, given = CALLABLES[name]
@@ -243,7 +244,7 @@ def test_whatever_can_be_called_is_given_the_call_if_it_takes_two_arguments(name
     assert fx.run(kit.call("double", GOOD).provide(_served(f))).result == given
 
 
-@pytest.mark.parametrize("form", list(HANDLERS))
+@every("form", list(HANDLERS))
 def test_the_typed_call_gives_the_handlers_own_success_and_failure(form: str, backend: Backend) -> None:
     """`tool.call` involves no JSON: the failure is the tool's own."""
     handlers = _served(HANDLERS[form])
@@ -275,8 +276,8 @@ BARE: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", list(BARE))
-@pytest.mark.parametrize("mode", ["error", "return"])
+@every("form", list(BARE))
+@every("mode", ["error", "return"])
 def test_a_bare_value_is_a_defect_that_says_what_to_return(form: str, mode: Any, backend: Backend) -> None:
     """Nobody could tell what it means: it is neither shown to the model nor taken for a success."""
     tool: Any = add.with_options(failure_mode=mode)
@@ -287,8 +288,8 @@ def test_a_bare_value_is_a_defect_that_says_what_to_return(form: str, mode: Any,
         assert said in str(defect)
 
 
-@pytest.mark.parametrize("mode", ["error", "return"])
-@pytest.mark.parametrize("form", ["plain", "awaited", "generator", "stream"])
+@every("mode", ["error", "return"])
+@every("form", ["plain", "awaited", "generator", "stream"])
 def test_what_a_handler_raises_is_a_defect(form: str, mode: Any, backend: Backend) -> None:
     """An exception is never a result and never a typed failure, in either failure mode."""
     boom = RuntimeError("boom")
@@ -409,8 +410,8 @@ def _failing_too(_: Sum, call: CallContext) -> Any:
 EARLY: list[Any] = [_yielding, _swallowing, _excepting, _awaiting, _streaming, _failing_too]
 
 
-@pytest.mark.parametrize("handler", EARLY)
-@pytest.mark.parametrize("way", ["call", "call_json", "handle", "composite"])
+@every("handler", EARLY)
+@every("way", ["call", "call_json", "handle", "composite"])
 def test_a_preliminary_value_of_another_type_is_an_invalid_result(way: str, handler: Any, backend: Backend) -> None:
     """A typed failure, as for a result of another type; whatever the handler does about it, and whoever reads it.
 

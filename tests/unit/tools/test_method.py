@@ -13,6 +13,7 @@ from returns.result import Failure, Result, Success
 
 from fxai import BoundToolkit, NameMap, NameRule, Outcome, Readonly, SchemaError, Tool, Toolkit, fx, tool
 from fxai.tools import MethodsOf
+from tests.kit.every import every
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -213,7 +214,7 @@ class Broken:
         """Runs."""
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "said"),
     [
         (lambda: Calculator, r"Calculator is a class: tools are made of an object, Calculator\(…\)"),

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from fxai.tools import NameConflictError, NameMap, NameRule, Tool
+from tests.kit.every import every
 
 OPENAI, ANTHROPIC = NameRule(64), NameRule(128)
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "wire"),
     [
         ("add", "add"),

@@ -18,6 +18,7 @@ from fxai.models import LanguageModel
 from fxai.schema import SchemaError
 from fxai.testing import ScriptedModel, call
 from fxai.tools import NeedsApproval, Tool, ToolError, Toolkit
+from tests.kit.every import every
 from tests.kit.samples import Sum, giving
 
 
@@ -115,7 +116,7 @@ def _said(tool: Any) -> dict[str, Any]:
     return {name: getattr(tool, name) for name in OPTIONS}
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@every("kind", list(KINDS))
 def test_every_kind_takes_every_option(kind: str) -> None:
     """In its constructor; without them there are the defaults."""
     tool, plain = KINDS[kind](**OPTIONS), KINDS[kind]()
@@ -129,8 +130,8 @@ def test_every_kind_takes_every_option(kind: str) -> None:
     }
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("option", list(OPTIONS))
+@every("kind", list(KINDS))
+@every("option", list(OPTIONS))
 def test_with_options_says_one_and_keeps_the_others(kind: str, option: str) -> None:
     """The tool stays what it is: kind, identity, class, schema; and the first one is not changed."""
     tool = KINDS[kind]()
@@ -145,8 +146,8 @@ def test_with_options_says_one_and_keeps_the_others(kind: str, option: str) -> N
     assert changed.json_schema() == tool.json_schema()
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("combinator", list(COMBINATORS))
+@every("kind", list(KINDS))
+@every("combinator", list(COMBINATORS))
 def test_combinators_keep_the_options(kind: str, combinator: str) -> None:
     """Whatever else is said of the tool."""
     tool = KINDS[kind](**OPTIONS)
@@ -156,7 +157,7 @@ def test_combinators_keep_the_options(kind: str, combinator: str) -> None:
     assert (changed.kind, changed.json_schema()) == (tool.kind, tool.json_schema())
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@every("kind", list(KINDS))
 def test_options_cannot_be_changed_in_place(kind: str) -> None:
     """Neither by the tool, nor by what was given to it."""
     given = {"acme": {"level": 3}}
@@ -172,7 +173,7 @@ def test_options_cannot_be_changed_in_place(kind: str) -> None:
         tool.provider_options["acme"] = {}
 
 
-@pytest.mark.parametrize("kind", [name for name in KINDS if name != "from a function"])
+@every("kind", [name for name in KINDS if name != "from a function"])
 def test_options_go_through_a_pickle(kind: str) -> None:
     """Functions by name, the rest by value."""
     tool = KINDS[kind](**OPTIONS)
@@ -187,8 +188,8 @@ WRONG: dict[str, tuple[Mapping[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("wrong", list(WRONG))
+@every("kind", list(KINDS))
+@every("wrong", list(WRONG))
 def test_an_option_that_means_nothing_is_refused(kind: str, wrong: str) -> None:
     """When the tool is made, and when the option is set; the message says what it may be."""
     options, said = WRONG[wrong]
@@ -211,7 +212,7 @@ def _result(tool: Any, handler: Any, params: Any = None) -> Any:
     return _round(tool, handler, params).value.content[1]  # behind the call: its result, or the request for it
 
 
-@pytest.mark.parametrize("kind", RUNNABLE)
+@every("kind", RUNNABLE)
 def test_to_model_output_changes_what_the_model_is_shown_alone(kind: str) -> None:
     """The result itself stays, and so does what a call from here is given; a failure is not changed."""
     tool = KINDS[kind](to_model_output=shown)
@@ -224,7 +225,7 @@ def test_to_model_output_changes_what_the_model_is_shown_alone(kind: str) -> Non
     assert _result(failing, giving(Success(7)), {"a": "x"}).encoded_result["type"] == "invalid-parameters"
 
 
-@pytest.mark.parametrize("kind", RUNNABLE)
+@every("kind", RUNNABLE)
 def test_the_history_holds_what_the_model_was_shown(kind: str) -> None:
     """It is what the model reads in the next turn."""
     tool = KINDS[kind](to_model_output=shown)
@@ -260,7 +261,7 @@ def test_an_output_that_is_not_json_is_a_defect(output: Any) -> None:
     assert "to_model_output of 't' gave what is not JSON" in str(defect)
 
 
-@pytest.mark.parametrize("kind", RUNNABLE)
+@every("kind", RUNNABLE)
 def test_a_call_that_needs_approval_is_held_back(kind: str) -> None:
     """Always, or where its predicate says so of the decoded parameters and the call."""
     seen: list[Any] = []
@@ -280,7 +281,7 @@ def test_a_call_that_needs_approval_is_held_back(kind: str) -> None:
     assert msgspec.to_builtins(params) == ARGS if kind != "from a function" else True
 
 
-@pytest.mark.parametrize("kind", RUNNABLE)
+@every("kind", RUNNABLE)
 def test_a_call_whose_predicate_says_no_runs(kind: str) -> None:
     """By a plain answer, or by an effect."""
     by_effect: NeedsApproval = lambda params, context: fx.succeed(False)  # noqa: E731
@@ -308,7 +309,7 @@ UNSAID: dict[str, NeedsApproval] = {
 }
 
 
-@pytest.mark.parametrize("name", list(UNSAID))
+@every("name", list(UNSAID))
 def test_a_predicate_that_does_not_say_no_asks(name: str) -> None:
     """It fails closed."""
     ran: list[object] = []

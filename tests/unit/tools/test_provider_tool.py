@@ -9,6 +9,7 @@ import pytest
 
 from fxai.schema import SchemaError
 from fxai.tools import Tool
+from tests.kit.every import every
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +30,7 @@ WRONG = MAKE(5)  # a Struct does not check itself
 SEARCH: Any = Tool.provider_defined(id="acme.search", name="look", provider_name="search", args=Args)
 
 
-@pytest.mark.parametrize(
+@every(
     "given",
     [
         {"near": WRONG},

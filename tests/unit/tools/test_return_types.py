@@ -18,6 +18,7 @@ from typing_extensions import TypeAliasType, TypeVar
 from fxai import EffectOf, Schema, SchemaError, StreamOf, Tool, fx
 from fxai.effects import Gen
 from fxai.tools.type_hints import Returned, data_meant, hints_of, read_return
+from tests.kit.every import every
 
 _T = TypeVar("_T")
 Named = TypeAliasType("Named", Result[int, str])
@@ -41,7 +42,7 @@ def _of(origin: Any, *arguments: Any) -> Any:
     return GenericAlias(origin, arguments)
 
 
-@pytest.mark.parametrize(
+@every(
     ("hint", "expected"),
     [
         (Result[int, str], Returned(int, str, threaded=True)),
@@ -70,7 +71,7 @@ def test_a_form_says_success_and_failure(hint: Any, expected: Returned) -> None:
     assert read_return(hint, "f") == expected
 
 
-@pytest.mark.parametrize(
+@every(
     "hint",
     [int, str | None, list[int], Annotated[int, msgspec.Meta(ge=1)], bytes | None, dict[str, Any], object, Any],
 )
@@ -99,7 +100,7 @@ def test_given_types_take_the_place_of_the_annotation() -> None:
     assert read_return(Generator, "f", success=int) == Returned(int)
 
 
-@pytest.mark.parametrize(
+@every(
     ("hint", "said"),
     [
         (EFFECT, "says no types, .* or say success=… and failure=…"),
@@ -181,7 +182,7 @@ ANSWERS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), ANSWERS)
+@every(("given", "said"), ANSWERS)
 def test_how_a_handler_answers_is_no_data(given: Any, said: str) -> None:
     """Refused when the tool is made, of whatever kind, with what was meant; also inside other types, and as a value."""
     makers: list[Any] = [
@@ -210,7 +211,7 @@ class _Success(msgspec.Struct, frozen=True):
     value: Json
 
 
-@pytest.mark.parametrize(
+@every(
     "given",
     [
         _Success,

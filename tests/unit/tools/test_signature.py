@@ -18,6 +18,7 @@ from fxai import FunctionTool, Schema, SchemaError, Tool, tool
 from fxai.tools import CallContext
 from fxai.tools.signature import Arguments, Signature
 from fxai.tools.type_hints import hints_of
+from tests.kit.every import every
 
 
 class Color(enum.Enum):
@@ -77,7 +78,7 @@ INTEGER = {"type": "integer"}
 STRING = {"type": "string"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("hint", "expected"),
     [
         (int, INTEGER),
@@ -323,7 +324,7 @@ def _silent(a: int) -> None: ...
 def _private(__a: int) -> None: ...
 
 
-@pytest.mark.parametrize(
+@every(
     ("f", "said"),
     [
         (_without("a", _bare), r"'a' of the function '_bare' has no annotation: write its type, such as `a: str`"),

@@ -15,6 +15,7 @@ from fxai.annotations import Annotations, Destructive, Meta, Readonly, Strict, T
 from fxai.effects import fx
 from fxai.schema import Empty, JsonSchema, Schema, SchemaError
 from fxai.tools import Example, ExternalTool, Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.samples import Sum, TooBig, add, on_add
 
 RAW: dict[str, Any] = {
@@ -190,8 +191,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", list(ALL_KINDS))
-@pytest.mark.parametrize(("wrong", "said"), WRONG)
+@every("kind", list(ALL_KINDS))
+@every(("wrong", "said"), WRONG)
 def test_options_that_cannot_work_are_refused_when_the_tool_is_made(
     wrong: dict[str, Any], said: str, kind: str
 ) -> None:
@@ -232,7 +233,7 @@ def test_a_typed_dynamic_tool_is_always_validated() -> None:
         make("t", parameters=Sum, validation="none")
 
 
-@pytest.mark.parametrize(
+@every(
     ("document", "said"),
     [
         ({"$ref": "https://example.com/schema.json"}, "ref"),
@@ -248,7 +249,7 @@ def test_a_document_that_is_no_usable_schema_is_refused_with_the_place(document:
         Tool.dynamic("t", parameters=document)
 
 
-@pytest.mark.parametrize(
+@every(
     ("wrong", "said"),
     [
         pytest.param(Described | SearchArgs, r"tag each class.*tag=True", id="structs without tags"),
@@ -259,7 +260,7 @@ def test_a_document_that_is_no_usable_schema_is_refused_with_the_place(document:
         pytest.param([int], r"is no type", id="a list"),
     ],
 )
-@pytest.mark.parametrize("place", ["parameters", "success", "failure"])
+@every("place", ["parameters", "success", "failure"])
 def test_a_type_that_no_value_can_be_told_by_is_refused_when_the_tool_is_made(
     place: str, wrong: Any, said: str
 ) -> None:
@@ -325,7 +326,7 @@ class _Odd:
         raise RuntimeError("do not tell")
 
 
-@pytest.mark.parametrize(
+@every(
     "make", [lambda: None, dict, lambda: {"name": "fake"}, lambda: 3, lambda: "add", lambda: Tool, Toolkit.empty, _Odd]
 )
 def test_the_predicates_are_false_for_anything_else(make: Callable[[], object]) -> None:
@@ -379,7 +380,7 @@ def test_later_changes_to_examples_and_options_do_not_show() -> None:
     assert marked.get(Meta) == {"x": {"y": 1}}
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "expected"),
     [
         (Tool.make("t", parameters=Described, description="given"), "given"),
@@ -452,7 +453,7 @@ CHANGES: list[Callable[[Tool[Any, Any, Any]], Tool[Any, Any, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@every("change", CHANGES)
 def test_what_is_said_of_a_tool_keeps_its_identity_and_its_handler(
     change: Callable[[Tool[Any, Any, Any]], Tool[Any, Any, Any]],
 ) -> None:
@@ -464,7 +465,7 @@ def test_what_is_said_of_a_tool_keeps_its_identity_and_its_handler(
     assert fx.run(called).result == 3
 
 
-@pytest.mark.parametrize(
+@every(
     "other",
     [
         Tool.make("add", parameters=Described, success=int),

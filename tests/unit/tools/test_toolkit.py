@@ -14,6 +14,7 @@ from fxai.annotations import Readonly, Title
 from fxai.effects import Backend, Layer, fx
 from fxai.schema import SchemaError
 from fxai.tools import HandlerError, Tool, ToolConflictError, Toolkit
+from tests.kit.every import every
 from tests.kit.samples import Sum, add, defect_of, double, on_add, on_double
 
 one, two, three = Tool.make("one"), Tool.make("two"), Tool.make("three")
@@ -155,7 +156,7 @@ _SOME: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("change", _SOME.values(), ids=_SOME)
+@every("change", _SOME.values(), ids=_SOME)
 def test_a_toolkit_of_some_tools_takes_the_handlers_of_all(change: Any, backend: Backend) -> None:
     """As its type says; only those of its own tools are demanded."""
     both: Any = Toolkit.make(plus, minus)

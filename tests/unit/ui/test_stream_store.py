@@ -16,6 +16,7 @@ from fxai import Gen, fx
 from fxai.effects import Backend, Exit, Failed, Scope
 from fxai.testing import TestClock
 from fxai.ui import DONE, Reply, Signal, Stop, StreamStore, StreamStoreError, StreamWriter
+from tests.kit.trials import examples
 
 Make: TypeAlias = Callable[..., StreamStore]
 
@@ -262,7 +263,7 @@ def test_the_id_of_a_conversation_leads_nowhere_else(id_: str, tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["within"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.lists(st.binary(min_size=1, max_size=20), max_size=4), max_size=12), st.integers(0, 60))
 def test_batches_change_nothing(written: list[list[bytes]], after: int) -> None:
     """However events are written together, a reader has them from its place on, each once."""

@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from fxai.mcp import HttpOptions
 from fxai.mcp.server.http import Guard
 from fxai.mcp.server.server_options import HttpSettings
+from tests.kit.every import every
 
 Message: TypeAlias = dict[str, Any]
 HEADERS = {"host": "localhost", "origin": "http://localhost", "authorization": "Bearer t", "content-length": "2"}
@@ -107,7 +108,7 @@ def test_a_browser_that_asks_first_is_told_what_it_may_send(backend: str) -> Non
     assert headers[b"access-control-allow-origin"] == b"http://localhost"
 
 
-@pytest.mark.parametrize(
+@every(
     ("size", "declared", "let_in"),
     [
         (4, "4", True),
@@ -151,7 +152,7 @@ def test_a_request_without_a_host_is_refused(backend: str) -> None:
     assert (status(said), got) == (421, [])
 
 
-@pytest.mark.parametrize(
+@every(
     ("path", "asked", "found"),
     [
         ("/mcp", "/mcp/", True),

@@ -17,6 +17,7 @@ from fxai.mcp import ToolServer, http_app, serve_http
 from fxai.mcp.server.http import AsgiApp, HttpApp
 from fxai.providers.http import Secret
 from fxai.tools import Tool, Toolkit
+from tests.kit.every import every
 from tests.kit.mcp_http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
 
 
@@ -68,7 +69,7 @@ def test_older_clients_have_sessions(backend: str) -> None:
     assert statuses == [200, 404, 400, 404]
 
 
-@pytest.mark.parametrize(
+@every(
     ("host", "options", "status"),
     [
         ("127.0.0.1", {}, 200),
@@ -116,7 +117,7 @@ def test_only_its_own_hosts_are_answered(backend: str, host: str, options: Any, 
     assert response.status_code == status
 
 
-@pytest.mark.parametrize(
+@every(
     ("origin", "options", "status"),
     [
         ("http://localhost:5173", {}, 200),
@@ -154,7 +155,7 @@ def test_a_browser_may_ask_first(backend: str) -> None:
     assert asking(add, backend, ask, token="t") == [204, 403]
 
 
-@pytest.mark.parametrize(
+@every(
     ("sent", "status"),
     [
         (None, 401),
@@ -168,7 +169,7 @@ def test_a_browser_may_ask_first(backend: str) -> None:
         ("Bearer r\u00efght", 401),
     ],
 )
-@pytest.mark.parametrize("given", ["right", Secret("right")])
+@every("given", ["right", Secret("right")])
 def test_the_token_opens_the_door(backend: str, sent: str | None, status: int, given: Any) -> None:
     """Each request has to bring the token; one that does not is refused before it is read, and told nothing."""
     more = {} if sent is None else {"authorization": sent.encode("latin-1").decode("latin-1")}
@@ -214,10 +215,10 @@ def test_a_body_that_does_not_come_is_given_up(backend: str) -> None:
     assert with_app(add, backend, use, body_timeout=0.05) == 408
 
 
-@pytest.mark.parametrize(
+@every(
     "body", [b"", b"{", b"[]", b"null", b"[" * 200_000, b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}']
 )
-@pytest.mark.parametrize("version", [None, MODERN])
+@every("version", [None, MODERN])
 def test_garbage_is_a_client_error(backend: str, body: bytes, version: str | None) -> None:
     """What is no request is refused as the client's mistake, however deep it is; the next request is answered."""
     headers = {} if version is None else {"mcp-protocol-version": version}
@@ -394,7 +395,7 @@ def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytes
     assert lifespan == ["lifespan.shutdown.complete"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("options", "said"),
     [
         ({"host": "0.0.0.0"}, "token"),
@@ -406,7 +407,7 @@ def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytes
         ({"body_timeout": -1}, "body_timeout"),
     ],
 )
-@pytest.mark.parametrize("serve", [serve_http, http_app])
+@every("serve", [serve_http, http_app])
 def test_what_would_be_open_to_all_is_refused_at_once(serve: Any, options: Any, said: str) -> None:
     """A server that other machines reach needs a token and its hosts, before anything is opened."""
     with pytest.raises(ValueError, match=said):

@@ -12,6 +12,7 @@ from fxai.effects import Cause, Die
 from fxai.mcp import CannotListen, Defect
 from fxai.mcp.server.server_options import HttpSettings, ToolServerSettings, split_options
 from fxai.providers.http import Secret
+from tests.kit.every import every
 
 OWN = ("concurrency", "timeout", "approval_timeout", "page_size", "max_body")
 HTTP = ("body_timeout", "max_sessions", "idle_timeout", "grace")
@@ -52,8 +53,8 @@ def test_each_option_has_the_default_that_is_documented() -> None:
     assert ToolServerSettings.of({"version": "2", "concurrency": 3}) == ToolServerSettings(version="2", concurrency=3)
 
 
-@pytest.mark.parametrize("name", OWN + HTTP)
-@pytest.mark.parametrize("value", [0, -1, -0.5, math.nan])
+@every("name", OWN + HTTP)
+@every("value", [0, -1, -0.5, math.nan])
 def test_a_number_that_must_be_positive_is(name: str, value: Any) -> None:
     """Zero, less, and what is no number are refused, by the option's name and value; the smallest more is not."""
     settings: Any = ToolServerSettings if name in OWN else HttpSettings
@@ -70,7 +71,7 @@ def test_nobody_need_be_let_wait() -> None:
         ToolServerSettings.of({"waiting": -1})
 
 
-@pytest.mark.parametrize(
+@every(
     ("host", "local"),
     [
         ("127.0.0.1", True),

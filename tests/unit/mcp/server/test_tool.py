@@ -13,6 +13,7 @@ from fxai.mcp.server.exchange import content_of
 from fxai.mcp.server.snapshot import ServedTool, served_tools
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import NameConflictError, Tool
+from tests.kit.every import every
 
 
 class Leaf(msgspec.Struct, frozen=True, tag=True):
@@ -38,7 +39,7 @@ def test_a_document_is_sent_as_it_was_given() -> None:
     assert ServedTool.of(Tool.dynamic("go", parameters=document), "go").input_schema == document
 
 
-@pytest.mark.parametrize(
+@every(
     ("document", "is_wrapped"),
     [
         ({"properties": {"a": {}}}, False),
@@ -105,7 +106,7 @@ def test_what_is_known_of_a_tool_is_a_copy() -> None:
     }
 
 
-@pytest.mark.parametrize("success", [int, str, list[int], Leaf | None, Leaf | int, object, Never])
+@every("success", [int, str, list[int], Leaf | None, Leaf | int, object, Never])
 def test_what_may_be_no_object_has_no_output_schema(success: Any) -> None:
     """A success that need not be an object is not promised to be one."""
     assert not ServedTool.of(Tool.make("go", success=success), "go").gives_objects
@@ -130,7 +131,7 @@ def _file(media_type: str, data: Any, **more: Any) -> dict[str, Any]:
     return {"type": "file", "media_type": media_type, "data": data, **more}
 
 
-@pytest.mark.parametrize(
+@every(
     ("shown", "content"),
     [
         (None, []),

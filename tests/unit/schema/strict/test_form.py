@@ -20,6 +20,7 @@ from fxai.schema.strict import (
     rule_faults,
     strict_form,
 )
+from tests.kit.every import every
 
 STRING: dict[str, Any] = {"type": "string"}
 INTEGER: dict[str, Any] = {"type": "integer"}
@@ -173,7 +174,7 @@ TUPLES: list[tuple[dict[str, Any], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "value", "strict"), TUPLES)
+@every(("document", "value", "strict"), TUPLES)
 def test_tuples_are_objects_with_numbers_as_names(document: dict[str, Any], value: Any, strict: Any) -> None:
     """Each length that a tuple may have is an object of its own; what comes behind is an array."""
     assert there_and_back({"type": "array", **document}, value) == (strict, value)
@@ -264,7 +265,7 @@ def test_recursion_is_kept_where_the_provider_takes_it() -> None:
     assert [keyword for _, keyword in obstacles(tree, ANTHROPIC)] == ["$ref"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("document", "expected"),
     [
         ({**obj(), "additionalProperties": True}, ("/properties/x", "additionalProperties")),
@@ -444,7 +445,7 @@ def test_a_null_that_is_the_default_is_not_listed() -> None:
     assert form_of(document).document.to_dict()["properties"]["limit"] == MAYBE
 
 
-@pytest.mark.parametrize(
+@every(
     ("schema", "takes"),
     [
         ({"enum": ["a", None]}, True),
@@ -529,7 +530,7 @@ def test_a_required_property_and_one_that_takes_no_null_need_no_mark() -> None:
 # ---- listed values and tuples, at their edges
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "listed", "kept"),
     [
         ("integer", [1.0, 2.5, 3, "x", True, None], {"type": "number", "enum": [1.0, 3]}),
@@ -651,8 +652,8 @@ BOTH: list[tuple[list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC], ids=lambda rules: rules.name)
-@pytest.mark.parametrize(("alternatives", "values"), BOTH)
+@every("rules", [OPENAI, ANTHROPIC], ids=lambda rules: rules.name)
+@every(("alternatives", "values"), BOTH)
 def test_alternatives_of_one_strict_value_are_told_apart(
     alternatives: list[Any], values: list[Any], rules: StrictRules
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictRules, rule_faults
+from tests.kit.every import every
 
 STRING: dict[str, Any] = {"type": "string"}
 NONE: list[str] = []
@@ -42,7 +41,7 @@ IN_A_CIRCLE = {
 SHARED = {**closed(a={"$ref": "#/$defs/p"}, b={"$ref": "#/$defs/p"}), "$defs": {"p": closed(x=STRING)}}
 
 
-@pytest.mark.parametrize(
+@every(
     "document",
     [
         closed(a=STRING),
@@ -56,14 +55,14 @@ SHARED = {**closed(a={"$ref": "#/$defs/p"}, b={"$ref": "#/$defs/p"}), "$defs": {
         {**closed(), "description": "Nothing.", "title": "Nothing"},
     ],
 )
-@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC])
+@every("rules", [OPENAI, ANTHROPIC])
 def test_documents_within_the_rules_pass(document: dict[str, Any], rules: StrictRules) -> None:
     """A closed object with required properties of known types is taken by both providers."""
     assert rule_faults(document, rules) == ()
     assert rule_faults(JsonSchema.of(document), rules) == ()
 
 
-@pytest.mark.parametrize(
+@every(
     ("document", "pointer"),
     [
         ({"type": "object", "properties": {"a": STRING}, "required": ["a"]}, "/additionalProperties"),
@@ -89,13 +88,13 @@ def test_documents_within_the_rules_pass(document: dict[str, Any], rules: Strict
         (closed(a=STRING, b={"$ref": "#/properties/a"}), "/properties/b/$ref"),
     ],
 )
-@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC])
+@every("rules", [OPENAI, ANTHROPIC])
 def test_what_both_providers_refuse_is_found(document: dict[str, Any], pointer: str, rules: StrictRules) -> None:
     """Open objects, unions at the root, places without a type and unknown keywords are found where they stand."""
     assert pointer in [fault.pointer for fault in rule_faults(document, rules)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("document", "pointer"),
     [
         ({**closed(a=STRING), "required": NONE}, "/required"),
@@ -117,7 +116,7 @@ def test_what_openai_alone_refuses_is_found(document: dict[str, Any], pointer: s
     assert rule_faults(document, ANTHROPIC) == ()
 
 
-@pytest.mark.parametrize(
+@every(
     ("document", "pointer"),
     [
         (RECURSIVE, "/$defs/tree/properties/kids/items/$ref"),

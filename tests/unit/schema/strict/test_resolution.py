@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fxai.schema.strict import resolve_strict
+from tests.kit.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("scenario", "annotation", "config", "default", "resolved"),
     [
         ("OpenAI default", None, None, True, True),
