@@ -407,18 +407,18 @@ class HistoryWriter:
         )
 
     def _end(self, written: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
-        """Return the messages, whose last one the model can answer."""
+        """Return the messages with an end that the model accepts: a prefill without trailing space, or no prefill."""
         *before, last = written
         content = list(last["content"])
         messages = [*before, {**last, "content": content}]
-        is_begun = last["role"] == "assistant" and content[-1].get("type") == "text"
-        if is_begun:
-            content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}  # an answer may not end in space here
-        if is_begun and not self._facts.prefill:
-            problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
-            notes.append(f"{problem}: fxai appends a user message that asks it to continue")
-            messages.append({"role": "user", "content": [{"type": "text", "text": _CONTINUE}]})
-        return messages
+        if last["role"] != "assistant" or content[-1].get("type") != "text":
+            return messages
+        content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
+        if self._facts.prefill:
+            return messages
+        problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
+        notes.append(f"{problem}: fxai appends a user message that asks it to continue")
+        return [*messages, {"role": "user", "content": [{"type": "text", "text": _CONTINUE}]}]
 
     def _add_system(self, message: SystemMessage, place: int) -> list[dict[str, Any]]:
         text = {"type": "text", "text": message.content}

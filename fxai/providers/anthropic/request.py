@@ -149,8 +149,11 @@ def prepare_request(
 
 
 def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
-    known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
-    unknown = unknown_model(known) if facts is None else None
+    """Return complete facts. An unknown model whose facts the program does not state is a warning."""
+    if facts is not None:
+        return TABLE.complete(facts)
+    known = TABLE.facts(model)
+    unknown = unknown_model(known)
     if unknown is not None:
         notes.warnings.append(unknown)
     return known

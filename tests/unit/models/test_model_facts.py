@@ -8,17 +8,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.effects.layer import LayerOf
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import Prompt
-from fxai.models.language_model import LanguageModel
-from fxai.models.limited_model import limit
-from fxai.models.model_facts import EFFORTS, FactSource, ModelFacts, common_facts, nearest_effort
-from fxai.models.model_request import ModelRequest, ReasoningEffort
-from fxai.models.selection import fallback, per_step
-from fxai.models.usage_limit import Limit
+from fxai.effects import Gen, LayerOf, fx
+from fxai.messages import AiError, Prompt
+from fxai.models import (
+    FactSource,
+    LanguageModel,
+    Limit,
+    ModelFacts,
+    ModelRequest,
+    ReasoningEffort,
+    common_facts,
+    fallback,
+    limit,
+    nearest_effort,
+    per_step,
+)
+from fxai.models.model_facts import EFFORTS
 from fxai.testing import ScriptedModel
 
 SMALL = ModelFacts(
