@@ -324,7 +324,7 @@ def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, off
         _not_strict(form, notes, must=known.strict_json_schema is True)
     supported = _holds_to_schema(model, known)
     name = answer_name(request.response_schema, request.response_name, _ANSWER)
-    return form if supported else form.by_tool(name, _rules(known), offer.prepared.names)
+    return form if supported else form.by_tool(name, offer.prepared.names, rules=_rules(known))
 
 
 def _holds_to_schema(model: str, known: Profile) -> bool:

@@ -34,7 +34,7 @@ from fxai.models.prepared_tools import (
 from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
-from fxai.schema.strict import OPENAI, OPENAI_HOST
+from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import (
@@ -264,7 +264,7 @@ def strict_keywords_of(model: str) -> tuple[str, ...]:
     >>> strict_keywords_of("gpt-5.5"), strict_keywords_of("ft:gpt-4o:acme")
     (('maxLength', 'minLength'), ())
     """
-    return () if model.startswith("ft:") else tuple(sorted(OPENAI_HOST.keywords - OPENAI.keywords))
+    return () if model.startswith("ft:") else tuple(sorted(OPENAI.model_keywords))
 
 
 def prepare_tools(
