@@ -80,13 +80,13 @@ class AnswerForm(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, loose=True)
         return msgspec.structs.replace(self, asked=_wrap(self.asked), wrapped=True, loose=True)
 
-    def by_tool(self, name: str, rules: RequestRules, taken: Container[str] = ()) -> AnswerForm:
+    def by_tool(self, name: str, taken: Container[str] = (), *, rules: RequestRules | None = None) -> AnswerForm:
         """Return the same answer as the parameters of a tool `name`, or of `name_2` and so on if the name is taken.
 
         Args:
             name: The name of the tool.
-            rules: The rules of the API for every tool.
             taken: The names of the other tools.
+            rules: The rules of the API for every tool. None for an API without rules.
         """
         count, free = 1, name
         while free in taken:

@@ -53,7 +53,7 @@ def roots(draw: st.DrawFn, draft: Any = "2020-12") -> Any:
     if kind == "list":
         return document | {"type": draw(st.sampled_from([["object"], ["object", "null"], ["string", "object"]]))}
     if kind == "array":
-        rest = draw(
+        rest: dict[str, Any] = draw(
             st.sampled_from([{}, {"prefixItems": [{"type": "array"}]}, {"unevaluatedItems": {"type": "array"}}])
         )
         return {

@@ -282,7 +282,7 @@ class _Writing:
             return  # this turn is for another tool
         schema = self._request.response_schema or answer.asked
         wanted = answer_name(schema, self._request.response_name, _ANSWER)
-        self.answer = answer.by_tool(wanted, MESSAGES, {one.get("name") for one in tools})
+        self.answer = answer.by_tool(wanted, {one.get("name") for one in tools}, rules=MESSAGES)
         name, text = self.answer.tool, schema.get("description")
         description = f"{_DESCRIPTION} {text}" if isinstance(text, str) and text.strip() else _DESCRIPTION
         tool = {"name": name, "description": description, "input_schema": self.answer.document}

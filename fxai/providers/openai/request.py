@@ -373,7 +373,7 @@ def _format(
         problem = f"the model {facts.model!r} accepts no schema and no function tools, so it cannot answer in this form"
         raise PreparationError.of("response_schema", problem)
     name = answer_name(request.response_schema, request.response_name, _ANSWER)
-    return form.by_tool(name, _rules(known), offer.prepared.names)
+    return form.by_tool(name, offer.prepared.names, rules=_rules(known))
 
 
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:

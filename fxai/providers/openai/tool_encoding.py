@@ -35,7 +35,7 @@ from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.providers.openai.known_models import facts as known_facts
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
-from fxai.schema.strict import OPENAI, OPENAI_HOST
+from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import (
@@ -260,11 +260,11 @@ _FORMS: Final[Mapping[str, RequestRules]] = {"responses": RESPONSES, "chat": CHA
 def strict_keywords_of(facts: ModelFacts) -> tuple[str, ...]:
     """Return the keywords that strict mode accepts for a model in addition to the common keywords.
 
-    >>> strict_keywords_of(known_facts("gpt-5.5")), strict_keywords_of(known_facts("ft:gpt-4o:acme"))
+    >>> strict_keywords_of(known_facts("gpt-5.5")), strict_keywords_of(known_facts("ft:gpt-5.5:acme"))
     (('maxLength', 'minLength'), ())
     """
     own = facts.strict_keywords
-    return tuple(sorted(OPENAI_HOST.keywords - OPENAI.keywords)) if own is None else own
+    return tuple(sorted(OPENAI.model_keywords)) if own is None else own
 
 
 def prepare_tools(

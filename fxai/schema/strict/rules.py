@@ -72,6 +72,8 @@ class StrictRules(msgspec.Struct, frozen=True):
         most_text: how long its names and values may be in all, in characters.
         most_optional: how many properties may be optional in all; None for any number.
         most_unions: how many properties may have a union as their schema in all; None for any number.
+        model_keywords: Keywords that some models accept. A form has them only by `with_keywords`; `rule_faults` accepts
+            them.
     """
 
     name: str
@@ -88,6 +90,7 @@ class StrictRules(msgspec.Struct, frozen=True):
     most_text: int | None = None
     most_optional: int | None = None
     most_unions: int | None = None
+    model_keywords: frozenset[str] = frozenset()
 
     def with_keywords(self, keywords: Iterable[str]) -> StrictRules:
         """Return the rules with additional keywords."""
@@ -115,10 +118,11 @@ OPENAI: Final = StrictRules(
     most_properties=5000,
     most_values=1000,
     most_text=120_000,
+    model_keywords=frozenset(("minLength", "maxLength")),
 )
 """OpenAI's rules, of Responses and Chat Completions: objects closed, each property required, no `default`."""
 
-OPENAI_HOST: Final = OPENAI.with_keywords(("minLength", "maxLength"))
+OPENAI_HOST: Final = OPENAI.with_keywords(OPENAI.model_keywords)
 """The rules of OpenAI's own host for models that are not fine-tuned. Other servers do not accept these keywords."""
 
 ANTHROPIC: Final = StrictRules(
@@ -202,7 +206,7 @@ class _Check:
     def _keywords(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
         for keyword, value in schema.items():
             at = pointer_to(pointer, keyword)
-            if keyword not in self.rules.keywords:
+            if keyword not in self.rules.keywords and keyword not in self.rules.model_keywords:
                 yield Fault(at, f"a keyword that {self.rules.name} takes in strict mode", found_in(value))
         if "$ref" in schema:
             yield from self._reference(schema, pointer)

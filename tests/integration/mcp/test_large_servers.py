@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fxai import PreparedTools, Tool, fx, mcp
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpServer
 from fxai.providers import anthropic, openai
 from tests.kit.floor_schema import Wire, tool_breaches
@@ -53,9 +54,9 @@ def test_a_request_with_the_tools_of_a_large_server_keeps_the_rules(
     except Missing as missing:
         pytest.skip(str(missing))
 
-    def listed(connection: Connection) -> Any:
+    def listed(connection: Connection) -> Generator[EffectOf[Any], Any, Any]:
+        yield fx.succeed(None)
         return connection.bound.toolkit, connection.refused
-        yield  # a generator without effects
 
     kit, refused = fx.run(used(server, listed))
 

@@ -437,7 +437,8 @@ def test_alternatives_that_share_their_optional_properties_are_distinguished_at_
     document = obj(x={"anyOf": [pairs, other]})
     form = form_of(document, ANTHROPIC)
 
-    for value in ({"x": {"a": ["s"]}}, {"x": {"a": {"0": "s"}}}, {"x": {}}, {"x": {"b": "s"}}, {}):
+    values: list[Any] = [{"x": {"a": ["s"]}}, {"x": {"a": {"0": "s"}}}, {"x": {}}, {"x": {"b": "s"}}, {}]
+    for value in values:
         assert form.back(form.forth(value).unwrap()) == value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxai.schema import JsonSchema
-from fxai.schema.strict import ANTHROPIC, OPENAI, StrictRules, rule_faults
+from fxai.schema.strict import ANTHROPIC, OPENAI, OPENAI_HOST, StrictRules, rule_faults, strict_form
 from tests.kit.every import every
 
 STRING: dict[str, Any] = {"type": "string"}
@@ -75,7 +75,7 @@ def test_documents_within_the_rules_pass(document: dict[str, Any], rules: Strict
         (closed(a={"type": "array"}), "/properties/a/items"),
         (closed(a={"oneOf": [STRING]}), "/properties/a/oneOf"),
         (closed(a={"not": STRING}), "/properties/a/not"),
-        (closed(a={"type": "string", "minLength": 1}), "/properties/a/minLength"),
+        (closed(a={"type": "string", "contentEncoding": "base64"}), "/properties/a/contentEncoding"),
         (closed(a={"type": "string", "format": "int32"}), "/properties/a/format"),
         (closed(a={"type": "string", "pattern": "^(?!x)"}), "/properties/a/pattern"),
         (closed(a={"type": "array", "items": STRING, "uniqueItems": True}), "/properties/a/uniqueItems"),
@@ -92,6 +92,17 @@ def test_documents_within_the_rules_pass(document: dict[str, Any], rules: Strict
 def test_what_both_providers_refuse_is_found(document: dict[str, Any], pointer: str, rules: StrictRules) -> None:
     """Open objects, unions at the root, places without a type and unknown keywords are found where they stand."""
     assert pointer in [fault.pointer for fault in rule_faults(document, rules)]
+
+
+def test_keywords_that_some_models_accept_are_not_refused() -> None:
+    """OpenAI's own host accepts lengths of strings for most models; a form has them only if it is asked for them."""
+    document = closed(a={"type": "string", "minLength": 1})
+
+    assert rule_faults(document, OPENAI) == ()
+    assert [fault.pointer for fault in rule_faults(document, ANTHROPIC)] == ["/properties/a/minLength"]
+    for rules, kept in ((OPENAI, False), (OPENAI_HOST, True)):
+        form = strict_form(JsonSchema.of(document), rules).unwrap()
+        assert ("minLength" in form.document.to_dict()["properties"]["a"]) is kept
 
 
 @every(
