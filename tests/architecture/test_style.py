@@ -14,8 +14,8 @@ from fxai.providers.anthropic.known_models import TABLE as ANTHROPIC
 from fxai.providers.openai.known_models import TABLE as OPENAI
 from tests.kit.source import ROOT, Module, definitions, is_public, modules, parse, sources
 
-MODULE_LINES = 600
-BODY_LINES = 25
+MODULE_LINES = 900
+BODY_LINES = 50
 IGNORES_PER_1000 = 2
 
 # Functions that are longer than the house allows, each with the reason why cutting it would make it worse.
@@ -62,14 +62,14 @@ def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_modules_are_short() -> None:
-    """A module has at most 600 lines: one noun with all its parts."""
+    """A module has at most 900 lines. It describes one noun with all its parts."""
     long = {module.path: len(module.lines) for module in modules() if len(module.lines) > MODULE_LINES}
 
     assert long == {}
 
 
 def test_functions_are_short() -> None:
-    """The body of a function has at most 25 lines, but for the few that say why not."""
+    """The body of a function has at most 50 lines, except the listed functions."""
     long = {
         f"{module.path}:{node.name}": _body_lines(node)
         for module in modules()
