@@ -28,6 +28,7 @@ def test_a_program_runs_without_a_warning(program: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
 
 
+@pytest.mark.slow  # the quick tier runs each example in tests/integration/test_examples.py
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_without_a_warning(example: Path) -> None:
     """Every numbered example runs offline, to its end, and shows something."""

@@ -118,7 +118,7 @@ def test_slow_tests_are_found_without_an_import() -> None:
 
 def test_names_of_slow_tests_are_the_tests_that_pytest_finds() -> None:
     """The quick tier counts the same functions that pytest collects from a slow module."""
-    chosen = "tests/integration/ui/test_mount.py"
+    chosen = "tests/integration/test_memory_kill.py"
     lines = _pytest(ROOT, "-m", "", "--collect-only", "-q", "--rootdir", str(ROOT), chosen)
     collected = {line.split("::")[1].partition("[")[0] for line in lines if line.startswith(chosen)}
 

@@ -11,6 +11,7 @@ from sybil import Document, Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 from tests.kit.source import modules, sources
+from tests.kit.tiers import in_tiers
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,7 +22,7 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", in_tiers(PAGES), ids=_name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python blocks of a page, all of them, run from top to bottom as one program and raise nothing."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # what a page makes is not left behind

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.tiers import in_tiers
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -131,7 +133,7 @@ def test_every_example_is_known_here() -> None:
     assert [example.name for example in EXAMPLES] == sorted(SAID)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", in_tiers(EXAMPLES), ids=lambda path: path.name)
 def test_an_example_runs_offline_and_says_what_it_promises(example: Path, tmp_path: Path) -> None:
     """It ends well with no network but loopback, prints each line that it is there to show, and nothing on stderr."""
     done = subprocess.run(

@@ -15,6 +15,8 @@ import pytest
 from fxai.effects import fx
 from tests.kit.memories import approved, asked, begun_with, chat, looked_up, memory_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 kinds = pytest.mark.parametrize("kind", ["file", "sqlite"])
 
@@ -112,8 +114,6 @@ from fxai.storage import journal_file
 from fxai.agents.stateful import PromptState
 from fxai.effects import fx
 from tests.kit.memories import approved, asked, chat, commit_all, memory_of
-
-pytestmark = pytest.mark.slow
 kind, root = sys.argv[1:]
 
 def die():

@@ -6,14 +6,13 @@ from hypothesis import settings
 
 __all__ = ["examples"]
 
-_LEAST = 10
 
-
-def examples(number: int) -> int:
+def examples(number: int, *, least: int = 10) -> int:
     """Return a number of examples that follows the Hypothesis profile of the run.
 
     Args:
-        number: Examples for a profile with Hypothesis's own default, 100. A profile with 40 draws 40 % of it, but at
-            least 10 examples, or `number` if that is less.
+        number: Examples for a profile with Hypothesis's own default, 100. A profile with 40 draws 40 % of it.
+        least: Minimum number of examples, for a law that counts the cases it reaches. Default: 10, or `number` if that
+            is less.
     """
-    return max(min(number, _LEAST), number * settings().max_examples // 100)
+    return max(min(number, least), number * settings().max_examples // 100)

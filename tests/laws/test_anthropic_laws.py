@@ -94,7 +94,7 @@ def test_any_json_is_a_reply_or_a_typed_failure() -> None:
     """Nothing that a server sends breaks us; what is read can be kept."""
     reached = Reached()
 
-    @settings(max_examples=examples(120))
+    @settings(max_examples=examples(120, least=120))
     @given(st.one_of(bent(WHOLE, ANYTHING), bent(WHOLE, ANYTHING), ANYTHING))
     def law(reply: Any) -> None:
         read = parse_reply(json.dumps(reply).encode(), SENT)
@@ -114,7 +114,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
     """In any order, and the stream may end anywhere; what came before a failure stands, and can be gathered."""
     reached = Reached()
 
-    @settings(max_examples=examples(120))
+    @settings(max_examples=examples(120, least=120))
     @given(bent(WHOLE.map(events_of), ANYTHING), st.data())
     def law(said: Any, data: st.DataObject) -> None:
         events: list[Any] = said if is_array(said) else [said]

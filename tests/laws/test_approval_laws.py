@@ -36,7 +36,7 @@ from tests.kit.every import every
 from tests.kit.reaching import Reached
 from tests.kit.trials import examples
 
-LAW = settings(max_examples=examples(60))
+LAW = settings(max_examples=examples(60, least=60))
 
 NAMES = st.text(max_size=4)
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -196,7 +196,7 @@ def test_other_parameters_have_another_digest() -> None:
     """Two parameters have one digest only where they are equal JSON; `True` is not `1`, and is drawn beside it."""
     reached = Reached()
 
-    @settings(LAW, max_examples=examples(150))
+    @settings(LAW, max_examples=examples(150, least=150))
     @given(st.data())
     def law(data: st.DataObject) -> None:
         one = data.draw(PARAMS | ALIKE)
@@ -367,7 +367,7 @@ def test_no_history_runs_a_call_twice_or_a_denied_one() -> None:
     """
     reached = Reached()
 
-    @settings(max_examples=examples(250))
+    @settings(max_examples=examples(250, least=250))
     @given(st.data(), WAYS, LOOPS)
     def law(data: st.DataObject, how: How, backend: Any) -> None:
         office = Office()
@@ -394,7 +394,7 @@ def test_with_a_ledger_many_histories_run_a_call_once(tmp_path: Path) -> None:
     """Pieces of one conversation, sent one after another: each request runs its call once, and none that was denied."""
     reached = Reached()
 
-    @settings(max_examples=examples(100))
+    @settings(max_examples=examples(100, least=100))
     @given(st.data(), st.sampled_from(["process", "process", "process", "file"]))
     def law(data: st.DataObject, where: str) -> None:
         office = Office()

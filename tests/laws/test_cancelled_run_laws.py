@@ -344,7 +344,7 @@ def test_a_run_that_is_cut_is_remembered_whole_or_not_at_all(ways: list[Way], ba
         assert len(await fx.run_async(memory.turns())) == len(kept) + 1
         world.check()
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(30, least=30))
     @given(st.sampled_from(ways), cuttings(), worlds(), st.sampled_from(KINDS), st.booleans())
     def law(way: Way, cutting: Cutting, world: World, kind: str, boss: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -381,7 +381,7 @@ def test_a_turn_of_a_stored_chat_that_is_cut_is_kept_whole_or_not_at_all(ways: l
             assert len(after) > len(kept)
             world.check()
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(30, least=30))
     @given(st.sampled_from(ways), cuttings(), worlds(), st.sampled_from(["memory", "files", "sqlite"]))
     def law(way: Way, cutting: Cutting, world: World, kind: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -425,7 +425,7 @@ def test_an_approval_lets_its_call_run_once_however_the_run_is_cut(ways: list[Wa
         kept = await fx.run_async(memory.turns())
         assert all(is_whole(turn) for turn in kept)
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(30, least=30))
     @given(st.sampled_from(ways), cuttings(), worlds(), st.booleans(), st.booleans())
     def law(way: Way, cutting: Cutting, world: World, remembered: bool, in_file: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -246,7 +246,7 @@ def test_a_conversation_is_the_tree_that_its_page_makes() -> None:
     """Messages, edits, other answers, branches and windows that know less, in process, in files and in SQLite."""
     reached = Reached()
 
-    @settings(max_examples=examples(15))
+    @settings(max_examples=examples(15, least=15))
     @given(STEPS)
     def check(steps: list[Step]) -> None:
         with TemporaryDirectory() as folder:
@@ -274,7 +274,7 @@ def test_a_version_without_an_answer_is_the_one_that_is_shown(tmp_path: Path, be
 
 
 @given(STEPS, st.data())
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, least=40))
 def test_no_text_of_the_agents_can_be_changed_anywhere(steps: list[Step], data: st.DataObject) -> None:
     """Of a conversation of any shape, a page that repeats one letter of an answer wrongly is refused."""
     tree, known, number = Tree("ann"), Conversation("c", "ann", "", 0.0, 0.0), count(1)

@@ -53,7 +53,7 @@ def test_what_is_read_is_what_the_texts_say() -> None:
     """Nothing but marked texts changes, each to what it says; what was meant comes back where nothing is ambiguous."""
     reached = Reached()
 
-    @settings(max_examples=examples(150), suppress_health_check=MANY)
+    @settings(max_examples=examples(150, least=150), suppress_health_check=MANY)
     @given(json_schemas(objects=True), st.data())
     def hold(document: Any, data: st.DataObject) -> None:
         schema = JsonSchema.of(document)

@@ -147,7 +147,7 @@ def test_any_json_is_an_answer_or_a_typed_failure() -> None:
     """Nothing that a server sends breaks us; what is read can be kept."""
     reached = Reached()
 
-    @settings(max_examples=examples(150))
+    @settings(max_examples=examples(150, least=150))
     @given(_near(REPLIES))
     def law(drawn: tuple[Api, Any]) -> None:
         api, reply = drawn
@@ -165,7 +165,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
     """In any order, and the stream may end anywhere; what came can be gathered."""
     reached = Reached()
 
-    @settings(max_examples=examples(120))
+    @settings(max_examples=examples(120, least=120))
     @given(_near(EVENTS), st.data())
     def law(drawn: tuple[Api, Any], data: st.DataObject) -> None:
         api, said = drawn

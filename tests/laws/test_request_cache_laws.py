@@ -210,7 +210,7 @@ def test_a_request_that_goes_on_is_the_one_made_anew() -> None:
     """Over histories that grow and branch, with calls and results as they should be and not, and tools that change."""
     reached = Reached()
 
-    @settings(max_examples=examples(150))
+    @settings(max_examples=examples(150, least=150))
     @given(conversations(), st.sampled_from(WIRES))
     def law(requests: list[ModelRequest], wire: tuple[Callable[..., Any], str]) -> None:
         prepare, name = wire

@@ -71,7 +71,7 @@ def test_calls_that_were_approved_are_run_by_the_handlers_of_their_step(backend:
     """With its values and its number, whatever others have changed since; also where the state was JSON between."""
     reached = Reached()
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(40, least=40))
     @given(_CALLS, st.sets(st.sampled_from(_NAMES), min_size=1), st.booleans())
     def law(turns: list[list[str]], asking: set[str], as_json: bool) -> None:
         script: list[Any] = [

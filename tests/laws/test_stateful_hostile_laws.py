@@ -88,7 +88,7 @@ _DATA: Any = st.recursive(
 )
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(150, least=150))
 @given(_TEXTS, _TEXTS, _DATA, _TEXTS, st.booleans())
 def test_no_text_closes_a_section_or_opens_another(
     role: str, plain: str, facts: Any, patched: str, hides: bool
@@ -257,7 +257,7 @@ def test_a_bent_state_is_refused_or_run_and_never_breaks(backend: Backend) -> No
     reached = Reached()
     written = _written()
 
-    @settings(max_examples=examples(200))
+    @settings(max_examples=examples(200, least=200))
     @given(bent(st.just(written), _OTHERS))
     def law(document: Any) -> None:
         state = PromptState.from_data(document).value_or(None)

@@ -94,7 +94,7 @@ def patches(draw: st.DrawFn) -> Any:
     return patch
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, least=60))
 @given(patches(), patches(), patches())
 def test_patches_are_a_monoid(a: Any, b: Any, c: Any) -> None:
     """`+` is associative, and the empty patch changes nothing on either side; equal patches have equal hashes."""
@@ -222,7 +222,7 @@ def test_parallel_changes_lose_nothing(backend: Backend) -> None:
     reached = Reached()
     job: Any = Tool.make("job", parameters=dict[str, int], success=str)
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(30, least=30))
     @given(
         st.lists(
             st.lists(st.tuples(st.sampled_from(["add", "ticket", "append", "own"]), st.integers(0, 3)), max_size=4),
@@ -414,7 +414,7 @@ _TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 
 @LOOPS
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, least=60))
 @given(st.data())
 def test_a_state_goes_out_as_json_and_comes_in_again(backend: Backend, data: st.DataObject) -> None:
     """Values of declared types: the next run sees the very values, and its state is the same."""
@@ -450,7 +450,7 @@ _JSON: Any = st.recursive(
 )
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(100, least=100))
 @given(_JSON, st.binary(max_size=12))
 def test_whatever_is_no_state_is_refused_by_a_value(data: Any, raw: bytes) -> None:
     """JSON of any form is read or is a failure, which says where; it is never an exception."""

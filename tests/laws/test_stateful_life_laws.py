@@ -61,7 +61,7 @@ def test_what_a_toolkit_holds_lives_as_long_as_it_is_defined(backend: Backend) -
     """It is acquired once each time that it comes, is there while it is called, and released once; also if hidden."""
     reached = Reached()
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(40, least=40))
     @given(_PATTERNS, st.lists(st.sets(st.integers(0, 2)), min_size=6, max_size=6), st.booleans())
     def law(pattern: list[set[int]], hides: list[set[int]], streamed: bool) -> None:
         journal = Journal()
@@ -97,7 +97,7 @@ def test_what_a_toolkit_holds_lives_as_long_as_it_is_defined(backend: Backend) -
 
 
 @LOOPS
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, least=30))
 @given(st.lists(st.sampled_from(["defined", "hidden", "gone"]), min_size=1, max_size=6))
 def test_the_state_of_an_aspect_lasts_while_it_is_defined(backend: Backend, steps: list[str]) -> None:
     """It counts on from step to step, also where a step hides it, and anew when it was gone."""
@@ -167,7 +167,7 @@ def test_runs_at_once_have_states_of_their_own(backend: Backend, calls: list[int
 
 
 @LOOPS
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, least=30))
 @given(st.lists(st.booleans(), min_size=1, max_size=5))
 def test_a_composite_of_the_same_tools_lives_on(backend: Backend, defined: list[bool]) -> None:
     """What its sub-tools hold is acquired once each time that it comes, though each render makes it."""
@@ -214,7 +214,7 @@ def test_a_run_that_is_cut_releases_what_its_renders_hold(backend: Backend, nati
     """In whichever turn of the loop; the memory has the messages with the state, or neither."""
     reached = Reached()
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(40, least=40))
     @given(st.integers(0, 60), st.booleans())
     def law(pause: int, streamed: bool) -> None:
         journal, memory = Journal(), Memory.in_process()

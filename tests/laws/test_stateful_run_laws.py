@@ -30,7 +30,7 @@ def test_a_run_does_what_the_reference_says(backend: Backend) -> None:
     """Tools, sections, messages, reminders, results and states of each step."""
     reached = Reached()
 
-    @settings(max_examples=examples(60))
+    @settings(max_examples=examples(60, least=60))
     @given(programs(), scripts())
     def law(program: Program, script: Script) -> None:
         expected = reference(program, script)
@@ -65,7 +65,7 @@ def test_a_render_is_a_function_of_state_and_step(backend: Backend) -> None:
     """Two runs over one script give equal requests, records and states."""
     reached = Reached()
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(25, least=25))
     @given(programs(), scripts())
     def law(program: Program, script: Script) -> None:
         first, second = answer_of(program, script, backend), answer_of(program, script, backend)
@@ -84,7 +84,7 @@ def test_a_run_cut_at_any_step_goes_on_from_its_history_and_state(backend: Backe
     """The requests of both halves are those of the whole run, and so is the state; also from JSON."""
     reached = Reached()
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(30, least=30))
     @given(programs(), scripts(), st.integers(1, 4), st.booleans())
     def law(program: Program, script: Script, at: int, as_json: bool) -> None:
         at = min(at, len(script))
@@ -116,7 +116,7 @@ def test_a_stream_is_the_run_that_is_not_streamed(backend: Backend) -> None:
     """The same requests, turns, records and states, and the same in the memory."""
     reached = Reached()
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(25, least=25))
     @given(programs(), scripts())
     def law(program: Program, script: Script) -> None:
         found: list[Any] = []
@@ -144,7 +144,7 @@ def test_what_is_advertised_is_what_can_be_executed(backend: Backend) -> None:
     """
     reached = Reached()
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(40, least=40))
     @given(programs(), st.lists(st.sampled_from(CALLED), max_size=3), st.booleans())
     def law(program: Program, left_out: list[str], streamed: bool) -> None:
         def leave_out(setup: StepSetup) -> StepSetup:

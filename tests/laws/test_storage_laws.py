@@ -309,6 +309,6 @@ def _claimed(name: str) -> Gen[None, AiError]:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 def test_what_is_kept_is_its_owners_alone_whatever_happens() -> None:
     """Through every replacement, journal and lock, under any umask, and where somebody has loosened a mode."""
-    run_state_machine_as_test(_Keepers, settings=settings(max_examples=examples(15), stateful_step_count=12))
+    run_state_machine_as_test(_Keepers, settings=settings(max_examples=examples(15, least=15), stateful_step_count=12))
 
     assert NAMES

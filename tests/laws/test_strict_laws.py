@@ -118,7 +118,7 @@ def test_values_lead_there_and_back(draft: Any, hold: Any, rules: StrictRules) -
     """The two laws hold for generated schemas of each draft, and what is sent keeps the provider's rules."""
     reached = Reached()
 
-    @settings(max_examples=examples(25), suppress_health_check=MANY)
+    @settings(max_examples=examples(25, least=25), suppress_health_check=MANY)
     @given(json_schemas(draft, objects=True), st.data())
     def hold_for_generated(document: Any, data: st.DataObject) -> None:
         document = tamed(document, rules)
@@ -198,7 +198,7 @@ def test_null_and_left_out_are_told_apart_exactly(rules: StrictRules) -> None:
     """With `explicit_null` every instance comes back exactly as it was, no null is weakened, and law 1 holds."""
     reached = Reached()
 
-    @settings(max_examples=examples(150), suppress_health_check=MANY)
+    @settings(max_examples=examples(150, least=150), suppress_health_check=MANY)
     @given(nullables(recursive=rules.recursive), st.data())
     def hold_for_generated(drawn: Any, data: st.DataObject) -> None:
         document = JsonSchema.of(document_of(drawn))
@@ -230,7 +230,7 @@ def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
     """Where nothing of null is listed as weakened and no default is null, values come back exactly as they were."""
     reached = Reached()
 
-    @settings(max_examples=examples(120), suppress_health_check=MANY)
+    @settings(max_examples=examples(120, least=120), suppress_health_check=MANY)
     @given(nullables(recursive=rules.recursive), st.data())
     def hold_for_generated(drawn: Any, data: st.DataObject) -> None:
         document = JsonSchema.of(document_of(drawn))

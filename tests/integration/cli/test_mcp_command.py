@@ -95,6 +95,7 @@ def python(program: str) -> str:
     return shlex.join([sys.executable, "-c", program])
 
 
+@pytest.mark.slow
 def test_tools_shows_the_server_and_its_tools(fxai: Run) -> None:
     """Name, version, protocol and tools with hints and parameters, of a server of others."""
     ended = fxai("mcp", "tools", f"clock={TIME}")

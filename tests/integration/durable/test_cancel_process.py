@@ -12,13 +12,13 @@ from fxai import fx
 from fxai.durable import Runs
 from tests.kit.postgres import fresh_database
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = """
 import sys
 from fxai import fx
 from fxai.durable import durable, step
 from fxai.effects import Layer
-
-pytestmark = pytest.mark.slow
 
 hanging = fx.never().ensuring(fx.sync(lambda: print("finalizer", flush=True)))
 program = step("hang", fx.sync(lambda: print("begun", flush=True)).and_then(hanging), int)

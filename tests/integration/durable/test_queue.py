@@ -19,14 +19,14 @@ from tests.kit.killing import KilledRun
 from tests.kit.postgres import fresh_database
 from tests.kit.queue_killing import QueueKilling
 
+pytestmark = pytest.mark.slow
+
 RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "3"))
 
 _SHOP = """
 from fxai import fx
 from fxai.durable import durable, step
 from fxai.effects import Layer
-
-pytestmark = pytest.mark.slow
 
 
 def handle_order(run):

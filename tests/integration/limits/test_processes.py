@@ -14,6 +14,8 @@ import pytest
 from fxai.models import Allowances
 from tests.kit.postgres import fresh_database
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 MOST = 2000
 
@@ -25,8 +27,6 @@ from fxai.effects import fx
 from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.testing import ScriptedModel, delay, finish, text
-
-pytestmark = pytest.mark.slow
 
 where, after_crash = sys.argv[1:]
 shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)

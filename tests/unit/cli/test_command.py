@@ -137,12 +137,17 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["run", "--layer", f"{TARGETS}:needy", "?"], 1, "the service Db is needed, and no layer gives it; give a layer"),
     (["run", "--layer", f"{TARGETS}:failing", "?"], 1, "the run failed: the database is away"),
     (["run", "--model", "gpt:5", "?"], 2, "there is no provider 'gpt'; there is: "),
-    (["run", "--model", "local:/no/such.gguf", "?"], 1, "cannot be asked: missing; there is no such file"),
-    (["run", "--model", f"local:{TARGETS}", "?"], 1, "no GGUF file"),
     (["run", "--rounds", "0", "?"], 2, "0 is not in the range x>=1; fxai run --help"),
     (["run", "--json", "--quiet", "?"], 2, "--json and --quiet cannot both be"),
     (["run", "two", "prompts"], 2, "unexpected extra argument (prompts); fxai run --help"),
     (["rnu"], 2, "No such command 'rnu'"),
+]
+
+
+# The extra `local` is not among the packages of the quick tests.
+WRONG_FILES: list[tuple[list[str], int, str]] = [
+    (["run", "--model", "local:/no/such.gguf", "?"], 1, "cannot be asked: missing; there is no such file"),
+    (["run", "--model", f"local:{TARGETS}", "?"], 1, "no GGUF file"),
 ]
 
 
@@ -151,8 +156,18 @@ def test_what_is_wrong_is_said_in_one_line_with_the_remedy(
     fxai: Run, arguments: list[str], code: int, said: str
 ) -> None:
     """Wrong use ends with 2, a failure with 1: one line on stderr, nothing on stdout, never a traceback."""
-    ended = fxai(*arguments)
+    check_one_line(fxai(*arguments), code, said)
 
+
+@pytest.mark.slow
+@every(("arguments", "code", "said"), WRONG_FILES, ids=lambda value: str(value)[:60])
+def test_a_wrong_model_file_is_said_in_one_line(fxai: Run, arguments: list[str], code: int, said: str) -> None:
+    """A file that does not exist, or has another format, is named in one line on stderr."""
+    check_one_line(fxai(*arguments), code, said)
+
+
+def check_one_line(ended: Ended, code: int, said: str) -> None:
+    """Check that a command wrote one line on stderr, and nothing else."""
     assert said in ended.err
     assert (ended.code, ended.err.count("\n"), ended.err.startswith("fxai: ")) == (code, 1, True)
     assert "Traceback" not in ended.err
