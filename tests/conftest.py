@@ -108,14 +108,14 @@ class SlowModule(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield one item for each test function. The option `-m "not slow"` deselects each item."""
         for name in slow_tests(self.path.read_text(encoding="utf-8")):
-            yield SlowTest.from_parent(self, name=name)
+            yield cast(Any, SlowTest).from_parent(self, name=name)
 
 
 class SlowTest(pytest.Item):
     """A test function of a module that is not imported."""
 
     def __init__(self, name: str, parent: SlowModule, **options: Any) -> None:
-        super().__init__(name, parent, **options)
+        cast(Any, super()).__init__(name, parent, **options)
         self.add_marker("slow")
 
     def runtest(self) -> None:
@@ -144,7 +144,7 @@ def pytest_collect_file(
         return collectors
     source = file_path.read_text(encoding="utf-8")
     if parent.config.option.markexpr == QUICK_TIER and slow_tests(source):
-        return [SlowModule.from_parent(parent, path=file_path)]
+        return [cast(Any, SlowModule).from_parent(parent, path=file_path)]
     if _DOCTEST.search(source):
         return collectors
     return [one for one in collectors if type(one).__name__ != "DoctestModule"]
@@ -172,7 +172,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send the slow tests that a worker of pytest-xdist left out to the process that writes the summary."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["left_out"] = sorted(session.config.stash[_LEFT_OUT])
+        left_out = session.config.stash[_LEFT_OUT]
+        output["left_out"] = sorted(left_out)
 
 
 @pytest.hookimpl(optionalhook=True)
