@@ -90,8 +90,8 @@ its changed definitions at their usual place. `window`: the oldest messages are 
 shortened the messages. `edit`: an earlier message changed.
 """
 
-WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "other"]
-"""The subject of a warning."""
+WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "history", "other"]
+"""The subject of a warning. `history`: the request shows an earlier message in a changed form."""
 
 
 @final

@@ -55,7 +55,8 @@ def file_block(part: FilePart) -> dict[str, Any]:
     file_id = file_id_of(part)
     if file_id is not None and own.get("type") == "container_upload":
         return {"type": "container_upload", "file_id": file_id}
-    kind = "image" if part.media_type.startswith("image/") else "document"
+    is_image = part.media_type.startswith("image/") and not part.media_type.startswith("image/svg")
+    kind = "image" if is_image else "document"  # the API has no place for SVG but as text
     source = _source(part, kind) if file_id is None else {"type": "file", "file_id": file_id}
     return {"type": kind, "source": source, **_extras(part, kind, own)}
 
@@ -64,7 +65,7 @@ def _extras(part: FilePart, kind: str, own: Mapping[str, Any]) -> dict[str, Any]
     if kind == "image":
         return {name: own[name] for name in _OF_IMAGES if own.get(name) is not None}
     extras = {name: own[name] for name in _OF_DOCUMENTS if own.get(name) is not None}
-    if part.file_name is not None:
+    if part.file_name:
         extras.setdefault("title", part.file_name)
     if "citations" in extras and not is_object(extras["citations"]):
         extras["citations"] = {"enabled": bool(extras["citations"])}
@@ -83,11 +84,7 @@ def _source(part: FilePart, kind: str) -> dict[str, Any]:
 
 
 def _media_type(part: FilePart) -> str:
-    media_type = part.media_type
-    if isinstance(part.data, FileUrl) and media_type in ("image/*", "application/octet-stream"):
-        found = _DATA.match(part.data.url)
-        media_type = found["type"] if found and found["type"] else media_type
-    return "image/jpeg" if media_type == "image/jpg" else media_type
+    return "image/jpeg" if part.media_type == "image/jpg" else part.media_type
 
 
 def _bytes(data: bytes | FileUrl) -> bytes:

@@ -187,7 +187,7 @@ class _Writing:
         self._size = size + size_as_json(writer.write(messages[count:]))
         self._writer = writer
         history = writer.history()
-        self._notes.warnings += writer.notes.warnings
+        self._notes.warnings += writer.warnings
         for note in history.notes:
             self._notes.warn("other", None, note)
         self.documents = history.documents

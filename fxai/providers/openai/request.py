@@ -335,13 +335,10 @@ def _history(
     """The fields that hold the prompt, their digests, and the tools in them; with a cache, new messages are written."""
     messages = prompt.messages
     found = None if cache is None else cache.take(messages, offer)
-    if found is not None and found[0].is_extended_by(messages[found[1] :]):
-        writer, count, size = found
-    else:
-        writer, count, size = _writer(offer, known), 0, 0.0
+    writer, count, size = found or (_writer(offer, known), 0, 0.0)
     before = len(writer.items)
     writer.write(messages[count:])
-    notes.warnings += writer.notes.warnings
+    notes.warnings += writer.warnings
     digests = writer.digests() if known.incremental and isinstance(writer, InputWriter) else ()
     fields = writer.fields()
     if cache is not None and writer.is_extensible:  # from here on another request may go on writing
