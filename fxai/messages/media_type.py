@@ -1,8 +1,8 @@
-"""Media types by the first bytes of a file. Use this module before a file goes to a provider that checks its label.
+r"""Media types by the first bytes of a file. Use this module before a file goes to a provider that checks its label.
 
 Tools, browsers, and MCP servers label files wrongly, and a provider refuses the whole request for one wrong label.
 
->>> media_type_of(b"\\xff\\xd8\\xff\\xe0", "image/png"), media_type_of(b"a,b", "text/csv")
+>>> media_type_of(b"\xff\xd8\xff\xe0", "image/png"), media_type_of(b"a,b", "text/csv")
 ('image/jpeg', 'text/csv')
 """
 
@@ -93,17 +93,25 @@ def first_bytes(text: str) -> bytes:
         return b""
 
 
-def label_url(url: str) -> str | None:
-    """Return a `data:` URL with the media type of its first bytes. None if the URL is no `data:` URL or has no comma.
+def read_data_url(url: str) -> tuple[str, bytes] | None:
+    """Return the media type, which can be empty, and the bytes of a `data:` URL. None if the URL is no `data:` URL.
 
-    >>> label_url("data:image/png;base64,/9j/4AAQ")
-    'data:image/jpeg;base64,/9j/4AAQ'
+    Raises:
+        ValueError: If the data is not base64 although the URL states base64.
+
+    >>> read_data_url("data:,Hi"), read_data_url("https://example.org/cat.png")
+    (('', b'Hi'), None)
     """
     head, comma, data = url.partition(",")
-    if not comma or not head[:5].lower() == "data:":
+    if head[:5].lower() != "data:":
         return None
-    label, semicolon, rest = head[5:].partition(";")
-    is_base64 = rest.lower().endswith("base64")
-    start = unquote_to_bytes(data[: 3 * _FIRST])
-    start = first_bytes(start.decode("ascii", "ignore")) if is_base64 else start
-    return f"data:{media_type_of(start, label)}{semicolon}{rest},{data}"
+    if not comma:
+        raise ValueError("a data: URL has no comma before its data")
+    label, *parameters = head[5:].split(";")
+    raw = unquote_to_bytes(data)
+    if [one.strip().lower() for one in parameters[-1:]] == ["base64"]:
+        try:
+            raw = b64decode(b"".join(raw.split()), validate=True)
+        except NotBase64 as error:
+            raise ValueError(f"a data: URL is not base64 as it says: {error}") from None
+    return label, raw

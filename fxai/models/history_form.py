@@ -16,15 +16,16 @@ the tool name 'net.look' is sent as 'net__look': the tool is not in this request
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, TypeVar, cast, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 
 from fxai.messages.calls import PairedCall, Pairing
-from fxai.messages.media_type import first_bytes, is_generic, label_url, media_type_of
+from fxai.messages.media_type import first_bytes, is_generic, media_type_of, read_data_url
 from fxai.messages.message import (
     AssistantContent,
     AssistantMessage,
@@ -148,7 +149,7 @@ class HistoryForm:
         naming: The names of the tools of the request.
     """
 
-    __slots__ = ("_calls", "_hosted", "_names", "_naming", "_pairing", "_ran", "_rules", "_used", "warnings")
+    __slots__ = ("_calls", "_hosted", "_names", "_naming", "_pairing", "_rules", "_used", "warnings")
 
     def __init__(self, rules: HistoryRules, naming: NameMap) -> None:
         self.warnings: list[WarningPart] = []
@@ -159,7 +160,6 @@ class HistoryForm:
         self._calls: dict[str, ToolCallPart] = {}  # by their ids on the wire
         self._used: set[str] = set()  # the ids on the wire
         self._hosted: dict[str, str] = {}  # the ids of calls that a provider ran, each with its id on the wire
-        self._ran: dict[str, bool] = {}  # the ids on the wire of these calls, and whether the call is sent
         self._names: dict[str, str] = {}
 
     @property
@@ -213,7 +213,9 @@ class HistoryForm:
             if not message.content:
                 self._note("an empty message of the user is left out")
             return []
-        is_same = len(content) == len(message.content) and all(a is b for a, b in zip(content, message.content))
+        is_same = len(content) == len(message.content) and all(
+            a is b for a, b in zip(content, message.content, strict=True)
+        )
         whole = message if is_same else msgspec.structs.replace(message, content=content)
         return [self._with_metadata(whole)]
 
@@ -256,14 +258,15 @@ class HistoryForm:
 
     def _part(self, part: AssistantContent) -> AssistantContent:
         whole = self._whole(part, "a message of the model")
-        formed = self._rules.adapt(whole)
+        formed: AssistantContent = self._rules.adapt(whole)
         if formed is not whole:
             self._note_once(f"an item id is changed or left out: {self._rules.name} refuses it")
         if formed.type == "file":
             return self._labelled(formed)
         if formed.type in ("tool-call", "tool-result") and formed.provider_executed:
-            return self._hosted_part(formed)
-        return cast(AssistantContent, formed)
+            hosted: AssistantContent = self._hosted_part(formed)
+            return hosted
+        return formed
 
     def _hosted_part(self, part: Any) -> Any:
         """Return the part of a call that the provider ran, with a legal id."""
@@ -278,11 +281,6 @@ class HistoryForm:
 
     def _is_sent(self, part: AssistantContent, turn: AssistantMessage) -> bool:
         why = self._rules.loss(part, turn)
-        if why is None and part.type == "tool-result" and not self._ran.get(part.id):
-            is_known = part.id in self._ran
-            why = "" if is_known else f"a result of the call {part.id!r} is left out: the history has no such call"
-        if part.type == "tool-call" and part.provider_executed:
-            self._ran[part.id] = why is None
         if why:
             self._note_once(why)
         return why is None and not self._is_blank(part)
@@ -371,18 +369,20 @@ class HistoryForm:
     # -- files
 
     def _labelled(self, part: FilePart) -> FilePart:
-        """Return a file with the media type of its first bytes."""
-        if isinstance(part.data, bytes):
-            media_type, data = media_type_of(part.data, part.media_type), part.data
-        else:
-            url = label_url(part.data.url)
-            if url is None:
+        """Return a file with the media type of its first bytes. The file of a `data:` URL is returned as bytes."""
+        data, label = part.data, part.media_type
+        if isinstance(data, FileUrl):
+            try:
+                read = read_data_url(data.url)
+            except ValueError as error:
+                raise PreparationError(InvalidUserInputError(str(error))) from None
+            if read is None:
                 return part
-            media_type = url[5:].partition(",")[0].partition(";")[0] or part.media_type
-            data = part.data if url == part.data.url else FileUrl(url)
+            data, label = read[1], (read[0] or label) if is_generic(label) else label
+        media_type = media_type_of(data, label)
         if media_type == part.media_type and data is part.data:
             return part
-        self._note_label(part.media_type, media_type, part.file_name)
+        self._note_label(label, media_type, part.file_name)
         return msgspec.structs.replace(part, media_type=media_type, data=data)
 
     def _note_label(self, label: str, media_type: str, name: str | None) -> None:
@@ -414,18 +414,25 @@ class HistoryForm:
         url = data.get("url") if is_object(data) else None
         if not isinstance(label, str):
             return one
-        if isinstance(url, str) and (new := label_url(url)) is not None:
-            media_type = new[5:].partition(",")[0].partition(";")[0] or label
-            changes: dict[str, Any] = {"data": {"url": new}} if new != url else {}
+        if isinstance(url, str):
+            try:
+                read = read_data_url(url)
+            except ValueError:
+                return one
+            if read is None:
+                return one
+            label = (read[0] or label) if is_generic(label) else label
+            data, start = b64encode(read[1]).decode(), read[1]
         elif isinstance(data, str):
-            media_type, changes = media_type_of(first_bytes(data), label), {}
+            start = first_bytes(data)
         else:
             return one
-        if media_type == label and not changes:
+        media_type = media_type_of(start, label)
+        if media_type == one["media_type"] and data is one["data"]:
             return one
         name = one.get("file_name")
         self._note_label(label, media_type, name if isinstance(name, str) else None)
-        return {**one, "media_type": media_type, **changes}
+        return {**one, "media_type": media_type, "data": data}
 
     # -- warnings
 

@@ -1,13 +1,13 @@
-"""Half surrogate pairs in text. Use this module before fxai writes text of strangers as JSON.
+r"""Half surrogate pairs in text. Use this module before fxai writes text of strangers as JSON.
 
 Python strings can contain half of a surrogate pair, for example from `os.listdir` or from a cut JSON escape. UTF-8 has
 no form for it, so one half would make a whole request impossible. fxai replaces each half with U+FFFD. Two halves side
 by side are one character.
 
->>> mend_text("caf\\udce9.txt"), mend_text("\\ud83d\\ude00") == "\\U0001f600"
-('caf\ufffd.txt', True)
->>> mend_data({"names": ["a", "\\ud83d"]})
-{'names': ['a', '\ufffd']}
+>>> mend_text("caf\udce9.txt") == "caf\ufffd.txt", mend_text("\ud83d\ude00") == "\U0001f600"
+(True, True)
+>>> mend_data({"names": ["a", "\ud83d"]}) == {"names": ["a", "\ufffd"]}
+True
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _mend(value: Any) -> Any:
     if isinstance(value, str):
         return mend_text(value)
     if isinstance(value, Mapping):
-        return _mend_mapping(cast("Mapping[Any, Any]", value))
+        return _mend_mapping(value)
     if isinstance(value, list | tuple | set | frozenset):
         items = cast("Collection[Any]", value)
         mended = [_mend(item) for item in items]
@@ -92,7 +92,9 @@ def _mend_mapping(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
             count += 1
             whole = f"{plain}_{count}"
         mended[whole] = _mend(item)
-    is_same = all(old is new for pair in zip(value.items(), mended.items(), strict=True) for old, new in zip(*pair, strict=True))
+    is_same = all(
+        old is new for pair in zip(value.items(), mended.items(), strict=True) for old, new in zip(*pair, strict=True)
+    )
     return value if is_same else mended
 
 

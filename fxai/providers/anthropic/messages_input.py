@@ -191,7 +191,13 @@ def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any]
     if kind in ("image", "file") and {"media_type", "data"} <= fields <= _FILE_FIELDS:
         return _picture_block(one, lost)
     needed = _BLOCK_FIELDS.get(kind) if isinstance(kind, str) else None
-    return one if needed is not None and needed <= fields else None
+    if needed is None or not needed <= fields:
+        return None
+    source = one.get("source")
+    if kind in ("image", "document") and is_object(source) and source.get("type") == "base64":
+        block = _picture_block({name: source.get(name) for name in ("media_type", "data")}, lost)
+        return one if block is not None and (block.get("type"), block.get("source")) == (kind, source) else block
+    return one
 
 
 def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dict[str, Any] | None:

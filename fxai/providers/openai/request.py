@@ -15,7 +15,7 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import UnsupportedSchemaError
+from fxai.messages.reason import InvalidUserInputError, UnsupportedSchemaError
 from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
@@ -122,9 +122,11 @@ class WireRequest(msgspec.Struct, frozen=True):
         """The body as JSON; a stream of Chat Completions is asked for its usage as well, where the server knows that.
 
         Raises:
-            PreparationError: JSON cannot carry a part of it.
+            PreparationError: The request has no message, or JSON cannot carry a part of it.
         """
         fields = dict(self.fields)
+        if not (fields.get("messages") or fields.get("input") or self.response_id or _CONTINUED & fields.keys()):
+            raise PreparationError(InvalidUserInputError(_NO_MESSAGE))
         if stream:
             fields["stream"] = True
         if stream and self.api == "chat" and self.stream_usage:
@@ -141,6 +143,9 @@ class WireRequest(msgspec.Struct, frozen=True):
             return json_of(self.fields)
         return json_of({name: value for name, value in self.fields.items() if name in _COUNTED})
 
+
+_CONTINUED: Final = frozenset(("previous_response_id", "conversation", "prompt"))
+_NO_MESSAGE: Final = "nothing of the prompt can be sent as a message. Add a message of the user"
 
 # What OpenAI counts of a request on Responses; the rest of it takes no tokens of the prompt.
 _COUNTED: Final = frozenset(

@@ -35,7 +35,7 @@ from fxai.messages.message import (
 )
 from fxai.messages.part import AnyPart, WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
+from fxai.models.history_form import HistoryForm, HistoryRules
 from fxai.models.prepared_tools import Notes, file_note, json_of
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import NAME, marks

@@ -30,7 +30,6 @@ from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
 
-
 CALL_IDS: Final = IdRule(longest=64)
 """The ids of calls that OpenAI accepts."""
 ITEM_IDS: Final = IdRule("a-zA-Z0-9_-", 64)
@@ -207,9 +206,7 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     return {**checks, **({"action": actions[0]} if single and actions else {"actions": actions})}
 
 
-def output_of(
-    part: ToolResultPart, call: ToolCallPart, offer: RequestTools, write: Any
-) -> list[dict[str, Any]]:
+def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
     """The items that answer a call; `write` writes a text or a file of a result."""
     kind = item_type(call, offer)
     answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **marks(call, "caller")}

@@ -128,7 +128,7 @@ def test_one_id_in_two_turns_keeps_its_results_apart() -> None:
 
 
 def test_a_call_needs_its_result() -> None:
-    """fxai names a call without a result before the provider refuses the request."""
+    """Fxai names a call without a result before the provider refuses the request."""
     hello = UserMessage.make("Hello")
 
     assert "the call 'c1' of the tool 'weather.now' has no result" in _refused(hello, AssistantMessage.make(CALL))
@@ -422,7 +422,7 @@ def test_a_file_is_sent_by_its_bytes_its_address_or_its_id(file: FilePart, block
         (FilePart.of_url("text/plain", "https://example.org/a.txt"), "is sent by its bytes"),
         (FilePart("text/plain", b"\xff"), "is not UTF-8 text"),
         (FilePart("image/png", FileUrl("data:image/png;base64,a")), "not base64"),
-        (FilePart("image/png", FileUrl("data:image/png;base64,aG k=")), "not base64"),
+        (FilePart("image/png", FileUrl("data:image/png;base64,aG*k=")), "not base64"),
         (FilePart("image/*", b"x"), "'image/*' cannot be sent"),
         (FilePart("image/*", FileUrl("data:;base64,aGk=")), "'image/*' cannot be sent"),
         (FilePart("image/png", FileUrl("data:image/png;base64")), "no comma"),
