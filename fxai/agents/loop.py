@@ -51,7 +51,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
-from fxai.messages.calls import unpaired_calls
+from fxai.messages.calls import stray_result, unpaired_calls
 from fxai.messages.errors import AiError
 from fxai.messages.message import SystemMessage
 from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
@@ -361,6 +361,11 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
 def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """The time of the run begins; approvals that its history answers are settled."""
     plan = run.plan
+    stray = stray_result(run.history) if plan.growth is None else None  # a memory checks what continues it
+    if stray is not None:
+        problem = f"no call of the conversation waits for the result of {stray.name!r} (call {stray.id!r})"
+        remedy = "Leave the result out, or pass the conversation with its call"
+        yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
     if plan.changes != "rewrite":
         yield from _choose_changes(run)
     if plan.deadline is not None or plan.budget.seconds is not None:

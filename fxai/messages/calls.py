@@ -248,6 +248,24 @@ class Pairing:
         return paired
 
 
+def stray_result(messages: Iterable[Message]) -> ToolResultPart | None:
+    """Return the first result in the middle of a conversation that no call waits for. None if no such result exists.
+
+    Results before every other message are the rest of a turn that a window cut, so they are not strays.
+
+    >>> stray_result([ToolMessage.make(ToolResultPart("c", "add", 5))]) is None
+    True
+    """
+    given = list(messages)
+    start = next((at for at, one in enumerate(given) if one.role in ("user", "assistant")), len(given))
+    if not any(one.role == "tool" for one in given[start:]):
+        return None
+    paired = Pairing().add(given).results
+    early = sum(1 for _ in _results(given[:start]))
+    late = zip(_results(given[start:]), paired[early:], strict=True)
+    return next((part for part, call in late if call is None), None)
+
+
 def _is_ours(part: Content) -> TypeIs[ToolCallPart]:
     return part.type == "tool-call" and not part.provider_executed
 

@@ -263,7 +263,7 @@ class HistoryForm:
             self._note_once(f"an item id is changed or left out: {self._rules.name} refuses it")
         if formed.type == "file":
             return self._labelled(formed)
-        if formed.type in ("tool-call", "tool-result") and formed.provider_executed:
+        if isinstance(formed, ToolCallPart | ToolResultPart) and formed.provider_executed:
             hosted: AssistantContent = self._hosted_part(formed)
             return hosted
         return formed

@@ -67,13 +67,13 @@ def _mend(value: Any) -> Any:
     if isinstance(value, str):
         return mend_text(value)
     if isinstance(value, Mapping):
-        return _mend_mapping(value)
+        return _mend_mapping(cast("dict[Any, Any]", value))
     if isinstance(value, list | tuple | set | frozenset):
         items = cast("Collection[Any]", value)
         mended = [_mend(item) for item in items]
         if all(map(is_, mended, items)):
             return items
-        make: Callable[[list[Any]], Any] = getattr(items, "_make", items.__class__)
+        make: Any = getattr(items, "_make", type(items))
         return make(mended)
     if isinstance(value, msgspec.Struct):
         return _mend_fields(value, value.__struct_fields__, msgspec.structs.replace)

@@ -139,7 +139,8 @@ def _responses(body: _Object) -> Iterator[str]:
         if kind == "message":
             yield from _item_message(item, place)
         elif kind == "reasoning":
-            follows: dict[str, Any] = next((one for one in items[at + 1 :] if one.get("type") != "reasoning"), {})
+            nothing: dict[str, Any] = {}
+            follows = next((one for one in items[at + 1 :] if one.get("type") != "reasoning"), nothing)
             own = follows.get("role") == "assistant" or str(follows.get("type", "")).endswith("_call")
             if not own and follows.get("type") not in ("program", "mcp_approval_request"):
                 yield f"{place}: reasoning alone"

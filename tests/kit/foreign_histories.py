@@ -121,12 +121,12 @@ def _metadata(draw: DrawFn, kind: str) -> dict[str, Any]:
         anthropic = {"type": "server_tool_use", "name": draw(st.sampled_from(["web_search", "web.search"]))}
         return draw(st.sampled_from([{}, {"openai": openai}, {"anthropic": anthropic}]))
     if kind == "text":
-        item = {"type": "message", "role": "assistant", "id": draw(_ITEM_IDS), "content": [_OUTPUT]}
+        item: dict[str, Any] = {"type": "message", "role": "assistant", "id": draw(_ITEM_IDS), "content": [_OUTPUT]}
         openai |= {"item": item} if draw(st.booleans()) else {}
     return draw(st.sampled_from([{}, {}, {"openai": openai}, {"anthropic": {"container": "c_1"}}]))
 
 
-_OUTPUT: Final = {"type": "output_text", "text": "Hi", "annotations": []}
+_OUTPUT: Final[dict[str, Any]] = {"type": "output_text", "text": "Hi", "annotations": []}
 
 
 @st.composite

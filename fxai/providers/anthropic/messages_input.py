@@ -218,7 +218,7 @@ def _loss(part: AssistantContent, _turn: AssistantMessage) -> str | None:
         what = "reasoning that Anthropic did not sign"
     elif part.type == "file" and made_file_block(part) is None:
         what = f"a file of type {part.media_type!r} that a model made"
-    elif part.type in ("tool-call", "tool-result") and part.provider_executed and hosted_block(part) is None:
+    elif isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed and hosted_block(part) is None:
         what = f"what another provider did for {part.name!r}"
     else:
         return None

@@ -366,7 +366,7 @@ def _adapt(part: AssistantContent) -> AssistantContent:
     own = dict(marks(part))
     id_, item = own.get("id"), own.get("item")
     if "id" in own and not (isinstance(id_, str) and ITEM_IDS.accepts(id_)):
-        is_hosted = part.type == "file" or (part.type in ("tool-call", "tool-result") and part.provider_executed)
+        is_hosted = part.type == "file" or (isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed)
         own |= {"id": ITEM_IDS.of(str(id_))} if is_hosted else {}
         own = own if is_hosted else {key: value for key, value in own.items() if key not in ("id", "status")}
     if is_object(item) and not ITEM_IDS.accepts(str(item.get("id", "_"))):
