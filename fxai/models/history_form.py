@@ -44,7 +44,7 @@ from fxai.messages.part import WarningPart
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import PreparationError
 from fxai.schema.data import is_array, is_object
-from fxai.schema.surrogate import mend_data, mend_text
+from fxai.schema.surrogate import is_whole_text, mend_data, mend_text
 from fxai.tools.identity import NameMap, NameRule
 
 _Record = TypeVar("_Record", bound=WithMetadata)
@@ -70,8 +70,9 @@ class IdRule(msgspec.Struct, frozen=True):
     def accepts(self, id_: str) -> bool:
         """Return whether the API accepts an id."""
         least, most = (1, self.longest) if self.digits is None else (self.digits, self.digits)
-        is_long = most is not None and len(id_) > most
-        return len(id_) >= least and not is_long and (self.characters is None or not self._others.search(id_))
+        if len(id_) < least or (most is not None and len(id_) > most):
+            return False
+        return is_whole_text(id_) if self.characters is None else not self._others.search(id_)
 
     def of(self, id_: str) -> str:
         """Return the id on the wire: the id itself, or its legal characters with a digest of the id."""
@@ -80,7 +81,7 @@ class IdRule(msgspec.Struct, frozen=True):
         digest = sha256(id_.encode(errors="surrogatepass")).hexdigest()
         if self.digits is not None:
             return digest[: self.digits]
-        plain = id_ if self.characters is None else self._others.sub("_", id_)
+        plain = mend_text(id_) if self.characters is None else self._others.sub("_", id_)
         return f"{plain if self.longest is None else plain[: self.longest - 9]}_{digest[:8]}"
 
     @property
