@@ -361,20 +361,26 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
 def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """The time of the run begins; approvals that its history answers are settled."""
     plan = run.plan
-    stray = stray_result(run.history) if plan.growth is None else None  # a memory checks what continues it
-    if stray is not None:
-        problem = f"no call of the conversation waits for the result of {stray.name!r} (call {stray.id!r})"
-        remedy = "Leave the result out, or pass the conversation with its call"
-        yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
     if plan.changes != "rewrite":
         yield from _choose_changes(run)
     if plan.deadline is not None or plan.budget.seconds is not None:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
         if message.role == "assistant" or message.role == "tool":  # there may be approvals in it
+            if plan.growth is None:  # a memory checks what continues it
+                yield from _check_results(run)
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
             break
+
+
+def _check_results(run: Run) -> Program:
+    """Fail if no call waits for a result of the conversation: the program would believe that the model read it."""
+    stray = stray_result(run.history)
+    if stray is not None:
+        problem = f"no call of the conversation waits for the result of {stray.name!r} (call {stray.id!r})"
+        remedy = "Leave the result out, or pass the conversation with its call"
+        yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
 
 
 def _choose_changes(run: Run) -> Program:

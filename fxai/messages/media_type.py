@@ -8,10 +8,16 @@ Tools, browsers, and MCP servers label files wrongly, and a provider refuses the
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from fxai.messages.message import FilePart, FileUrl
+from fxai.schema.data import is_array, is_object
 
 _STARTS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -56,7 +62,7 @@ def media_type_of(data: bytes, label: str) -> str:
         label: The media type that the sender stated.
     """
     plain = label.partition(";")[0].strip().lower()
-    found = _found(data[:_FIRST], plain)
+    found = _read_start(data[:_FIRST], plain)
     if found is None:
         return label
     is_same = _ALIASES.get(plain, plain) == found or plain.startswith(_FAMILIES.get(found, ("/",)))
@@ -68,7 +74,7 @@ def is_generic(label: str) -> bool:
     return label.partition(";")[0].strip().lower() in _GENERIC
 
 
-def _found(start: bytes, label: str) -> str | None:
+def _read_start(start: bytes, label: str) -> str | None:
     for magic, media_type in _STARTS:
         if start.startswith(magic):
             return media_type
@@ -115,3 +121,91 @@ def read_data_url(url: str) -> tuple[str, bytes] | None:
         except NotBase64 as error:
             raise ValueError(f"a data: URL is not base64 as it says: {error}") from None
     return label, raw
+
+
+# -- files of messages and of results
+
+Note: TypeAlias = Callable[[str, str, str | None], None]
+"""Receives a wrong label, the media type instead of it, and the name of the file."""
+
+
+def label_file(part: FilePart, note: Note) -> FilePart:
+    """Return a file with the media type of its first bytes. The file of a `data:` URL is returned as bytes.
+
+    Args:
+        part: The file.
+        note: Receives a label that is wrong.
+
+    Raises:
+        ValueError: If the file is a `data:` URL that cannot be read.
+    """
+    data, label = part.data, part.media_type
+    if isinstance(data, FileUrl):
+        read = read_data_url(data.url)
+        if read is None:
+            return part
+        data, label = read[1], (read[0] or label) if is_generic(label) else label
+    media_type = media_type_of(data, label)
+    if media_type == part.media_type and data is part.data:
+        return part
+    _note_change(label, media_type, part.file_name, note)
+    return msgspec.structs.replace(part, media_type=media_type, data=data)
+
+
+def label_contents(result: Any, note: Note) -> Any:
+    """Return the result of a tool whose files have the media types of their first bytes.
+
+    Args:
+        result: Any result. Files are read in the form of messages and in the form of Anthropic's API.
+        note: Receives a label that is wrong.
+    """
+    if not is_array(result) or not any(one.get("type") in _FILES for one in result if is_object(one)):
+        return result
+    changed = [_label_content(one, note) if is_object(one) else one for one in result]
+    return result if all(new is old for new, old in zip(changed, result, strict=True)) else changed
+
+
+_FILES: Final = ("image", "file", "document")
+
+
+def _label_content(one: Mapping[str, Any], note: Note) -> Mapping[str, Any]:
+    source = one.get("source")
+    if one.get("type") not in _FILES:
+        return one
+    if not is_object(source):
+        return _label_data(one, note)
+    inner = _label_data(source, note)
+    if inner is source:
+        return one
+    kind = "image" if str(inner.get("media_type")).startswith("image/") else "document"
+    return {**one, "type": kind, "source": inner}
+
+
+def _label_data(one: Mapping[str, Any], note: Note) -> Mapping[str, Any]:
+    label, data = one.get("media_type"), one.get("data")
+    if not isinstance(label, str):
+        return one
+    if is_object(data) and isinstance(data.get("url"), str):
+        try:
+            read = read_data_url(data["url"])
+        except ValueError:
+            return one
+        if read is None:
+            return one
+        label = (read[0] or label) if is_generic(label) else label
+        data, start = b64encode(read[1]).decode(), read[1]
+    elif isinstance(data, str):
+        start = first_bytes(data)
+    else:
+        return one
+    media_type = media_type_of(start, label)
+    if media_type == one["media_type"] and data is one["data"]:
+        return one
+    name = one.get("file_name")
+    _note_change(label, media_type, name if isinstance(name, str) else None, note)
+    return {**one, "media_type": media_type, "data": data}
+
+
+def _note_change(label: str, media_type: str, name: str | None, note: Note) -> None:
+    if label.lower() != media_type and not is_generic(label):
+        note(label, media_type, name)

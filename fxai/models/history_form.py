@@ -16,16 +16,15 @@ the tool name 'net.look' is sent as 'net__look': the tool is not in this request
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, TypeVar, final
+from typing import Any, TypeVar, final
 
 import msgspec
 
 from fxai.messages.calls import PairedCall, Pairing
-from fxai.messages.media_type import first_bytes, is_generic, media_type_of, read_data_url
+from fxai.messages.media_type import label_contents, label_file
 from fxai.messages.message import (
     AssistantContent,
     AssistantMessage,
@@ -43,7 +42,6 @@ from fxai.messages.message import (
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import PreparationError
-from fxai.schema.data import is_array, is_object
 from fxai.schema.surrogate import is_whole_text, mend_data, mend_text
 from fxai.tools.identity import NameMap, NameRule
 
@@ -106,7 +104,7 @@ def _no_wait(_call: ToolCallPart) -> bool:
     return False
 
 
-def _unchanged(part: Any) -> Any:
+def _same(part: Any) -> Any:
     return part
 
 
@@ -134,7 +132,7 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """Returns whether a part that is sent is content of its own, for which reasoning can be."""
     may_wait: Callable[[ToolCallPart], bool] = _no_wait
     """Returns whether a call can be sent without a result."""
-    adapt: Callable[[Any], Any] = _unchanged
+    adapt: Callable[[Any], Any] = _same
     """Returns a part with metadata that the API accepts."""
 
 
@@ -222,7 +220,7 @@ class HistoryForm:
 
     def _input(self, part: Any) -> Any:
         whole = self._whole(part, "a message of the user")
-        return self._labelled(whole) if whole.type == "file" else whole
+        return self._label(whole) if whole.type == "file" else whole
 
     def _is_blank(self, part: Any) -> bool:
         if part.type == "file":
@@ -263,7 +261,7 @@ class HistoryForm:
         if formed is not whole:
             self._note_once(f"an item id is changed or left out: {self._rules.name} refuses it")
         if formed.type == "file":
-            return self._labelled(formed)
+            return self._label(formed)
         if isinstance(formed, ToolCallPart | ToolResultPart) and formed.provider_executed:
             hosted: AssistantContent = self._hosted_part(formed)
             return hosted
@@ -342,7 +340,7 @@ class HistoryForm:
 
     def _result(self, part: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
         whole = self._whole(part, f"the result of {part.name!r}")
-        result = self._relabelled(whole.result)
+        result = label_contents(whole.result, self._note_label)
         if (whole.id, whole.name) == (call.id, call.name) and result is whole.result:
             return whole
         return msgspec.structs.replace(whole, id=call.id, name=call.name, result=result)
@@ -369,71 +367,16 @@ class HistoryForm:
 
     # -- files
 
-    def _labelled(self, part: FilePart) -> FilePart:
-        """Return a file with the media type of its first bytes. The file of a `data:` URL is returned as bytes."""
-        data, label = part.data, part.media_type
-        if isinstance(data, FileUrl):
-            try:
-                read = read_data_url(data.url)
-            except ValueError as error:
-                raise PreparationError(InvalidUserInputError(str(error))) from None
-            if read is None:
-                return part
-            data, label = read[1], (read[0] or label) if is_generic(label) else label
-        media_type = media_type_of(data, label)
-        if media_type == part.media_type and data is part.data:
-            return part
-        self._note_label(label, media_type, part.file_name)
-        return msgspec.structs.replace(part, media_type=media_type, data=data)
+    def _label(self, part: FilePart) -> FilePart:
+        """Return a file with the media type of its first bytes."""
+        try:
+            return label_file(part, self._note_label)
+        except ValueError as error:
+            raise PreparationError(InvalidUserInputError(str(error))) from None
 
     def _note_label(self, label: str, media_type: str, name: str | None) -> None:
-        if label.lower() != media_type and not is_generic(label):
-            file = "a file" if name is None else f"the file {name!r}"
-            self._note(f"{file} is labelled {label!r} and sent as {media_type!r}, as its first bytes state", name)
-
-    def _relabelled(self, result: Any) -> Any:
-        """Return a result whose files have the media types of their first bytes."""
-        if not is_array(result) or not any(one.get("type") in _FILES for one in result if is_object(one)):
-            return result
-        changed = [self._relabelled_file(one) if is_object(one) else one for one in result]
-        return result if all(new is old for new, old in zip(changed, result, strict=True)) else changed
-
-    def _relabelled_file(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
-        source = one.get("source")
-        if one.get("type") not in _FILES:
-            return one
-        if is_object(source):  # the form of Anthropic's API
-            inner = self._relabelled_data(source)
-            if inner is source:
-                return one
-            kind = "image" if str(inner.get("media_type")).startswith("image/") else "document"
-            return {**one, "type": kind, "source": inner}
-        return self._relabelled_data(one)
-
-    def _relabelled_data(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
-        label, data = one.get("media_type"), one.get("data")
-        url = data.get("url") if is_object(data) else None
-        if not isinstance(label, str):
-            return one
-        if isinstance(url, str):
-            try:
-                read = read_data_url(url)
-            except ValueError:
-                return one
-            if read is None:
-                return one
-            label = (read[0] or label) if is_generic(label) else label
-            data, start = b64encode(read[1]).decode(), read[1]
-        elif isinstance(data, str):
-            start = first_bytes(data)
-        else:
-            return one
-        media_type = media_type_of(start, label)
-        if media_type == one["media_type"] and data is one["data"]:
-            return one
-        name = one.get("file_name")
-        self._note_label(label, media_type, name if isinstance(name, str) else None)
-        return {**one, "media_type": media_type, "data": data}
+        file = "a file" if name is None else f"the file {name!r}"
+        self._note(f"{file} is labelled {label!r} and sent as {media_type!r}, as its first bytes state", name)
 
     # -- warnings
 
@@ -443,6 +386,3 @@ class HistoryForm:
     def _note_once(self, message: str) -> None:
         if all(warning.message != message for warning in self.warnings):
             self._note(message)
-
-
-_FILES: Final = ("image", "file", "document")

@@ -196,7 +196,10 @@ class Call(msgspec.Struct, eq=False):
     def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
         """Shows a preliminary value; one that does not fit stops the handler, even where none is read."""
         try:
-            encoded = _encode(tool.success, value)
+            try:
+                encoded = tool.success.encode_unsafe(value)
+            except DecodeError as error:
+                encoded = _encode_whole(tool.success, value, error)
         except DecodeError as error:
             failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
             return Suspend(lambda: self._stop(failure))
@@ -384,31 +387,34 @@ def as_decode_failure(error: Any) -> DecodeFailure:
     return DecodeFailure((Fault("", "what the tool's own validation accepts", str(error)),))
 
 
-def _encode(schema: Schema[Any], value: Any) -> Any:
-    """Return the plain JSON data of a value, with U+FFFD instead of each half of a surrogate pair.
+def _encode_whole(schema: Schema[Any], value: Any, error: DecodeError) -> Any:
+    """Return the plain JSON data of a value that JSON refused, with U+FFFD instead of each half of a surrogate pair.
 
     Raises:
-        DecodeError: The value is not of the type.
+        DecodeError: The value has no such half, or is not of the type.
     """
-    try:
-        return schema.encode_unsafe(value)
-    except DecodeError:
-        mended = mend_data(value)
-        if mended is value:
-            raise
+    mended = mend_data(value)
+    if mended is value:
+        raise error
     return schema.encode_unsafe(mended)
 
 
 def _success_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
-        return Succeed(Outcome(value, _encode(tool.success, value)))
+        try:
+            return Succeed(Outcome(value, tool.success.encode_unsafe(value)))
+        except DecodeError as error:
+            return Succeed(Outcome(value, _encode_whole(tool.success, value, error)))
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults)),)))
 
 
 def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
-        encoded = _encode(tool.failure, value)
+        try:
+            encoded = tool.failure.encode_unsafe(value)
+        except DecodeError as error:
+            encoded = _encode_whole(tool.failure, value, error)
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults, "failure")),)))
     if tool.failure_mode == "return":
@@ -465,7 +471,7 @@ def model_output(tool: ToolInfo, value: Any) -> Any:
         TypeError: it gave what JSON cannot carry.
     """
     try:
-        output = tool.to_model_output(value) if tool.to_model_output is not None else _encode(tool.success, value)
+        output = tool.to_model_output(value) if tool.to_model_output is not None else tool.success.encode_unsafe(value)
     except Exception as bug:
         raised = f"to_model_output of the tool {tool.name!r} raised {type(bug).__name__}: {bug}"
         raise RuntimeError(raised) from bug

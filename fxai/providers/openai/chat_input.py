@@ -199,12 +199,12 @@ class ChatWriter:
     def _loss(self, part: AssistantContent, _turn: AssistantMessage) -> str | None:
         """Return why a part of a turn cannot be sent. None if it can."""
         if part.type == "file" and "audio" not in marks(part):
-            return self._lost(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
+            return self._explain(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
         if part.type == "tool-call" and part.provider_executed:
-            return self._lost(f"the call of {part.name!r} that a provider ran", "it has no place for it")
+            return self._explain(f"the call of {part.name!r} that a provider ran", "it has no place for it")
         if part.type == "reasoning" and not self._takes(part):
             is_told = bool(part.text) or self._server.returns is None
-            return self._lost("reasoning", "it has no place for it") if is_told else ""
+            return self._explain("reasoning", "it has no place for it") if is_told else ""
         return None
 
     def _takes(self, part: ReasoningPart) -> bool:
@@ -283,7 +283,7 @@ class ChatWriter:
         for part in own:
             if part not in taken:
                 what = f"a file ({part.media_type}) that a tool gave"
-                self.notes.warn_once(self._lost(what, "it takes images, sounds and documents"), "history")
+                self.notes.warn_once(self._explain(what, "it takes images, sounds and documents"), "history")
         return taken
 
     def _content_part(self, part: TextPart | FilePart) -> _Message:
@@ -299,9 +299,9 @@ class ChatWriter:
         return {**chat_file(part, self._files), **self._cache(part)}
 
     def _note_loss(self, what: str, why: str) -> None:
-        self.notes.warn_once(self._lost(what, why))
+        self.notes.warn_once(self._explain(what, why))
 
-    def _lost(self, what: str, why: str) -> str:
+    def _explain(self, what: str, why: str) -> str:
         return f"{what} is not sent to {CHAT.name if self._server.name == 'openai' else self._server.name}: {why}"
 
 

@@ -176,7 +176,7 @@ class InputWriter:
             self.items.append({"type": "additional_tools", "role": "developer", "tools": tools})
         for name in message.removed_tools:
             self._kept.add(name)
-            self.notes.warn_once(_lost(f"that the tool {name!r} is there no more", "its tools stay"))
+            self.notes.warn_once(_explain(f"that the tool {name!r} is there no more", "its tools stay"))
         if not message.content and (message.added_tools or message.removed_tools):
             return
         if self._leading is not None:
@@ -278,7 +278,7 @@ class InputWriter:
         if part.type == "text" or is_taken(part, input_file):
             return input_item(part)
         what = f"a file ({part.media_type}) that a tool gave"
-        self.notes.warn_once(_lost(what, "it takes images and documents"), "history")
+        self.notes.warn_once(_explain(what, "it takes images and documents"), "history")
         return _text_item(file_note(part))
 
 
@@ -324,24 +324,26 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
             speaks = is_object(item) and item.get("role", "assistant") == "assistant"
             return None if speaks or "item" not in own else ""
         case "reasoning" if "id" not in own:
-            return _lost("reasoning that another wire or provider wrote", "it cannot check it")
+            return _explain("reasoning that another wire or provider wrote", "it cannot check it")
         case "reasoning" if not (stored or any("encrypted_content" in marks(one) for one in _siblings(part, turn))):
-            return _lost("reasoning without its encrypted content", "nothing is stored there")
+            return _explain("reasoning without its encrypted content", "nothing is stored there")
         case "tool-call" if part.provider_executed and not is_hosted_type(kind):
-            return _lost(f"the call of {part.name!r} that another provider ran", "it did not run it")
+            return _explain(f"the call of {part.name!r} that another provider ran", "it did not run it")
         case "tool-call" if part.provider_executed:
             results = {one.id: one for one in turn.content if one.type == "tool-result"}
             is_sent = hosted_item(part, results.get(part.id), {}) is not None
-            return None if is_sent else _lost(f"the call of {part.name!r} that the provider ran", "it did not end")
+            return None if is_sent else _explain(f"the call of {part.name!r} that the provider ran", "it did not end")
         case "tool-result" if kind in ANSWERED and not is_object(part.result):
-            return _lost(f"the result of {part.name!r}", "it is no item")
+            return _explain(f"the result of {part.name!r}", "it is no item")
         case "file" if "id" not in own:
-            return _lost(f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone")
+            return _explain(
+                f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone"
+            )
         case _:
             return None
 
 
-def _lost(what: str, why: str) -> str:
+def _explain(what: str, why: str) -> str:
     return f"{what} is not sent to {RESPONSES.name}: {why}"
 
 
