@@ -91,6 +91,11 @@ class PreparedRequest(msgspec.Struct, frozen=True):
         """The body as a fresh plain copy."""
         return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the body. The value is the same as `body`, as for a request to OpenAI."""
+        return self.body
+
     def count_body(self) -> bytes:
         """The body that asks for the tokens of this request, as JSON."""
         return json_of({name: value for name, value in self.body.items() if name in _COUNTED})

@@ -172,7 +172,7 @@ def test_every_request_fits(
 
     assert _faults(sent) == []
     assert set(_nulls(sent.fields)) <= NEEDED
-    assert sent.body()
+    assert sent.encoded
 
 
 @settings(max_examples=examples(20))

@@ -55,9 +55,9 @@ search = Tool.make("search.all", parameters=Query, success=str)
 
 
 def _sent(*messages: Message, api: Api = "responses", model: str = "gpt-5.5", **given: Any) -> openai.WireRequest:
-    profile = given.pop("profile", openai.Profile())
+    profile, stream = given.pop("profile", openai.Profile()), given.pop("stream", False)
     request = ModelRequest(Prompt(messages or (UserMessage.make("Hello"),)), **given)
-    return openai.prepare_request(request, model=model, api=api, profile=profile)
+    return openai.prepare_request(request, model=model, api=api, profile=profile, stream=stream)
 
 
 def _items(*messages: Message, **given: Any) -> list[Any]:
@@ -503,18 +503,18 @@ def test_what_json_cannot_carry_is_found_before_the_request() -> None:
     sent = _sent(provider_options={"openai": {"extra_body": {"odd": object()}}})
 
     with pytest.raises(PreparationError) as raised:
-        sent.body()
+        _ = sent.encoded
     assert isinstance(raised.value.reason, NetworkError)
 
 
 def test_a_stream_of_chat_is_asked_for_its_usage() -> None:
     """Without that, its usage would be unknown; what the options say wins."""
-    body = msgspec.json.decode(_sent(api="chat").body(stream=True))
-    other = _sent(api="chat", provider_options={"openai": {"stream_options": {"include_usage": False}}})
+    body = _sent(api="chat", stream=True).body
+    other = _sent(api="chat", stream=True, provider_options={"openai": {"stream_options": {"include_usage": False}}})
 
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
-    assert msgspec.json.decode(other.body(stream=True))["stream_options"] == {"include_usage": False}
-    assert "stream" not in msgspec.json.decode(_sent().body())
+    assert other.body["stream_options"] == {"include_usage": False}
+    assert "stream" not in _sent().body
 
 
 # -- the form of an answer
@@ -711,7 +711,7 @@ def test_a_request_says_nothing_of_ours_and_nothing_that_is_null() -> None:
             b"null"
             not in openai.prepare_request(
                 ModelRequest(Prompt.make("Hello")), model="gpt-5.5", api=api, profile=profile
-            ).body()
+            ).encoded
         )
 
 
