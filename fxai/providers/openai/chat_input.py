@@ -74,7 +74,7 @@ class ChatWriter:
         self._offer = offer
         self._role = system_role
         self._server = server
-        self._files = ChatFiles(video=server.video, file_urls=server.file_urls)
+        self._files = ChatFiles(video=server.video, file_urls=server.file_urls, only_pdf=server.official)
         rules = HistoryRules(
             name=CHAT.name if server.name == "openai" else server.name,
             tool_names=NameRule(CHAT.longest_name),

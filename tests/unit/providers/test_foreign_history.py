@@ -379,6 +379,22 @@ def test_a_file_that_no_place_accepts_is_one_typed_error(wire: Wire, media_type:
         WIRES[wire](ModelRequest(Prompt([UserMessage.make("See", FilePart(media_type, b"\x00\x01"))])))
 
 
+def test_a_reference_to_a_tool_that_is_gone_is_a_text() -> None:
+    """Anthropic refuses references to tools that are not in the request."""
+    found = [{"type": "tool_reference", "tool_name": name} for name in ("look", "gone")]
+    body, warnings = _send("messages", *_called("c", "look", found), tools=[Tool.make("look")])
+    (result,) = [block for block in body["messages"][2]["content"] if block["type"] == "tool_result"]
+
+    assert [one["type"] for one in result["content"]] == ["tool_reference", "text"]
+    assert len(_changes(warnings)) == 1
+
+
+def test_the_official_chat_completions_accepts_pdf_and_text() -> None:
+    """Other documents are one typed error there."""
+    with pytest.raises(PreparationError, match="takes PDF and text"):
+        _chat(ModelRequest(Prompt([UserMessage.make(FilePart("application/zip", b"PK"))])))
+
+
 # -- texts
 
 
