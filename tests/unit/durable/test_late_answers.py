@@ -11,10 +11,13 @@ from returns.result import Success
 
 from fxai import Agent, Tool, Toolkit, fx
 from fxai.durable import Question, Reply, Runs, RunWaiting, durable, step
+from fxai.durable.record import Begun
+from fxai.durable.run_journal import RunJournal
 from fxai.effects import Gen
 from fxai.messages import ToolMessage
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import OutcomeUnknown
+from tests.kit.stopping_journals import stop_after
 
 
 class Crash(BaseException):
@@ -205,3 +208,17 @@ def test_a_program_that_answers_itself_overrules_a_late_answer(desk: Desk) -> No
     assert (desk.status, desk.log) == ("done", [])
     assert desk.run(program).value.text == "Denied."
     assert desk.log == []
+
+
+def test_an_answer_is_read_after_a_record_could_not_be_written() -> None:
+    """The answer gets the number that the record would have had, and a program that waits sees it."""
+    desk = Desk(Runs.in_process())
+    asked: Any = desk.clerk.execute("Go.")
+    _ = desk.run(asked, call("outside", 1))
+    journal = RunJournal.open("r", stop_after(0, desk.runs.store))
+    with pytest.raises(OSError, match="the process has ended"):
+        journal.write(Begun("/x", "x"))
+    question = fx.run(desk.runs.show("r")).questions[0]
+    fx.run(desk.runs.answer("r", question.id, Reply.result(7)))
+    journal.read()
+    assert journal.known.part(question.path).reply == Reply.result(7)
