@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.checkers import Report
-from tests.kit.many_tools import MISSING, NUMBERS, program
+from tests.kit.checkers import CHECKERS, Report, run
+from tests.kit.many_tools import FEW, MISSING, PART, program
 
 pytestmark = pytest.mark.xdist_group("checkers")
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_the_types_of_many_tools_are_exact_and_a_missing_handler_is_named(number: int, report: Report) -> None:
-    """The marked line is the only error, in one toolkit, or in two if the program has more than fifty tools."""
+def test_the_types_of_tools_are_exact_and_a_missing_handler_is_named(report: Report) -> None:
+    """The marked line is the only error."""
+    _check(report, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_the_types_of_many_tools_are_exact_and_a_missing_handler_is_named(checker: str) -> None:
+    """The marked line is the only error, in a full toolkit and in two toolkits."""
+    numbers = (PART, PART + 10)
+    report = run(checker, {f"{number} tools": program(number) for number in numbers})
+
+    for number in numbers:
+        _check(report, number)
+
+
+def _check(report: Report, number: int) -> None:
     marked = [line for line, code in enumerate(program(number).splitlines(), 1) if "# wrong:" in code]
 
     errors = report.errors[f"{number} tools"]
