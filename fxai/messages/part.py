@@ -91,8 +91,8 @@ oldest messages are missing. With `compaction`, a compaction shortened the messa
 changed.
 """
 
-WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "other"]
-"""The subject of a warning."""
+WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "history", "other"]
+"""The subject of a warning. `history`: the request shows an earlier message in a changed form."""
 
 
 @final

@@ -15,7 +15,7 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import UnsupportedSchemaError
+from fxai.messages.reason import InvalidUserInputError, UnsupportedSchemaError
 from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
@@ -121,16 +121,19 @@ class WireRequest(msgspec.Struct, frozen=True):
         """The body as JSON.
 
         Raises:
-            PreparationError: If JSON cannot represent a part of the body.
+            PreparationError: If the request has no message, or JSON cannot represent a part of the body.
         """
-        return json_of(self.fields)
+        fields = self.fields
+        if not (fields.get("messages") or fields.get("input") or self.response_id or _CONTINUED & fields.keys()):
+            raise PreparationError(InvalidUserInputError(_NO_MESSAGE))
+        return json_of(fields)
 
     @property
     def body(self) -> dict[str, Any]:
         """The body as a new plain copy.
 
         Raises:
-            PreparationError: If JSON cannot represent a part of the body.
+            PreparationError: If the request has no message, or JSON cannot represent a part of the body.
         """
         return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
 
@@ -144,6 +147,9 @@ class WireRequest(msgspec.Struct, frozen=True):
             return self.encoded
         return json_of({name: value for name, value in self.fields.items() if name in _COUNTED})
 
+
+_CONTINUED: Final = frozenset(("previous_response_id", "conversation", "prompt"))
+_NO_MESSAGE: Final = "nothing of the prompt can be sent as a message. Add a message of the user"
 
 # What OpenAI counts of a request on Responses; the rest of it takes no tokens of the prompt.
 _COUNTED: Final = frozenset(
@@ -347,13 +353,10 @@ def _history(
     """The fields that hold the prompt, their digests, and the tools in them; with a cache, new messages are written."""
     messages = prompt.messages
     found = None if cache is None else cache.take(messages, offer)
-    if found is not None and found[0].is_extended_by(messages[found[1] :]):
-        writer, count, size = found
-    else:
-        writer, count, size = _writer(offer, known), 0, 0.0
+    writer, count, size = found or (_writer(offer, known), 0, 0.0)
     before = len(writer.items)
     writer.write(messages[count:])
-    notes.warnings += writer.notes.warnings
+    notes.warnings += writer.warnings
     digests = writer.digests() if known.incremental and isinstance(writer, InputWriter) else ()
     fields = writer.fields()
     if cache is not None and writer.is_extensible:  # from here on another request may go on writing

@@ -229,7 +229,7 @@ def test_a_file_of_a_model_that_has_no_place_is_noted() -> None:
     """A file that another provider's model made is not sent, and the response says so."""
     made = AssistantMessage((TextPart("Here."), FilePart("image/png", b"hi")))
 
-    assert [_warned(_sent(made, api=api)) for api in APIS] == [[("other", None)], [("other", None)]]
+    assert [_warned(_sent(made, api=api)) for api in APIS] == [[("history", None)], [("history", None)]]
 
 
 # -- calls and results
@@ -264,7 +264,7 @@ def test_arguments_that_were_no_json_go_back_as_json_that_holds_them() -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_a_call_without_a_result_is_found_before_the_request(api: Api) -> None:
     """The provider would refuse it; the failure names the call and the remedy."""
-    with pytest.raises(PreparationError, match=r"the call c1 of the tool 'search.all' has no result.*tool message"):
+    with pytest.raises(PreparationError, match=r"the call 'c1' of the tool 'search.all' has no result.*tool message"):
         _sent(AssistantMessage((_called(),)), api=api)
 
 
@@ -392,11 +392,11 @@ def test_reasoning_goes_back_only_where_it_can_be_checked() -> None:
     """Without a store, reasoning needs its encrypted content; another provider's never goes. Both are noted."""
     thought = ReasoningPart("Hm.", metadata={"openai": {"id": "rs_1", "kind": "summary"}})
     sealed = ReasoningPart("", metadata={"openai": {"id": "rs_2", "encrypted_content": "e"}})
-    said = AssistantMessage((thought, sealed, ReasoningPart("Theirs.")))
+    said = AssistantMessage((thought, sealed, ReasoningPart("Theirs."), TextPart("Yes.")))
     stored, bare = _sent(said), _sent(said, profile=openai.Profile(store=False))
 
-    assert [item["id"] for item in stored.fields["input"]] == ["rs_1", "rs_2"]
-    assert [item["id"] for item in bare.fields["input"]] == ["rs_2"]
+    assert [item.get("id") for item in stored.fields["input"]] == ["rs_1", "rs_2", None]
+    assert [item.get("id") for item in bare.fields["input"]] == ["rs_2", None]
     assert (len(stored.warnings), len(bare.warnings)) == (1, 2)
     assert bare.fields["store"] is False
 
@@ -415,7 +415,7 @@ def test_reasoning_of_a_compatible_server_goes_back_in_its_field() -> None:
     sent = _sent(said, api="chat")
 
     assert sent.fields["messages"] == [{"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}]
-    assert _warned(sent) == [("other", None)]
+    assert _warned(sent) == [("history", None)]
 
 
 # -- options
