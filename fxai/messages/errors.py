@@ -219,7 +219,7 @@ _OUTAGES: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"rate.?limit|too.?many.?requests|throttl|resource.?exhausted", re.IGNORECASE), 429),
     (re.compile(r"overload|unavailable|capacity|insufficient.?system.?resource|busy", re.IGNORECASE), 503),
     (re.compile(r"time.?out|timed.out|deadline.?exceeded", re.IGNORECASE), 504),
-    (re.compile(r"upstream|gateway|network|internal|server.?error|connection|aborted?\b", re.IGNORECASE), 500),
+    (re.compile(r"upstream|gateway|network|internal|server.?error|connection|abort(?:ed)?\b", re.IGNORECASE), 500),
 )
 
 
@@ -285,9 +285,14 @@ def error_in(answer: Mapping[str, Any], *content: str) -> object:
     return answer if any(isinstance(answer.get(name), str) and answer[name] for name in _MESSAGES) else None
 
 
-_BROKEN_OFF = frozenset(
-    ("error", "network_error", "insufficient_system_resource", "server_error", "model_error", "abort")
-)
+_BROKEN_OFF: Mapping[str, int] = {
+    "error": 500,
+    "server_error": 500,
+    "model_error": 500,
+    "network_error": 500,
+    "abort": 500,
+    "insufficient_system_resource": 503,
+}
 
 
 def error_of_finish(reason: object) -> object:
@@ -300,7 +305,8 @@ def error_of_finish(reason: object) -> object:
     """
     if not isinstance(reason, str) or reason not in _BROKEN_OFF:
         return None
-    return {"code": reason, "message": f"the server ended the answer with the reason {reason!r}"}
+    message = f"the server ended the answer with the reason {reason!r}"
+    return {"code": reason, "status_code": _BROKEN_OFF[reason], "message": message}
 
 
 # -- how long to wait

@@ -167,12 +167,13 @@ class AnthropicModel(LanguageModel):
         failed: AiError | None = None
         while failed is None:
             event = yield from events
-            if event is END or isinstance(event, AiError):
-                if reader.done:
-                    return
-                failed = event if isinstance(event, AiError) else reader.end().failure()
-            elif event.data and not reader.done:
-                read = reader.read(event.data)
+            is_over = event is END or isinstance(event, AiError)
+            if is_over and reader.done:
+                return
+            if isinstance(event, AiError):
+                failed = event
+            elif is_over or not reader.done:
+                read = reader.end() if is_over else reader.read(event.data, event.name)
                 for part in read.value_or(()):
                     yield from emit(part)
                 failed = read.swap().value_or(None)

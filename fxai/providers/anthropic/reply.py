@@ -20,7 +20,7 @@ from typing import Any, Final, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.errors import AiError
+from fxai.messages.errors import AiError, error_in, error_of_finish, reason_of_body
 from fxai.messages.message import FileUrl
 from fxai.messages.part import (
     File,
@@ -35,11 +35,12 @@ from fxai.messages.part import (
     ToolResult,
     Usage,
 )
-from fxai.messages.reason import InvalidOutputError
+from fxai.messages.reason import InvalidOutputError, Reason
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.anthropic.thinking_binding import THINKING, Bound, PrefixDigest, fingerprint
+from fxai.providers.http.wire_json import read_json
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
@@ -53,18 +54,6 @@ _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     "compaction": "pause",
     "refusal": "content-filter",
 }
-_STATUSES: Final[Mapping[str, int]] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 _PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
 """The fields of a message that have a place of their own."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -73,17 +62,16 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "c
 class ReplyError(Exception):
     """An answer that is not what it should be, with the place, and what belongs there."""
 
-    def __init__(self, pointer: str, description: str) -> None:
+    def __init__(self, pointer: str, description: str, reason: Reason | None = None) -> None:
         super().__init__(f"{pointer}: {description}")
-        self.pointer = pointer
-        self.description = description
+        self.reason: Reason = reason or InvalidOutputError(description=description, pointer=pointer)
 
     def to_error(self, method: str) -> AiError:
         """The failure, as the value that an effect fails with."""
-        return AiError(NAME, method, InvalidOutputError(description=self.description, pointer=self.pointer))
+        return AiError(NAME, method, self.reason)
 
 
-def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
+def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
     """The parts of a whole reply, in its order: warnings, metadata, content, how it finished.
 
     Args:
@@ -95,10 +83,10 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
         AiError: `InvalidOutputError`: it is no message; the provider's own error where the body is one.
     """
     try:
-        message = msgspec.json.decode(data)
+        message = read_json(data)
     except JSON_ERRORS as error:
         return Failure(ReplyError("", f"the reply is no JSON: {error}").to_error(method))
-    if is_object(message) and message.get("type") == "error":
+    if is_object(message) and error_in(message, "content") is not None:
         return Failure(error_of(message, method))
     try:
         if not is_object(message) or not is_array(message.get("content")):
@@ -111,11 +99,9 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
         return Failure(wrong.to_error(method))
 
 
-def error_of(data: Mapping[str, Any], method: str) -> AiError:
-    """The error that a body or an event of type `error` means, by the type that it names; else an internal one."""
-    error = data.get("error")
-    kind = error.get("type") if is_object(error) else None
-    return AiError.from_status(NAME, method, _STATUSES.get(str(kind), 500), dict(data))
+def error_of(data: object, method: str) -> AiError:
+    """Return the error of a body or an event: an object, or its words."""
+    return AiError(NAME, method, reason_of_body(data, otherwise=500))
 
 
 def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
@@ -158,6 +144,7 @@ class Blocks:
         self._has_calls = False  # a tool of ours
         self._has_answer = False  # by the tool that stands for the answer
         self._programmed = False  # a tool of ours, by a program in a container
+        self._nameless = 0  # the calls that came without an id
         self._bound = sent.bound
         self._digest: PrefixDigest | None = None  # of the blocks so far, after the first that is no thinking
 
@@ -168,6 +155,7 @@ class Blocks:
             ReplyError: it lacks what its type must have.
         """
         kind = text_at(block, "type", pointer)
+        block = self.with_id(block)
         parts = self._parts(block, kind, pointer)
         if self._bound is None:
             return parts
@@ -176,6 +164,13 @@ class Blocks:
         self._digest = PrefixDigest() if self._digest is None else self._digest
         self._digest.add_essence(block)
         return parts
+
+    def with_id(self, block: dict[str, Any]) -> dict[str, Any]:
+        """Return the block of a call with an id, because some servers give none."""
+        if block.get("type") != "tool_use" or block.get("id") not in (None, ""):
+            return block
+        self._nameless += 1
+        return {**block, "id": f"call_{self._nameless}"}
 
     def _bind(self, part: Part, block: Mapping[str, Any], bound: Bound) -> Part:
         """Return the reasoning with its prefix, without which a later request could not tell whether it is valid."""
@@ -221,6 +216,9 @@ class Blocks:
         The program goes on only where the next request names its container: an empty text carries it there. `ended`
         holds the reason, and what else is said of the message: the message, or that and what a stream says at its end.
         """
+        error = error_of_finish(ended.get("stop_reason"))
+        if error is not None:
+            raise ReplyError("/stop_reason", "the answer broke off", reason_of_body(error))
         said = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}

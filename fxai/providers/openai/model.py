@@ -309,6 +309,8 @@ class OpenAIModel(LanguageModel):
             try:
                 parts = reader.end() if event is END else reader.read(event.name, event.data)
             except ReplyError as error:
+                for part in error.parts:
+                    yield from emit(part)
                 yield from fx.fail(self._error("ask_stream", error.reason))
                 return
             is_over = reader.done
