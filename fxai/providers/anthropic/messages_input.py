@@ -43,10 +43,11 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
+from fxai.messages.think_tag import with_tags
 from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
-from fxai.providers.anthropic.options import own_metadata
+from fxai.providers.anthropic.options import NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.schema.data import is_array, is_object
 
@@ -110,12 +111,24 @@ def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
     return citations
 
 
-def reasoning_block(part: ReasoningPart) -> dict[str, Any] | None:
-    """The block of reasoning; None where it is not Anthropic's, or has no signature: the wire refuses it."""
+def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[str, Any] | None:
+    """Return the block of reasoning, or None if the server refuses it.
+
+    Anthropic accepts only thinking that it signed. Another server that speaks its API signs none, and needs its own
+    thinking again.
+
+    Args:
+        part: The reasoning.
+        unsigned: The model that wrote thinking without a signature and accepts it. None on Anthropic's own host.
+    """
     own = own_metadata(part.metadata)
     if "redacted_data" in own:
         return {"type": "redacted_thinking", "data": own["redacted_data"]}
-    return {"type": "thinking", "thinking": part.text, "signature": own["signature"]} if "signature" in own else None
+    is_unsigned = unsigned is not None and own.get("unsigned") == unsigned
+    if not (own.get("signature") or is_unsigned):
+        return None
+    signature = {"signature": own["signature"]} if "signature" in own else {}
+    return {"type": "thinking", "thinking": part.text, **signature}
 
 
 def made_file_block(part: FilePart) -> dict[str, Any] | None:
@@ -320,9 +333,11 @@ class HistoryWriter:
         tools: The tools of the request, for the names and the strict forms of calls.
         facts: The facts of the model, complete. If it refuses system messages between others, or refuses one in its
             place, the text is a marked part of a user message. If it binds thinking, the writer digests what it writes.
+        unsigned: The model whose thinking without a signature goes back, as of `reasoning_block`.
     """
 
-    def __init__(self, tools: PreparedTools, facts: ModelFacts) -> None:
+    def __init__(self, tools: PreparedTools, facts: ModelFacts, unsigned: str | None = None) -> None:
+        self._unsigned = unsigned
         self.notes: Notes = Notes()
         """What of the prompt is left out."""
         self.is_extensible: bool = True
@@ -439,6 +454,7 @@ class HistoryWriter:
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
+        message = with_tags(message, NAME)
         made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
         blocks = [block for _, block in made]
         if self._digest is not None:
@@ -471,7 +487,7 @@ class HistoryWriter:
                 block = text_block(part)
                 return None if block is None else with_cache(block, part.metadata)
             case "reasoning":
-                return self._check(reasoning_block(part), "reasoning that Anthropic did not sign")
+                return self._check(reasoning_block(part, self._unsigned), "reasoning that Anthropic did not sign")
             case "file":
                 return self._check(made_file_block(part), f"a file of type {part.media_type!r} that a model made")
             case "tool-call" | "tool-result":

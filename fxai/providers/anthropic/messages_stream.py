@@ -40,7 +40,7 @@ from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import Blocks, ReplyError, Unread, error_of, metadata_of, parse_reply, text_at
+from fxai.providers.anthropic.reply import CUT, Blocks, ReplyError, Unread, error_of, metadata_of, parse_reply, text_at
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.http.event import WHOLE
 from fxai.providers.http.wire_json import JsonEvents
@@ -55,7 +55,6 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 """By the type of a delta: where its text is, and the member of the block that it goes on with."""
 
 _EVENT: Final = ("type", "message", "delta", "content_block")
-_CUT: Final = ("max_tokens", "model_context_window_exceeded")
 
 
 @final
@@ -258,7 +257,7 @@ class Reader:
             return (ReasoningDelta(opened.id, text),)
         return (ToolParamsDelta(opened.id, text),)
 
-    def _stop(self, index: int) -> Iterable[StreamPart]:
+    def _stop(self, index: int, *, is_cut: bool = False) -> Iterable[StreamPart]:
         opened = self._open.pop(index, None)
         if opened is None:
             raise ReplyError("/index", f"the block {index} has not started, or is whole")
@@ -267,7 +266,7 @@ class Reader:
             opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
         elif opened.kind in _CALLS and written:
             opened.block["input"] = _json(written)
-        parts = self._blocks.parts(opened.block, f"/content/{index}")
+        parts = self._blocks.parts(opened.block, f"/content/{index}", is_cut=is_cut)
         return [event for part in parts for event in self._whole(part, opened)]
 
     def _whole(self, part: Part, opened: _Open) -> tuple[StreamPart, ...]:
@@ -292,12 +291,12 @@ class Reader:
 
     def _cut(self, index: int) -> Iterable[StreamPart]:
         """The last parts of a block that the end of the message cut, which only a message may that became too long."""
-        if self._ended.get("stop_reason") not in _CUT:
+        if self._ended.get("stop_reason") not in CUT:
             raise ReplyError("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
         opened = self._open[index]
         if opened.kind in _CALLS and not opened.pieces:
             opened.pieces.append("{")  # without any text it would be a call without parameters, which could be run
-        return self._stop(index)
+        return self._stop(index, is_cut=True)
 
 
 def _not_null(fields: Any) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from fxai.messages.part import (
     Usage,
 )
 from fxai.messages.reason import InvalidOutputError, Reason
+from fxai.messages.think_tag import split_thoughts
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
@@ -54,6 +55,9 @@ _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     "compaction": "pause",
     "refusal": "content-filter",
 }
+CUT: Final = ("max_tokens", "model_context_window_exceeded")
+"""The stop reasons of a message whose last block may be cut."""
+
 _PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
 """The fields of a message that have a place of their own."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -92,9 +96,15 @@ def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask"
         if not is_object(message) or not is_array(message.get("content")):
             raise ReplyError("/content", "a message with a list of content blocks belongs here")
         blocks = Blocks(sent)
-        content = [part for at, one in enumerate(message["content"]) for part in blocks.parts(one, f"/content/{at}")]
+        whole, is_cut = message["content"], message.get("stop_reason") in CUT
+        content = [
+            part
+            for at, one in enumerate(whole)
+            for part in blocks.parts(one, f"/content/{at}", is_cut=is_cut and at == len(whole) - 1)
+        ]
         end = blocks.end(message, message.get("usage"))
-        return Success((*sent.warnings, metadata_of(message, sent), *content, *end))
+        parts = (*sent.warnings, metadata_of(message, sent), *content, *end)
+        return Success(parts if sent.unsigned is None else split_thoughts(parts, NAME))
     except ReplyError as wrong:
         return Failure(wrong.to_error(method))
 
@@ -148,8 +158,13 @@ class Blocks:
         self._bound = sent.bound
         self._digest: PrefixDigest | None = None  # of the blocks so far, after the first that is no thinking
 
-    def parts(self, block: Any, pointer: str) -> list[Part]:
-        """The parts of a whole block.
+    def parts(self, block: Any, pointer: str, *, is_cut: bool = False) -> list[Part]:
+        """The parts of a block.
+
+        Args:
+            block: The block.
+            pointer: The location of the block.
+            is_cut: True if the end of the message cut the block.
 
         Raises:
             ReplyError: it lacks what its type must have.
@@ -157,6 +172,8 @@ class Blocks:
         kind = text_at(block, "type", pointer)
         block = self.with_id(block)
         parts = self._parts(block, kind, pointer)
+        if kind == "thinking" and self._sent.unsigned is not None and not (block.get("signature") or is_cut):
+            parts = [_with_own(part, {"unsigned": self._sent.unsigned}) for part in parts]
         if self._bound is None:
             return parts
         if kind in THINKING:
@@ -176,9 +193,8 @@ class Blocks:
         """Return the reasoning with its prefix, without which a later request could not tell whether it is valid."""
         within = "" if self._digest is None else self._digest.hexdigest()
         data = msgspec.structs.replace(bound, within=within).to_data()
-        own: Mapping[str, Any] = part.metadata.get(NAME, {})
         self._bound = msgspec.structs.replace(bound, previous=fingerprint(block))
-        return msgspec.structs.replace(part, metadata={**part.metadata, NAME: {**own, "bound": data}})
+        return _with_own(part, {"bound": data})
 
     def _parts(self, block: Any, kind: str, pointer: str) -> list[Part]:
         match kind:
@@ -306,6 +322,12 @@ class Blocks:
         names = self._sent.tools.names
         known = "code_execution" if wire.endswith("_code_execution") and wire not in names else wire
         return next((name for sent, name in names.items() if sent == known or sent.startswith(f"{known}_tool_")), known)
+
+
+def _with_own(part: Part, more: Mapping[str, Any]) -> Part:
+    """Return the part with more of Anthropic's own metadata."""
+    own: Mapping[str, Any] = part.metadata.get(NAME, {})
+    return msgspec.structs.replace(part, metadata={**part.metadata, NAME: {**own, **more}})
 
 
 @final

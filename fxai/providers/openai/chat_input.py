@@ -32,9 +32,10 @@ from fxai.messages.message import (
     WithMetadata,
 )
 from fxai.messages.reason import InvalidUserInputError
+from fxai.messages.think_tag import with_tags
 from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
 from fxai.providers.openai.media import ChatFiles, chat_file, is_taken, is_text
-from fxai.providers.openai.options import marks
+from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
 from fxai.providers.openai.tool_encoding import RequestTools
@@ -132,6 +133,7 @@ class ChatWriter:
 
     def assistant(self, message: AssistantMessage) -> None:
         """A turn of the model, and right behind it the results of its calls."""
+        message = with_tags(message, NAME)
         texts = [part for part in message.content if part.type == "text" and "item" not in marks(part)]
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
         content = self._content(message, [part for part in texts if not marks(part).get("refusal")])

@@ -101,6 +101,8 @@ class WireRequest(msgspec.Struct, frozen=True):
     """The response in the background with which it goes on: nothing is sent but questions for that."""
     stream_usage: bool = True
     """Whether a stream of Chat Completions is asked for its usage."""
+    think_tags: bool = True
+    """True if `<think>…</think>` before a text is reasoning: on every host but OpenAI's own."""
 
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
@@ -199,7 +201,8 @@ def prepare_request(
         _ask_for(form, request, fields, known.api, able)
     merged = merge_options(fields, request.provider_options, known.api, known.server)
     sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
-    sent = msgspec.structs.replace(sent, stream_usage=asks_usage(request.provider_options, known.server))
+    asks = asks_usage(request.provider_options, known.server)
+    sent = msgspec.structs.replace(sent, stream_usage=asks, think_tags=not known.server.official)
     return _in_background(sent, request, known)
 
 

@@ -33,9 +33,10 @@ from fxai.messages.message import (
 )
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import Prompt
+from fxai.messages.think_tag import with_tags
 from fxai.models.prepared_tools import Notes, file_note, json_of
 from fxai.providers.openai.media import input_file, is_taken
-from fxai.providers.openai.options import marks
+from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.tool_calls import (
     ANSWERED,
     hosted_item,
@@ -188,6 +189,7 @@ class InputWriter:
 
     def assistant(self, message: AssistantMessage) -> None:
         """A turn of the model."""
+        message = with_tags(message, NAME)
         results = {part.id: part for part in message.content if part.type == "tool-result"}
         pictures = {str(marks(part).get("id")): part for part in message.content if part.type == "file"}
         for (kind, _), group in groupby(message.content, key=_of_item):

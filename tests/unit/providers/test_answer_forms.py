@@ -7,11 +7,23 @@ from itertools import pairwise
 from typing import Any
 
 import httpx2
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from returns.result import Success
 
-from fxai.messages import InternalProviderError, InvalidOutputError, RateLimitError
-from fxai.models import LanguageModel
+from fxai.agents import Agent
+from fxai.effects import fx
+from fxai.messages import (
+    InternalProviderError,
+    InvalidOutputError,
+    Prompt,
+    RateLimitError,
+    StructuredOutputError,
+    UserMessage,
+)
+from fxai.models import LanguageModel, ModelRequest
+from fxai.providers import anthropic
 from fxai.tools import Tool, Toolkit
 from tests.kit.every import every
 from tests.kit.trials import examples
@@ -377,3 +389,165 @@ def test_a_message_that_broke_off_is_a_failure() -> None:
 
     assert _whole("messages", reply(whole)).error.is_retryable
     assert (came.response.text, came.error.is_retryable) == ("Hi", True)
+
+
+# -- reasoning and structured answers in a text
+
+
+@settings(max_examples=examples(30))
+@given(st.sampled_from(WIRES), st.sampled_from(["", "\n", "\ufeff"]), st.lists(st.integers(0, 60)))
+def test_think_tags_are_reasoning(wire: str, before: str, cuts: list[int]) -> None:
+    """On every wire of a server of others, whole, and streamed wherever the deltas are cut."""
+    written = f"{before}<think>\nIs 2 < 3? 😀\n</think>\n\nYes."
+
+    for came in (
+        _whole(wire, reply(body(wire, written))),
+        _streamed(wire, reply(event_bytes(wire, events(wire, _pieces(written, cuts))))),
+    ):
+        assert (came.response.reasoning_text, came.response.text, came.error) == ("Is 2 < 3? 😀", "Yes.", None)
+
+
+@every("wire", WIRES)
+def test_reasoning_from_tags_goes_back_as_text(wire: str) -> None:
+    """The next request to the server has the text with its tags, as the model wrote it."""
+    seen: list[dict[str, Any]] = []
+    served = model(wire, reply(body(wire, "<think>\nHm.\n</think>\n\nYes.")), seen=seen)
+    first = ask(LanguageModel.generate_text("Hi"), served)
+    ask(
+        LanguageModel.generate_text(
+            Prompt.make("Hi").with_response(first.response.content).append(UserMessage.make("And?"))
+        ),
+        served,
+    )
+
+    assert "<think>\\nHm.\\n</think>\\n\\nYes." in json.dumps(seen[1])
+    assert [part.type for part in first.response.content if part.type == "warning"] == []
+
+
+@every("url", ["https://api.openai.com", "https://api.anthropic.com"])
+def test_the_providers_own_hosts_write_no_tags(url: str) -> None:
+    """Their models write reasoning apart, so a text that begins with the tag is an answer about it."""
+    wires = ("chat", "responses") if "openai" in url else ("messages",)
+    for wire in wires:
+        served = model(wire, reply(body(wire, "<think> is a tag.")), base_url=url)
+
+        assert ask(LanguageModel.generate_text("Hi"), served).response.text == "<think> is a tag."
+
+
+class Point(msgspec.Struct):
+    """A value with an optional field, which a strict form writes as null."""
+
+    name: str
+    size: int | None = None
+
+
+JSON = '{"name":"A ``` b","size":null}'
+WRAPPED = [
+    f"```json\n{JSON}\n```",
+    f"```\n{JSON}\n```",
+    f"```JSON\n{JSON}\n```\n",
+    f"```json{JSON}```",
+    f"~~~~json\n{JSON}\n~~~~",
+    f"\ufeff{JSON}",
+    f"\ufeff```json\n{JSON}\n```",
+    f"<think>Hm. {{}}</think>{JSON}",
+    f"<think>Hm.\n```json\n{{}}\n```</think>\n\n```json\n{JSON}\n```",
+    f"Hm.</think>\n{JSON}",
+    f"Here it is:\n```json\n{JSON}\n```\nTell me if you need more.",
+    f"```json\n{JSON}",
+]
+
+
+@every("wire", WIRES)
+@every("written", WRAPPED)
+def test_a_wrapped_answer_is_read(wire: str, written: str) -> None:
+    """A fence, a byte order mark and reasoning do not hide the JSON of a typed answer, nor of an agent's."""
+    served = model(wire, reply(body(wire, written)))
+    came = fx.run(LanguageModel.generate_object("Hi", Point).provide(served))
+    answered = fx.run(Agent.make("a", output=Point).execute("Hi").provide(served))
+
+    assert came.value == answered.value == Point("A ``` b")
+
+
+@every("wire", WIRES)
+def test_a_wrapped_answer_of_a_list_is_read(wire: str) -> None:
+    """An answer that is asked for as the member of an object is led back also within a fence."""
+    for written in ('```json\n{"value":[1,2]}\n```', '<think>Hm.</think>{"value":[1,2]}', "```json\n[1,2]\n```"):
+        served = model(wire, reply(body(wire, written)))
+
+        assert fx.run(LanguageModel.generate_object("Hi", list[int]).provide(served)).value == [1, 2]
+
+
+@every("wire", WIRES)
+@every("written", ['```json\n{"name":', "```json\n12", "<think>Hm.", "A {} b", "```\n```", '```\n{"name":1}\n```'])
+def test_what_is_no_answer_stays_a_failure(wire: str, written: str) -> None:
+    """JSON that was cut, thoughts alone, and an answer that does not fit."""
+    came = ask(LanguageModel.generate_object("Hi", Point), model(wire, reply(body(wire, written))))
+
+    assert isinstance(came.error.reason, StructuredOutputError)
+    assert came.error.reason.pointer == ("/name" if '"name":1' in written else "")
+
+
+# -- thinking without a signature
+
+
+LOOKS = {"type": "tool_use", "id": "t", "name": "look", "input": {"city": "A"}}
+
+
+@every("signature", [{}, {"signature": ""}, {"signature": None}])
+@every("stream", [False, True])
+def test_unsigned_thinking_goes_back_to_its_server(signature: dict[str, Any], stream: bool) -> None:
+    """A server that speaks Anthropic's API by base_url needs its thinking again; Anthropic's host refuses it."""
+    seen: list[dict[str, Any]] = []
+    block = {"type": "thinking", "thinking": "hm", **signature}
+    content: list[Any] = [block, LOOKS]
+    answer = {**body("messages"), "content": content, "stop_reason": "tool_use"}
+    empty = {"type": "thinking", "thinking": "", **signature}
+    sent = events("messages", [], ("look", ['{"city":"A"}']))
+    thinking = [
+        {"type": "content_block_start", "index": 9, "content_block": empty},
+        {"type": "content_block_delta", "index": 9, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+        {"type": "content_block_stop", "index": 9},
+    ]
+    first = reply(event_bytes("messages", [sent[0], *thinking, *sent[1:]])) if stream else reply(answer)
+    look = Tool.dynamic("look", parameters=LOOK)
+    agent = Agent.make("a", toolkit=Toolkit.make(look))
+
+    for name, url, kinds in (
+        ("kimi-k2.6", "http://kimi.example", ["thinking", "tool_use"]),
+        ("claude-sonnet-5", "http://glm.example/anthropic", ["thinking", "tool_use"]),
+        ("claude-sonnet-5", "https://api.anthropic.com", ["tool_use"]),
+    ):
+        seen.clear()
+        told: Any = event_bytes("messages", events("messages", ["Yes."])) if stream else body("messages", "Yes.")
+        last = reply(told)
+        served = model("messages", first, last, seen=seen, name=name, base_url=url)
+        handled = look.handler(lambda _: Success("sunny"))
+        program: Any = agent.stream("Hi").collect() if stream else agent.execute("Hi")
+        fx.run(program.provide(handled).provide(served))
+
+        blocks = seen[1]["messages"][1]["content"]
+        assert [one["type"] for one in blocks] == kinds
+        if kinds[0] == "thinking":
+            assert blocks[0] == {key: one for key, one in block.items() if one is not None}
+
+
+def test_unsigned_thinking_goes_to_no_other_model() -> None:
+    """Another model did not write it, so the request leaves it out with a warning."""
+    answer = {**body("messages"), "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Yes."}]}
+    first = ask(LanguageModel.generate_text("Hi"), model("messages", reply(answer), name="kimi-k2.6"))
+    request = ModelRequest(Prompt.make("Hi").with_response(first.response.content).append(UserMessage.make("And?")))
+
+    kept, other = (anthropic.prepare_request(request, model=name) for name in ("kimi-k2.6", "glm-5"))
+
+    assert [one["type"] for one in kept.body["messages"][1]["content"]] == ["thinking", "text"]
+    assert [one["type"] for one in other.body["messages"][1]["content"]] == ["text"]
+    assert "did not sign" in other.warnings[-1].message
+
+
+def test_thinking_that_was_cut_is_not_unsigned() -> None:
+    """A proxy of Anthropic's models signs whole thinking alone, and Anthropic refuses the rest."""
+    answer = {**body("messages"), "content": [{"type": "thinking", "thinking": "hm"}], "stop_reason": "max_tokens"}
+    first = ask(LanguageModel.generate_text("Hi"), model("messages", reply(answer), name="kimi-k2.6"))
+
+    assert [part.metadata for part in first.response.content if part.type == "reasoning"] == [{}]
