@@ -369,7 +369,12 @@ def read_output(response: Response, schema: Schema[_V]) -> Result[_V, DecodeFail
 
 
 def output_error(module: str, method: str, response: Response, failure: DecodeFailure) -> AiError:
-    """The error of a response whose text does not decode: it holds the text, the place, and the results of calls."""
+    """Return the error of a response whose text does not decode: the text, the location, the results of the calls.
+
+    If the model refused, the error has the reason of the refusal.
+    """
+    if response.refusal is not None:
+        return AiError(module, method, response.refusal)
     results = tuple(
         {"id": r.id, "name": r.name, "result": r.encoded_result, "is_failure": r.is_failure}
         for r in response.tool_results

@@ -47,7 +47,7 @@ from fxai.messages.think_tag import with_tags
 from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
-from fxai.providers.anthropic.options import NAME, own_metadata
+from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.schema.data import is_array, is_object
 
@@ -229,7 +229,7 @@ def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dic
         return {"type": "text", "text": file_note(part)}
 
 
-_UNMARKED: Final = ("thinking", "redacted_thinking")  # blocks that take no mark for the cache
+_UNMARKED: Final = ("thinking", "redacted_thinking", "fallback")  # blocks that take no mark for the cache
 
 
 @final
@@ -350,6 +350,7 @@ class HistoryWriter:
         self._documents: list[Document] = []
         self._container: str | None = None
         self._changes = _ToolChanges(tools, self.notes)
+        self._has_fallback = False  # whether a block says where another model went on
         self._pairing = Pairing()
         self._digest: PrefixDigest | None = PrefixDigest() if facts.binds_thinking else None
         self.thoughts: list[Thought] = []
@@ -416,7 +417,7 @@ class HistoryWriter:
             self._end(written, notes),
             tuple(self._documents),
             self._container,
-            tuple(self._changes.betas),
+            (*self._changes.betas, *((FALLBACK_BETA,) if self._has_fallback else ())),
             frozenset(self._changes.added - moved),
             tuple(notes),
         )
@@ -456,6 +457,7 @@ class HistoryWriter:
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
         message = with_tags(message, NAME)
         made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
+        made, declined = self._without_declined(made)
         blocks = [block for _, block in made]
         if self._digest is not None:
             self.thoughts += _thoughts(made, self._digest.hexdigest())
@@ -463,7 +465,25 @@ class HistoryWriter:
         ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
-        return [*turn, *self._say("user", [self._answer(part) for part in calls], {})]
+        answers = [self._answer(part) for part in calls]
+        return [*turn, *self._say("user", [one for one in answers if one["tool_use_id"] not in declined], {})]
+
+    def _without_declined(
+        self, made: list[tuple[AssistantContent, dict[str, Any]]]
+    ) -> tuple[list[tuple[AssistantContent, dict[str, Any]]], set[str]]:
+        """Return the blocks of a turn without the calls of a model that declined it, and the ids of these calls.
+
+        Another model answered after the `fallback` block, and the API refuses the calls before it.
+        """
+        last = max((at for at, (_, block) in enumerate(made) if block.get("type") == "fallback"), default=-1)
+        if last < 0:
+            return made, set()
+        self._has_fallback = True
+        declined = {block["id"] for _, block in made[:last] if block.get("type") == "tool_use"}
+        if declined:
+            problem = "calls of a model that declined the turn are left out of the history: Anthropic refuses them"
+            self.notes.warn("other", None, problem)
+        return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined], declined
 
     def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
         if not blocks:

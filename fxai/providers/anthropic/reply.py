@@ -35,7 +35,7 @@ from fxai.messages.part import (
     ToolResult,
     Usage,
 )
-from fxai.messages.reason import InvalidOutputError, Reason
+from fxai.messages.reason import ContentPolicyError, InvalidOutputError, Reason
 from fxai.messages.think_tag import split_thoughts
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
@@ -122,6 +122,14 @@ def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMe
 def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
     reason: FinishReason = _FINISHES.get(stop, "other") if stop is None or isinstance(stop, str) else "other"
     return "stop" if reason == "tool-calls" and has_answer and not has_calls else reason
+
+
+def _refusal(ended: Mapping[str, Any]) -> ContentPolicyError:
+    """Return the reason of a refusal, with the provider's explanation, and the category as the code."""
+    found = ended.get("stop_details")
+    details: Mapping[str, Any] = found if is_object(found) else {}
+    words = _text(details, "explanation") or "the model refused to answer"
+    return ContentPolicyError(words, code=_text(details, "category"))
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage:
@@ -240,7 +248,8 @@ class Blocks:
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
         extras = {**said, **({"usage": details} if details else {})}
         reason = _reason(ended.get("stop_reason"), has_calls=self._has_calls, has_answer=self._has_answer)
-        finish = Finish(reason, _usage(counts), metadata={NAME: extras} if extras else {})
+        refusal = _refusal(ended) if reason == "content-filter" else None
+        finish = Finish(reason, _usage(counts), refusal, metadata={NAME: extras} if extras else {})
         container: Any = ended.get("container")
         waits = self._programmed and is_object(container) and container.get("id")
         return [Text("", metadata={NAME: {"container": container["id"]}}), finish] if waits else [finish]

@@ -56,6 +56,7 @@ from fxai.providers.openai.reply import (
     objects_of,
     parse_object,
     parts_before_error,
+    refusal_of,
     turn_end,
     usage_of,
 )
@@ -219,7 +220,7 @@ class ChatReader:
             for piece in objects_in(message, "content"):
                 yield from self._piece(piece)
         if isinstance(refusal, str) and refusal:
-            yield from self._texts.write(_REFUSAL, refusal)
+            yield from self._texts.write(_REFUSAL, refusal, mark(refusal=True))
         yield from self._annotations(message)
         yield from self._files(message)
         self._rest(message)
@@ -421,6 +422,7 @@ class ChatReader:
 
     def _finish(self) -> list[StreamPart]:
         self.done = True
+        refusal = self._texts.text(_REFUSAL)
         parts = list(self._last_parts())
         reason = turn_end(parts, lambda calls: chat_finish_of(self._reason, calls=calls))
         names = [call.name for call in self._calls]
@@ -428,7 +430,8 @@ class ChatReader:
             reason = "stop"
         said = None if _CHAT.get(self._reason or "") == reason else self._reason
         metadata = self._envelope.metadata(said)
-        return [*parts, Finish(reason, usage_of(self._envelope.usage), metadata=metadata)]
+        usage = usage_of(self._envelope.usage)
+        return [*parts, Finish(reason, usage, refusal_of(reason, refusal), metadata=metadata)]
 
     def _last_parts(self) -> Iterable[StreamPart]:
         yield from self._end_reasoning()

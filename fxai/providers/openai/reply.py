@@ -38,7 +38,7 @@ from fxai.messages.part import (
     ToolCall,
     Usage,
 )
-from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, UnknownError
+from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason, UnknownError
 from fxai.models.prepared_tools import without_nulls
 from fxai.providers.http.wire_json import JsonEvents, read_json
 from fxai.providers.openai.options import mark, marks
@@ -260,6 +260,18 @@ def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]
     return "pending" if request and reason == "stop" else reason
 
 
+def refusal_of(reason: FinishReason, words: str) -> ContentPolicyError | None:
+    """Return the reason of a refusal. None if the turn did not end by one.
+
+    Args:
+        reason: The reason why the turn ended.
+        words: The words of the model; empty if a filter of the provider ended the turn.
+    """
+    if reason != "content-filter":
+        return None
+    return ContentPolicyError(words or "a filter of the provider ended the answer")
+
+
 # -- Responses
 
 _CUT: Final[Mapping[str, FinishReason]] = {
@@ -302,8 +314,13 @@ def with_id(call: ToolCall, place: str) -> ToolCall:
     return call if call.id else msgspec.structs.replace(call, id=f"call_{place}")
 
 
-def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
+def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Finish:
     """How a response ended whose parts are these.
+
+    Args:
+        data: The response.
+        parts: Its parts.
+        refusal: The words of a refusal in a stream.
 
     Raises:
         ReplyError: it failed, or it has not ended.
@@ -319,7 +336,9 @@ def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
     known = "error" if status == "cancelled" else turn_end(said, lambda calls: finish_of(reason, calls=calls))
-    return Finish(known, usage_of(data.get("usage")), metadata=finish_metadata(data, _PLACED))
+    words = refusal or "".join(part.text for part in said if part.type == "text" and marks(part).get("refusal"))
+    usage = usage_of(data.get("usage"))
+    return Finish(known, usage, refusal_of(known, words), metadata=finish_metadata(data, _PLACED))
 
 
 # What of a response has a place of its own, and what repeats the request or says the default in its place.

@@ -43,7 +43,7 @@ from fxai.messages.part import (
 from fxai.messages.response import stream_of
 from fxai.providers.http.event import DONE, WHOLE
 from fxai.providers.http.wire_json import JsonEvents
-from fxai.providers.openai.options import marks
+from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
     Item,
     cut,
@@ -88,7 +88,7 @@ class Blocks:
 
     def __init__(
         self,
-        start: Callable[[str], StreamPart],
+        start: Callable[..., StreamPart],
         delta: Callable[[str, str], StreamPart],
         end: Callable[..., StreamPart],
     ) -> None:
@@ -102,16 +102,16 @@ class Blocks:
         """The blocks that are open."""
         return tuple(self._texts)
 
-    def open(self, id_: str) -> list[StreamPart]:
+    def open(self, id_: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
         """The start of a block, unless it is open."""
         if id_ in self._texts:
             return []
         self._texts[id_] = []
-        return [self._start(id_)]
+        return [self._start(id_, metadata=metadata or {})]
 
-    def write(self, id_: str, delta: str) -> list[StreamPart]:
+    def write(self, id_: str, delta: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
         """More of a block, with its start if it has none."""
-        parts = self.open(id_)
+        parts = self.open(id_, metadata)
         if delta:
             self._texts[id_].append(delta)
             parts.append(self._delta(id_, delta))
@@ -182,7 +182,7 @@ class StreamItem:
 
     __slots__ = (
         *("_call", "_deltas", "_done", "_item", "_key", "_places", "_reasoning", "_sent", "_sources", "_texts"),
-        "_whole",
+        *("_whole", "refusal"),
     )
 
     def __init__(self, key: str, texts: Blocks, reasoning: Blocks, sent: WireRequest) -> None:
@@ -197,6 +197,8 @@ class StreamItem:
         self._sources: set[str] = set()
         self._done = False
         self._whole: Item = {}
+        self.refusal: str = ""
+        """The words of a refusal so far."""
 
     @property
     def _is_custom(self) -> bool:
@@ -240,13 +242,16 @@ class StreamItem:
         kind = part.get("type") if is_object(part) else None
         if kind == "reasoning_text":
             return self._reasoning.open(self._reasoning_id(event))
-        return self._texts.open(self._text_id(event)) if kind in ("output_text", "refusal") else []
+        about = _REFUSED if kind == "refusal" else None
+        return self._texts.open(self._text_id(event), about) if kind in ("output_text", "refusal") else []
 
     def text_delta(self, event: Item) -> Iterable[StreamPart]:
         """More of a text or of a refusal."""
         id_, delta = self._text_id(event), str(event.get("delta", ""))
-        is_answer = event.get("type") == "response.output_text.delta"
-        return self._texts.hold(id_, delta) if is_answer and self._sent.is_buffered else self._texts.write(id_, delta)
+        if event.get("type") != "response.output_text.delta":
+            self.refusal += delta
+            return self._texts.write(id_, delta, _REFUSED)
+        return self._texts.hold(id_, delta) if self._sent.is_buffered else self._texts.write(id_, delta)
 
     def annotation(self, event: Item) -> Iterable[StreamPart]:
         """A source of a text."""
@@ -379,6 +384,7 @@ def _number(event: Item, field: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+_REFUSED: Final = mark(refusal=True)
 _ESSENCE: Final = ("type", "call_id", "name", "content", "summary", *OURS.values())
 _TERMINAL: Final = frozenset(("response.completed", "response.incomplete", "response.cancelled"))
 _FIRST: Final = frozenset(("response.created", "response.in_progress", "response.queued"))
@@ -445,7 +451,8 @@ class ResponsesReader:
             yield part
         if kind in _TERMINAL:
             self.done = True
-            yield finish_part(_object(event, "response"), self._ends)
+            refusal = "".join(item.refusal for item in self._items.values())
+            yield finish_part(_object(event, "response"), self._ends, refusal)
 
     def end(self) -> list[StreamPart]:
         """Return the last parts. Raises `ReplyError` if the stream ended before the response was complete."""
