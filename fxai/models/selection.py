@@ -97,7 +97,7 @@ def fallback(
     Args:
         first: The model that is asked first.
         others: The models that are asked then, in order.
-        when: Which failures are for the next model: `retryable`, `unavailable`, `is_refusal`, or a function of your own.
+        when: Which failures are for the next model: `retryable`, `unavailable`, `is_refusal`, or your own function.
 
     Fails with:
         AiError: As the model that was asked last; those of the others stand beside it in the cause.
