@@ -21,6 +21,7 @@ import msgspec
 
 from fxai.messages.errors import AiError
 from fxai.messages.message import FileUrl, WithMetadata
+from fxai.messages.reason import ContentPolicyError
 
 
 def _plus(left: int | None, right: int | None) -> int | None:
@@ -309,6 +310,8 @@ class Finish(WithMetadata, frozen=True, tag_field="type", tag="finish"):
     type: ClassVar[Literal["finish"]] = "finish"
     reason: FinishReason
     usage: Usage = Usage()
+    refusal: ContentPolicyError | None = None
+    """The reason of a refusal, by the model or by a filter of the provider. None if the model did not refuse."""
 
 
 @final

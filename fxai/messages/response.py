@@ -44,6 +44,7 @@ from fxai.messages.part import (
     Usage,
     WarningPart,
 )
+from fxai.messages.reason import ContentPolicyError
 from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json, parts_to_data, parts_to_json
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
@@ -129,6 +130,11 @@ class Response(msgspec.Struct, frozen=True):
         """Why the turn ended; "unknown" without a `Finish`."""
         reasons: list[FinishReason] = [part.reason for part in self.content if part.type == "finish"]
         return reasons[-1] if reasons else "unknown"
+
+    @property
+    def refusal(self) -> ContentPolicyError | None:
+        """The reason of a refusal: the words of the model or of the provider. None if the model did not refuse."""
+        return _last(part.refusal for part in self.content if part.type == "finish")
 
     @property
     def usage(self) -> Usage:

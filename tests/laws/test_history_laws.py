@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ def _anthropic(model: str, **options: Any) -> Callable[[ModelRequest], dict[str,
 
 
 def _openai(**options: Any) -> Callable[[ModelRequest], dict[str, Any]]:
-    return lambda request: json.loads(openai.prepare_request(request, model="gpt-5.5", **options).body)
+    return lambda request: openai.prepare_request(request, model="gpt-5.5", **options).body
 
 
 _OFFICIAL: Final = openai.Profile("chat", server=openai.server_at("https://api.openai.com/v1"))

@@ -41,13 +41,13 @@ def _messages(request: ModelRequest) -> _Sent:
 
 def _responses(request: ModelRequest) -> _Sent:
     sent = openai.prepare_request(request, model="gpt-5.5")
-    return json.loads(sent.body()), sent.warnings
+    return sent.body, sent.warnings
 
 
 def _chat(request: ModelRequest) -> _Sent:
     profile = openai.Profile("chat", server=openai.server_at("https://api.openai.com/v1"))
     sent = openai.prepare_request(request, model="gpt-4o", profile=profile)
-    return json.loads(sent.body()), sent.warnings
+    return sent.body, sent.warnings
 
 
 WIRES: Final[dict[Wire, Callable[[ModelRequest], _Sent]]] = {

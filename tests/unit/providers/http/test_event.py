@@ -141,6 +141,25 @@ def test_an_end_in_the_middle_of_an_event_is_a_fault(rest: bytes) -> None:
     assert "connection" in fault.advice
 
 
+@every("end", [b"", b"\n", b"\r\n", b"\n:", b"\nid: 1", b"\nevent: x"])
+@every("data", ['{"a": [1]}', "[1]", "[DONE]", ' {"a": "\\ud83d"}', '{"a": "größe 𝄞"}'])
+def test_a_last_event_without_blank_line_is_read(data: str, end: bytes) -> None:
+    """Whole JSON needs no blank line, because no further line can belong to it."""
+    written = b"event: x\ndata: 1\n\ndata:" + data.encode() + end
+
+    assert read_events([written]) == ((Event("x", "1"), Event("message", data.removeprefix(" "))), None)
+
+
+@given(st.integers(0, 60))
+def test_a_last_event_cut_within_its_json_is_a_fault(cut: int) -> None:
+    """A cut stream never looks whole: fxai reads the last event only if its JSON is whole."""
+    written = 'data: {"a": 1}\n\nevent: b\ndata: {"größe": [1, "}"]}\n'.encode()
+    events, fault = read_events([written[:cut]])
+
+    assert all(event.data in ('{"a": 1}', '{"größe": [1, "}"]}') for event in events)
+    assert (fault is None) == (cut == 0 or written[:cut].endswith((b"}", b"}\n", b"}\n\n")))
+
+
 @every("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])
 def test_an_end_between_events_is_none(rest: bytes) -> None:
     """Comments and fields that make no event may stand before the end."""
