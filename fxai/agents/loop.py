@@ -51,7 +51,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
-from fxai.messages.calls import unpaired_calls
+from fxai.messages.calls import stray_result, unpaired_calls
 from fxai.messages.errors import AiError
 from fxai.messages.message import SystemMessage
 from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
@@ -367,9 +367,20 @@ def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
         if message.role == "assistant" or message.role == "tool":  # there may be approvals in it
+            if plan.growth is None:  # a memory checks what continues it
+                yield from _check_results(run)
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
             break
+
+
+def _check_results(run: Run) -> Program:
+    """Fail if no call waits for a result of the conversation: the program would believe that the model read it."""
+    stray = stray_result(run.history)
+    if stray is not None:
+        problem = f"no call of the conversation waits for the result of {stray.name!r} (call {stray.id!r})"
+        remedy = "Leave the result out, or pass the conversation with its call"
+        yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
 
 
 def _choose_changes(run: Run) -> Program:

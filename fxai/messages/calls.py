@@ -6,7 +6,7 @@
 >>> wipe.name, wipe.approve().approved, wipe.deny("not that one").reason
 ('wipe', True, 'not that one')
 >>> turn = AssistantMessage.make(ToolCallPart("c", "add", {}))
->>> unpaired_calls([turn]), [call.id for call in Pairing().add([turn])]
+>>> unpaired_calls([turn]), [paired.id for paired in Pairing().add([turn]).calls]
 (['c'], ['c'])
 >>> [message.role for message in place_results([turn], [ToolResultPart("c", "add", 5)])]
 ['assistant', 'tool']
@@ -14,14 +14,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
 import msgspec
-from typing_extensions import override
+from typing_extensions import TypeIs, override
 
-from fxai.messages.message import Content, Message, ToolApprovalResponsePart, ToolCallPart, ToolMessage, ToolResultPart
+from fxai.messages.message import (
+    Content,
+    Message,
+    ToolApprovalResponsePart,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+)
 from fxai.messages.part import AnyPart
 
 UNANSWERED: Final = {
@@ -152,90 +159,115 @@ def unpaired_calls(messages: Iterable[Message]) -> list[str]:
 
 
 @final
+class PairedCall:
+    """A call of a history, its own id, and its result."""
+
+    __slots__ = ("call", "id", "is_early", "result")
+
+    def __init__(self, call: ToolCallPart, id_: str) -> None:
+        self.call = call
+        self.id = id_
+        """The id of this call alone: the id of the call, with a number if an earlier call has that id."""
+        self.result: ToolResultPart | None = None
+        self.is_early: bool = False
+        """True if the result is before the call."""
+
+
+@final
+class PairedMessages(msgspec.Struct, frozen=True, eq=False):
+    """The calls and the results of some messages of a history, in order."""
+
+    calls: tuple[PairedCall, ...]
+    """The calls, without the calls that a provider runs."""
+    results: tuple[PairedCall | None, ...]
+    """For each result of a tool message, its call. None if no call needs the result."""
+
+
+@final
 class Pairing:
-    """The calls of a history that grows, and their results, wherever in it these stand.
+    """The calls of a history that grows, and their results, wherever these are.
 
-    A result belongs to the call with its id. Of several calls with one id, which some servers give, the first has the
-    first result; on the wire each has an id of its own.
+    A result belongs to the first open call before it with the same id. A result before its only call belongs to that
+    call too. Each call gets an id of its own, because some servers repeat ids.
 
-    >>> pairing = Pairing()
-    >>> [pairing.begin(ToolCallPart("call_0", "add", {})) for _ in range(3)]
-    ['call_0', 'call_0_2', 'call_0_3']
-    >>> [pairing.end("call_0")[1] for _ in range(3)]
-    ['call_0', 'call_0_2', 'call_0_3']
+    >>> from fxai.messages.message import AssistantMessage
+    >>> turn = AssistantMessage.make(ToolCallPart("call_0", "add", {}))
+    >>> answer = ToolMessage.make(ToolResultPart("call_0", "add", 5))
+    >>> paired = Pairing().add([turn, answer, turn, answer, answer])
+    >>> [call.id for call in paired.calls], [call and call.id for call in paired.results]
+    (['call_0', 'call_0_2'], ['call_0', 'call_0_2', None])
     """
 
-    __slots__ = ("_approvals", "_begun", "_calls", "_early", "_ids", "_open", "_results")
+    __slots__ = ("_ids", "_open", "has_strays")
 
     def __init__(self) -> None:
-        self._begun: defaultdict[str, deque[tuple[ToolCallPart, str]]] = defaultdict(deque)
-        self._early: set[str] = set()
         self._ids: dict[str, int] = {}
-        self._open: Counter[str] = Counter()  # calls without a result, by id
-        self._calls: dict[str, ToolCallPart] = {}
-        self._results: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
-        self._approvals: set[str] = set()
+        self._open: defaultdict[str, deque[PairedCall]] = defaultdict(deque)  # by id, of every id that was called
+        self.has_strays: bool = False
+        """True if a result waits for a call: a call in later messages can change the meaning of these messages."""
 
-    def add(self, messages: Sequence[Message]) -> list[ToolCallPart]:
-        """Add the messages that come next; gives their calls that no result answers, those of the provider's left out.
-
-        A call is answered where its id is that of a result, before it or behind it; of calls with one id, each by one.
-        """
-        calls = {part.id: part for part in _calls(messages)}
-        self._calls.update(calls)
-        self._open.update(part.id for part in _calls(messages) if not part.provider_executed)
-        for part in _results(messages):
-            self._results[part.id].append(part)
-            self._open[part.id] -= 1
+    def add(self, messages: Sequence[Message]) -> PairedMessages:
+        """Pair the messages that come next."""
+        calls: list[PairedCall] = []
+        results: list[PairedCall | None] = []
+        early: defaultdict[str, deque[tuple[int, ToolResultPart]]] = defaultdict(deque)
         for message in messages:
-            if message.role == "tool":
-                self._approvals.update(part.approval_id for part in message.content if part.type != "tool-result")
-        return [call for call in calls.values() if not call.provider_executed and self._open[call.id] > 0]
+            if message.role == "assistant":
+                calls += [self._begin(part) for part in message.content if _is_ours(part)]
+            elif message.role == "tool":
+                for part in message.content:
+                    if part.type == "tool-result":
+                        if part.id not in self._open:
+                            early[part.id].append((len(results), part))
+                        results.append(self._end(part))
+        for paired in calls:
+            waiting = early.get(paired.call.id)
+            if paired.result is None and waiting:
+                place, paired.result = waiting.popleft()
+                paired.is_early, results[place] = True, paired
+                self._open[paired.call.id].remove(paired)
+        self.has_strays = self.has_strays or any(early.values())
+        return PairedMessages(tuple(calls), tuple(results))
 
-    def has_other_calls(self, messages: Iterable[Message]) -> bool:
-        """Whether a call of these messages has the id of an open call, or of a result or an answer that came early."""
-        ids = {part.id for part in _calls(messages)}
-        return not ids.isdisjoint(self._early | self._approvals) or any(self._begun.get(id_) for id_ in ids)
-
-    def begin(self, part: ToolCallPart) -> str:
-        """The id under which the next call is written: its own, or another one where an earlier call has that."""
+    def _begin(self, part: ToolCallPart) -> PairedCall:
         count = self._ids.get(part.id, 0) + 1
         while (id_ := part.id if count == 1 else f"{part.id}_{count}") in self._ids and id_ != part.id:
             count += 1
         self._ids[part.id] = count
         self._ids.setdefault(id_, 1)
-        self._begun[part.id].append((part, id_))
-        return id_
+        paired = PairedCall(part, id_)
+        self._open[part.id].append(paired)
+        return paired
 
-    def end(self, id_: str) -> tuple[ToolCallPart | None, str]:
-        """The call that the next result with this id answers, and the id under which it is written.
+    def _end(self, part: ToolResultPart) -> PairedCall | None:
+        waiting = self._open.get(part.id)
+        if not waiting:
+            return None
+        paired = waiting.popleft()
+        paired.result = part
+        return paired
 
-        The first of those that have begun; for a result that comes before its call, that call as far as it is known.
-        """
-        begun = self._begun.get(id_)
-        if begun:
-            return begun.popleft()
-        self._early.add(id_)
-        return self._calls.get(id_), id_
 
-    def call(self, id_: str) -> ToolCallPart | None:
-        """The call with this id, the last one of several; None where there is none."""
-        return self._calls.get(id_)
+def stray_result(messages: Iterable[Message]) -> ToolResultPart | None:
+    """Return the first result in the middle of a conversation that no call waits for. None if no such result exists.
 
-    def result(self, id_: str) -> ToolResultPart | None:
-        """The result that the next call with this id has; None where there is none."""
-        waiting = self._results.get(id_)
-        return waiting[0] if waiting else None
+    Results before every other message are the rest of a turn that a window cut, so they are not strays.
 
-    def take(self, id_: str) -> ToolResultPart | None:
-        """The same result, which no other call has then."""
-        waiting = self._results.get(id_)
-        return waiting.popleft() if waiting else None
+    >>> stray_result([ToolMessage.make(ToolResultPart("c", "add", 5))]) is None
+    True
+    """
+    given = list(messages)
+    start = next((at for at, one in enumerate(given) if one.role in ("user", "assistant")), len(given))
+    if not any(one.role == "tool" for one in given[start:]):
+        return None
+    paired = Pairing().add(given).results
+    early = sum(1 for _ in _results(given[:start]))
+    late = zip(_results(given[start:]), paired[early:], strict=True)
+    return next((part for part, call in late if call is None), None)
 
-    @property
-    def left(self) -> list[str]:
-        """The ids of the results that no call took, in the order in which these ids came."""
-        return [part.id for waiting in self._results.values() for part in waiting]
+
+def _is_ours(part: Content) -> TypeIs[ToolCallPart]:
+    return part.type == "tool-call" and not part.provider_executed
 
 
 def _calls(messages: Iterable[Message]) -> Iterator[ToolCallPart]:

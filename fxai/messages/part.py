@@ -86,13 +86,14 @@ that has no name here. `unknown`: the provider gave none.
 PrefixBreak: TypeAlias = Literal["model", "tools", "instructions", "rewrite", "window", "compaction", "edit"]
 """The reason why a request does not extend the previous request of its conversation.
 
-`model`: another model. `tools`: other tools. `instructions`: another system prompt. `rewrite`: a stateful prompt shows
-its changed definitions at their usual place. `window`: the oldest messages are missing. `compaction`: a compaction
-shortened the messages. `edit`: an earlier message changed.
+The value `model` means another model, `tools` means other tools, and `instructions` means another system prompt. The
+value `rewrite` means that a stateful prompt shows its changed definitions at their usual place. With `window`, the
+oldest messages are missing. With `compaction`, a compaction shortened the messages. With `edit`, an earlier message
+changed.
 """
 
-WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "other"]
-"""The subject of a warning."""
+WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "history", "other"]
+"""The subject of a warning. `history`: the request shows an earlier message in a changed form."""
 
 
 @final
@@ -299,7 +300,7 @@ class ResponseMetadata(WithMetadata, frozen=True, tag_field="type", tag="respons
     model: str | None = None
     timestamp: datetime | None = None
     prefix_break: PrefixBreak | None = None
-    """The reason why the request did not extend the previous one. None if the request extended it."""
+    """The reason why the request did not extend the previous one, or None if the request extended it."""
 
 
 @final

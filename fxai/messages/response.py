@@ -158,7 +158,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def prefix_break(self) -> PrefixBreak | None:
-        """The reason why the request did not extend the previous request of its conversation. None if it did."""
+        """Return the reason why the request did not extend the previous one, or None if the request extended it."""
         for part in self.content:
             if part.type == "response-metadata" and part.prefix_break is not None:
                 return part.prefix_break

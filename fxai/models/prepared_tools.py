@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Never, TypeAlias, cast, final
+from typing import Any, Final, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Result, Success
@@ -38,7 +38,7 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict
-from fxai.tools.identity import NameMap
+from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.tool_options import ExplicitNull, Strict
 
@@ -235,7 +235,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         for held in self.toolsets:
             if held.tool == name and is_object(params) and held.field in params:
                 rest = {key: value for key, value in params.items() if key != held.field}
-                return WireCall(str(params[held.field]), rest, held.wire)
+                return WireCall(_NAMES.of(str(params[held.field])) or "_", rest, held.wire)
         form = self._form(name)
         given = params if form is None else form.forth(params).value_or(params)
         return WireCall(self.naming.sent(name), given)
@@ -262,6 +262,8 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         return self._forms.get(name)
 
 
+_NAMES: Final = NameRule(64)  # what every API accepts as the name of an action
+
 _O = TypeVar("_O", bound=msgspec.Struct)
 
 _P = TypeVar("_P")
@@ -287,10 +289,10 @@ class Notes:
         """Add a warning."""
         self.warnings.append(WarningPart(message=message, kind=kind, subject=subject))
 
-    def warn_once(self, message: str) -> None:
-        """Add a warning of kind `other`, unless it is there already."""
+    def warn_once(self, message: str, kind: WarningKind = "other") -> None:
+        """Add a warning, unless it is there already."""
         if all(warning.message != message for warning in self.warnings):
-            self.warn("other", None, message)
+            self.warn(kind, None, message)
 
     def forget(self, kind: WarningKind, subjects: Container[str]) -> None:
         """Remove the warnings of one kind about these subjects."""

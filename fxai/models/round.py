@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 import msgspec
 
@@ -57,12 +57,14 @@ from fxai.messages.part import (
     Part,
     StreamPart,
     ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
     ToolResult,
     WarningPart,
 )
 from fxai.messages.response import Response
 from fxai.models.approval import authority
-from fxai.models.call_id import CallIds, with_distinct_ids
 from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
 from fxai.models.repair import call_as_read, explain_break, mend, repair_work
@@ -84,12 +86,57 @@ from fxai.tools.tool_error import (
 
 Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
+_Part = TypeVar("_Part", bound=StreamPart)
 
 TIME_IS_UP: Final = "the time of the run was up"
 """Why calls were not run to their end."""
 
 _FINISHED: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 _NOTHING: EffectOf[None] = Succeed(None)
+
+
+# -- the ids of calls
+
+
+@final
+class _CallIds:
+    """The ids of the calls of one turn.
+
+    A call and its result are paired by the id. Two calls with the same id would become one call.
+    """
+
+    __slots__ = ("_open", "_used")
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._open: dict[str, str] = {}  # ids of started calls, each with its distinct id
+
+    def rename(self, part: _Part) -> _Part:
+        """Return the part with the distinct id of its call. Calls of the provider keep their ids."""
+        if not isinstance(part, ToolParamsStart | ToolParamsDelta | ToolParamsEnd | ToolCall):
+            return part
+        id_ = part.id
+        if isinstance(part, ToolCall):
+            new = id_ if part.provider_executed or part.repaired else self._open.pop(id_, "") or self._distinct(id_)
+        elif isinstance(part, ToolParamsStart):
+            new = self._open[id_] = id_ if part.provider_executed else self._distinct(id_)
+        else:
+            new = self._open.get(id_, id_)
+        return part if new == id_ else cast(_Part, msgspec.structs.replace(part, id=new))
+
+    def _distinct(self, id_: str) -> str:
+        new, count = id_, 1
+        while new in self._used:
+            count += 1
+            new = f"{id_}_{count}"
+        self._used.add(new)
+        return new
+
+
+def _with_distinct_ids(parts: Iterable[_Part]) -> tuple[_Part, ...]:
+    """Return the parts of a turn with a distinct id for each call."""
+    ids = _CallIds()
+    return tuple([ids.rename(part) for part in parts])
 
 
 # -- what limits a round
@@ -204,7 +251,7 @@ def take_turn(
         parts = yield scoped(Generate(_read_turn, (stream, resolution, came, emit, limits), {}))
     else:
         parts = yield _ask(model, request, around, place, limits)
-        parts = parts if parts is LATE else with_distinct_ids(parts)
+        parts = parts if parts is LATE else _with_distinct_ids(parts)
     if parts is LATE or not resolves:
         return _cut_turn(came, resolution) if parts is LATE else Round(Turn(parts, resolution).response())
     resolution = resolution.without(parts)
@@ -245,7 +292,7 @@ def _read_turn(
     for warning in resolution.warnings:
         yield emit(warning)
     incomplete: set[str] = set()  # ids of calls that have begun and have not come
-    ids = CallIds()
+    ids = _CallIds()
     part: Any
     pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
     while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:

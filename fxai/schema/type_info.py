@@ -13,8 +13,12 @@ Types are read as written, with what `Annotated` carries; type variables of gene
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
+import enum
 import inspect
 import types
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import (
     Annotated,
@@ -47,6 +51,9 @@ ABSENT: Final = msgspec.NODEFAULT
 """Stands where a member has no default."""
 
 _KNOWN: Final = frozenset((str, int, bool, float, type(None), bytes, list, dict, tuple, set, frozenset, object))
+# The types whose values JSON can represent as the text of a key, besides enums and literals.
+_DATES: Final = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
+_KEYS: Final = frozenset((str, int, float, bytes, decimal.Decimal, uuid.UUID, *_DATES))
 _UNION: Final[Any] = Union
 _WRAPPERS: Final = (Required, NotRequired, ReadOnly)
 
@@ -323,9 +330,36 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
         _visit_members(tp, found, inside, done)
     elif get_origin(tp) is not Literal:
         _visit_leaf(tp, place, found)
+        if is_class(origin := get_origin(tp)) and issubclass(origin, Mapping):
+            _check_key(get_args(tp)[0], place)
         for argument in get_args(tp):
             if argument is not Ellipsis:
                 _visit(argument, f"{place}[]", found, inside, done)
+
+
+def _check_key(tp: Any, place: str) -> None:
+    """Raise `SchemaError` if JSON cannot represent the keys of a mapping: a key is text, or a value that has a text."""
+    tp = plain_type(tp)
+    if (coded := codec_of(tp)) is not None:
+        _check_key(coded[1].wire, place)
+    elif get_origin(tp) is Annotated:
+        _check_key(tp.__origin__, place)
+    elif (arms := arms_of(tp)) is not None:
+        for arm in arms:
+            _check_key(arm, place)
+    elif not _is_key(tp):
+        raise SchemaError(
+            f"{_name(tp)} at {place} cannot be the key of a mapping, because a key in JSON is text: use str, int or an"
+            " enum as the key, or a list of pairs in place of the mapping"
+        )
+
+
+def _is_key(tp: Any) -> bool:
+    if get_origin(tp) is Literal:
+        return all(type(value) in (str, int) for value in get_args(tp))
+    if tp in (Any, object, Never, NoReturn) or isinstance(tp, TypeVar):
+        return True
+    return is_class(tp) and (tp in _KEYS or issubclass(tp, enum.Enum))
 
 
 def _hold_searchable(codec: Codec, place: str) -> None:

@@ -53,6 +53,7 @@ from fxai.schema.parsing import (
     plain_faults,
     written,
 )
+from fxai.schema.surrogate import mend_data
 from fxai.tools.call_key import CallKey
 from fxai.tools.handler import Answering, ToolExecution, missing_handler
 from fxai.tools.tool_error import (
@@ -195,7 +196,10 @@ class Call(msgspec.Struct, eq=False):
     def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
         """Shows a preliminary value; one that does not fit stops the handler, even where none is read."""
         try:
-            encoded = tool.success.encode_unsafe(value)
+            try:
+                encoded = tool.success.encode_unsafe(value)
+            except DecodeError as error:
+                encoded = _encode_whole(tool.success, value, error)
         except DecodeError as error:
             failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
             return Suspend(lambda: self._stop(failure))
@@ -383,16 +387,34 @@ def as_decode_failure(error: Any) -> DecodeFailure:
     return DecodeFailure((Fault("", "what the tool's own validation accepts", str(error)),))
 
 
+def _encode_whole(schema: Schema[Any], value: Any, error: DecodeError) -> Any:
+    """Return the plain JSON data of a value that JSON refused, with U+FFFD instead of each half of a surrogate pair.
+
+    Raises:
+        DecodeError: The value has no such half, or is not of the type.
+    """
+    mended = mend_data(value)
+    if mended is value:
+        raise error
+    return schema.encode_unsafe(mended)
+
+
 def _success_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
-        return Succeed(Outcome(value, tool.success.encode_unsafe(value)))
+        try:
+            return Succeed(Outcome(value, tool.success.encode_unsafe(value)))
+        except DecodeError as error:
+            return Succeed(Outcome(value, _encode_whole(tool.success, value, error)))
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults)),)))
 
 
 def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
-        encoded = tool.failure.encode_unsafe(value)
+        try:
+            encoded = tool.failure.encode_unsafe(value)
+        except DecodeError as error:
+            encoded = _encode_whole(tool.failure, value, error)
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults, "failure")),)))
     if tool.failure_mode == "return":
@@ -453,7 +475,7 @@ def model_output(tool: ToolInfo, value: Any) -> Any:
     except Exception as bug:
         raised = f"to_model_output of the tool {tool.name!r} raised {type(bug).__name__}: {bug}"
         raise RuntimeError(raised) from bug
-    if is_plain(output):
+    if is_plain(output) or is_plain(output := mend_data(output)):
         return output
     faults = plain_faults(output)
     if faults:

@@ -214,6 +214,10 @@ class NameMap:
     def __reduce__(self) -> tuple[type[NameMap], tuple[dict[str, str]]]:
         return (NameMap, (self._sent,))
 
+    def __contains__(self, name: str) -> bool:
+        """Return whether the request has a tool with this name."""
+        return name in self._sent
+
     def sent(self, name: str) -> str:
         """What the tool `name` is called on the wire."""
         return self._sent.get(name, name)

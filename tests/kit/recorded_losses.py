@@ -57,6 +57,7 @@ CHANGED: Final[Mapping[str, Reasons]] = {
         "-shell_call:/status": "completed is the default",
         "-tool_search_call:/status": "completed is the default",
         "~message:/content": _EDITED,
+        "~image_generation_call:/id": "OpenAI refuses ids of more than 64 characters",
     },
     "chat": {
         "+message:/role": "a stream may never name it",

@@ -139,7 +139,7 @@ class _Watched:
 
 def _openai(request: ModelRequest, api: Any, cache: Any) -> Any:
     sent = prepare_openai(request, model="gpt-5.5", api=api, cache=cache)
-    return sent.body(), sent.warnings, sent.offer, sent.fields
+    return sent.encoded, sent.warnings, sent.offer, sent.fields
 
 
 def _anthropic(request: ModelRequest, model: Any, cache: Any) -> Any:

@@ -33,8 +33,8 @@ WIRES: dict[str, Callable[[ModelRequest], dict[str, Any]]] = {
         anthropic.prepare_request(request, model="claude-fable-5-1").body
     ),
     "messages, without": lambda request: anthropic.prepare_request(request, model="claude-sonnet-5").body,
-    "responses": lambda request: json.loads(openai.prepare_request(request, model="gpt-5.5").body()),
-    "chat": lambda request: json.loads(openai.prepare_request(request, model="gpt-5.5", api="chat").body()),
+    "responses": lambda request: openai.prepare_request(request, model="gpt-5.5").body,
+    "chat": lambda request: openai.prepare_request(request, model="gpt-5.5", api="chat").body,
 }
 
 CHANGE_TOOLS = ("messages, with system messages between", "responses")

@@ -20,14 +20,12 @@ caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from functools import partial
 from typing import Any, Final, final
 
 import msgspec
 
-from fxai.messages.calls import Pairing
 from fxai.messages.message import (
     AssistantContent,
     AssistantMessage,
@@ -43,18 +41,19 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.think_tag import with_tags
+from fxai.messages.part import WarningPart
+from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.schema.data import is_array, is_object
+from fxai.schema.request_form import MESSAGES
+from fxai.tools.identity import NameRule
 
-_NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _CONTINUE: Final = "Continue."
 _DENIED: Final = "Tool call execution denied."
-_EMPTY: Final = {"type": "text", "text": ""}
 _FILE_FIELDS: Final = frozenset({"media_type", "data", "file_name"})
 _BLOCK_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"text"}),
@@ -70,17 +69,6 @@ def with_cache(block: dict[str, Any], metadata: Metadata) -> dict[str, Any]:
     """The block, marked for the cache where the metadata says so."""
     mark = own_metadata(metadata).get("cache_control")
     return {**block, "cache_control": mark} if is_object(mark) else block
-
-
-def call_id(id_: str) -> str:
-    """A call's id as the API takes it: letters, digits, `_` and `-`; one of another provider that has more is digested.
-
-    >>> call_id("toolu_1"), call_id("call|1")
-    ('toolu_1', 'call_1_c26e9779')
-    """
-    if id_ and not _NO_ID.search(id_):
-        return id_
-    return f"{_NO_ID.sub('_', id_)}_{sha256(id_.encode()).hexdigest()[:8]}"
 
 
 def text_block(part: TextPart) -> dict[str, Any] | None:
@@ -122,7 +110,7 @@ def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[st
         unsigned: The model that wrote thinking without a signature and accepts it. None on Anthropic's own host.
     """
     own = own_metadata(part.metadata)
-    if "redacted_data" in own:
+    if own.get("redacted_data"):
         return {"type": "redacted_thinking", "data": own["redacted_data"]}
     is_unsigned = unsigned is not None and own.get("unsigned") == unsigned
     if not (own.get("signature") or is_unsigned):
@@ -138,17 +126,16 @@ def made_file_block(part: FilePart) -> dict[str, Any] | None:
     return {"type": "container_upload", "file_id": part.data.url}
 
 
-def call_block(part: ToolCallPart, tools: PreparedTools, id_: str) -> dict[str, Any]:
-    """The block of a call of one of our tools, as the model wrote it, by the id that it has on the wire.
+def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
+    """The block of a call of one of our tools, as the model wrote it.
 
     Parameters that are no JSON go under the key that Anthropic's documentation names for them.
     """
     wire = tools.wire_call(part.name, part.params)
-    name = _NO_ID.sub("_", wire.name)[:128] or "_"  # a tool that is not there any more may have any name
     own = own_metadata(part.metadata)
     caller = {"caller": own["caller"]} if is_object(own.get("caller")) else {}
     toolset = {} if (named := toolset_of(part, wire.toolset)) is None else {"toolset_name": named}
-    block = {"type": "tool_use", "id": call_id(id_), "name": name, "input": _input(part, wire.params)}
+    block = {"type": "tool_use", "id": part.id, "name": wire.name, "input": _input(part, wire.params)}
     return with_cache({**block, **caller, **toolset}, part.metadata)
 
 
@@ -172,24 +159,23 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
     if "type" not in own:
         return None
     if part.type == "tool-call":
-        body: dict[str, Any] = {"id": part.id, "name": own.get("name", part.name), "input": part.params or {}}
+        name = _RULES.tool_names.of(str(own.get("name", part.name)))
+        body: dict[str, Any] = {"id": part.id, "name": name, "input": part.params or {}}
     else:
         body = {"tool_use_id": part.id, "content": without_nulls(part.result)}
     extras = {key: value for key, value in own.items() if key not in ("name", "cache_control", "beside")}
     return with_cache({**extras, **body}, part.metadata)
 
 
-def result_block(
-    part: ToolResultPart, id_: str, toolset: str | None, lost: Callable[[FilePart], None]
-) -> dict[str, Any]:
-    """The block of the result of the call `id_` of a tool that runs here; `toolset` is what the call names.
+def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[FilePart], None]) -> dict[str, Any]:
+    """The block of the result of a call of a tool that runs here; `toolset` is what the call names.
 
     `lost` is called with each file that the API does not take; a note to the model stands in its place.
     """
     content = _content(part.result, lost)
     fields = {"content": content, "is_error": part.is_failure or None, "toolset_name": toolset}
     known = {name: value for name, value in fields.items() if value is not None}
-    return with_cache({"type": "tool_result", "tool_use_id": call_id(id_), **known}, part.metadata)
+    return with_cache({"type": "tool_result", "tool_use_id": part.id, **known}, part.metadata)
 
 
 def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
@@ -200,10 +186,14 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
         return result
     if is_object(result) and result.get("type") == "execution-denied":
         return str(result.get("reason") or _DENIED)
-    contents = [one for one in result if one != _EMPTY] if is_array(result) else []  # the API refuses empty texts
+    contents = [one for one in result if not _is_empty(one)] if is_array(result) else []  # the API refuses empty texts
     blocks = [_content_block(one, lost) for one in contents]
     known = [block for block in blocks if block is not None]
     return known if known and len(known) == len(blocks) else json_of(result).decode()
+
+
+def _is_empty(one: Any) -> bool:
+    return is_object(one) and one.get("type") == "text" and not str(one.get("text", "")).strip()
 
 
 def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
@@ -214,7 +204,13 @@ def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any]
     if kind in ("image", "file") and {"media_type", "data"} <= fields <= _FILE_FIELDS:
         return _picture_block(one, lost)
     needed = _BLOCK_FIELDS.get(kind) if isinstance(kind, str) else None
-    return one if needed is not None and needed <= fields and one.get("text") != "" else None
+    if needed is None or not needed <= fields:
+        return None
+    source = one.get("source")
+    if kind in ("image", "document") and is_object(source) and source.get("type") == "base64":
+        block = _picture_block({name: source.get(name) for name in ("media_type", "data")}, lost)
+        return one if block is not None and (block.get("type"), block.get("source")) == (kind, source) else block
+    return one
 
 
 def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
@@ -229,6 +225,33 @@ def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dic
         return {"type": "text", "text": file_note(part)}
 
 
+def _loss(part: AssistantContent, _turn: AssistantMessage, unsigned: str | None = None) -> str | None:
+    """Return why a part of a turn is left out. None if the API accepts it."""
+    if part.type == "reasoning" and reasoning_block(part, unsigned) is None:
+        what = "reasoning that Anthropic did not sign"
+    elif part.type == "file" and made_file_block(part) is None:
+        what = f"a file of type {part.media_type!r} that a model made"
+    elif isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed and hosted_block(part) is None:
+        what = f"what another provider did for {part.name!r}"
+    else:
+        return None
+    return f"{what} is left out of the history: Anthropic's Messages API refuses it"
+
+
+def _is_block(part: AssistantContent) -> bool:
+    return part.type != "tool-approval-request" and (part.type != "text" or text_block(part) is not None)
+
+
+_IDS: Final = IdRule("a-zA-Z0-9_-")
+_RULES: Final = HistoryRules(
+    name=MESSAGES.name,
+    provider=NAME,
+    tool_names=NameRule(MESSAGES.longest_name),
+    call_ids=_IDS,
+    hosted_ids=_IDS,
+    loss=_loss,
+    is_block=_is_block,
+)
 _UNMARKED: Final = ("thinking", "redacted_thinking", "fallback")  # blocks that take no mark for the cache
 
 
@@ -340,8 +363,6 @@ class HistoryWriter:
         self._unsigned = unsigned
         self.notes: Notes = Notes()
         """What of the prompt is left out."""
-        self.is_extensible: bool = True
-        """Whether further messages can be added: not behind a system message, whose place depends on what follows."""
         self._written: Sequence[Message] = ()
         self._tools = tools
         self._facts = facts
@@ -350,11 +371,23 @@ class HistoryWriter:
         self._documents: list[Document] = []
         self._container: str | None = None
         self._changes = _ToolChanges(tools, self.notes)
+        self._form = HistoryForm(msgspec.structs.replace(_RULES, loss=partial(_loss, unsigned=unsigned)), tools.naming)
+        self._ends_in_system = False
         self._has_fallback = False  # whether a block says where another model went on
-        self._pairing = Pairing()
+        self._declined: set[str] = set()  # the ids of calls of models that declined their turn
         self._digest: PrefixDigest | None = PrefixDigest() if facts.binds_thinking else None
         self.thoughts: list[Thought] = []
         """The thinking blocks, in order, if the model binds them."""
+
+    @property
+    def warnings(self) -> list[WarningPart]:
+        """The changes of the history, and what of it could not be written."""
+        return [*self._form.warnings, *self.notes.warnings]
+
+    @property
+    def is_extensible(self) -> bool:
+        """True if further messages can be added, because none of them can change what is written."""
+        return self._form.is_extensible and not self._ends_in_system
 
     @property
     def ends_in_answer(self) -> bool:
@@ -371,14 +404,13 @@ class HistoryWriter:
 
         Raises `PreparationError`: a file cannot be sent; a call has no result.
         """
-        self._written = messages
-        self._pairing.add(messages)
+        self._written = formed = self._form.add(messages)
         blocks: list[dict[str, Any]] = []
-        for place, message in enumerate(messages):
+        for place, message in enumerate(formed):
             blocks += self._add(message, place)
         self._written = ()
-        if messages:
-            self.is_extensible = messages[-1].role != "system"
+        if formed:
+            self._ends_in_system = formed[-1].role == "system"
         return blocks
 
     def _add(self, message: Message, place: int) -> list[dict[str, Any]]:
@@ -392,7 +424,9 @@ class HistoryWriter:
             case AssistantMessage():
                 return self._add_turn(message)
             case ToolMessage():
-                return []  # results stand behind their calls; answers to approval requests are not the provider's
+                results = [part for part in message.content if part.type == "tool-result"]
+                answers = [self._answer(part) for part in results if part.id not in self._declined]
+                return self._say("user", answers, {})  # answers to approval requests are not the provider's
 
     def history(self, left_out: frozenset[int] = frozenset()) -> History:
         """The history as it stands; what is written behind it later does not change it.
@@ -400,11 +434,8 @@ class HistoryWriter:
         Args:
             left_out: The thinking blocks that the history leaves out, by `id`.
 
-        Raises `PreparationError`: there is no message; there is a result without a call.
+        Raises `PreparationError`: there is no message.
         """
-        left = self._pairing.left
-        if left:
-            raise refusal(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
         if not self._messages:
             raise refusal(_NO_MESSAGE)
         notes: list[str] = []
@@ -455,35 +486,33 @@ class HistoryWriter:
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
-        message = with_tags(message, NAME)
         made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
-        made, declined = self._without_declined(made)
+        made = self._without_declined(made)
         blocks = [block for _, block in made]
         if self._digest is not None:
             self.thoughts += _thoughts(made, self._digest.hexdigest())
-        turn = self._say("assistant", blocks, message.metadata)
+        written = self._say("assistant", blocks, message.metadata)
         ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
-        calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
-        answers = [self._answer(part) for part in calls]
-        return [*turn, *self._say("user", [one for one in answers if one["tool_use_id"] not in declined], {})]
+        return written
 
     def _without_declined(
         self, made: list[tuple[AssistantContent, dict[str, Any]]]
-    ) -> tuple[list[tuple[AssistantContent, dict[str, Any]]], set[str]]:
-        """Return the blocks of a turn without the calls of a model that declined it, and the ids of these calls.
+    ) -> list[tuple[AssistantContent, dict[str, Any]]]:
+        """Return the blocks of a turn without the calls of a model that declined it.
 
         Another model answered after the `fallback` block, and the API refuses the calls before it.
         """
         last = max((at for at, (_, block) in enumerate(made) if block.get("type") == "fallback"), default=-1)
         if last < 0:
-            return made, set()
+            return made
         self._has_fallback = True
         declined = {block["id"] for _, block in made[:last] if block.get("type") == "tool_use"}
         if declined:
             problem = "calls of a model that declined the turn are left out of the history: Anthropic refuses them"
             self.notes.warn("other", None, problem)
-        return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined], declined
+        self._declined |= declined
+        return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined]
 
     def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
         if not blocks:
@@ -507,32 +536,24 @@ class HistoryWriter:
                 block = text_block(part)
                 return None if block is None else with_cache(block, part.metadata)
             case "reasoning":
-                return self._check(reasoning_block(part, self._unsigned), "reasoning that Anthropic did not sign")
+                return reasoning_block(part, self._unsigned)
             case "file":
-                return self._check(made_file_block(part), f"a file of type {part.media_type!r} that a model made")
+                return made_file_block(part)
             case "tool-call" | "tool-result":
                 if part.type == "tool-call" and not part.provider_executed:
-                    return call_block(part, self._tools, self._pairing.begin(part))
-                return self._check(hosted_block(part), f"what another provider did for {part.name!r}")
+                    return call_block(part, self._tools)
+                return hosted_block(part)
             case "tool-approval-request":
                 return None
 
-    def _check(self, block: dict[str, Any] | None, what: str) -> dict[str, Any] | None:
-        if block is None:
-            self.notes.warn("other", None, f"{what} is left out of the history: Anthropic's Messages API refuses it")
-        return block
-
     def _left_out(self, part: FilePart) -> None:
         what = f"a file of type {part.media_type!r} in a tool's result"
-        self.notes.warn("other", None, f"{what} is left out: Anthropic's Messages API refuses it")
+        self.notes.warn("history", None, f"{what} is left out: Anthropic's Messages API refuses it")
 
-    def _answer(self, part: ToolCallPart) -> dict[str, Any]:
-        result = self._pairing.take(part.id)
-        if result is None:
-            raise refusal(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
-        _, id_ = self._pairing.end(part.id)
-        toolset = toolset_of(part, self._tools.wire_call(part.name, part.params).toolset)
-        return result_block(result, id_, toolset, self._left_out)
+    def _answer(self, result: ToolResultPart) -> dict[str, Any]:
+        call = self._form.call(result.id)
+        named = None if call is None else self._tools.wire_call(call.name, call.params).toolset
+        return result_block(result, None if call is None else toolset_of(call, named), self._left_out)
 
 
 def _mark_system(text: str) -> str:

@@ -26,7 +26,16 @@ from fxai.providers.anthropic.generation import answer_limit, check_sampling, th
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.options import RequestOptions, options_of_request
-from fxai.providers.anthropic.thinking_binding import BETA, REMEDY, Bound, Head, check, digest_of, digest_of_tools
+from fxai.providers.anthropic.thinking_binding import (
+    BETA,
+    REMEDY,
+    THINKING,
+    Bound,
+    Head,
+    check,
+    digest_of,
+    digest_of_tools,
+)
 from fxai.providers.anthropic.tool_encoding import MOST, check_marks, cost_of, prepare_tools
 from fxai.schema.data import is_object
 from fxai.schema.request_form import MESSAGES
@@ -83,6 +92,11 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     def body(self) -> dict[str, Any]:
         """The body as a fresh plain copy."""
         return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the body. The value is the same as `body`, as for a request to OpenAI."""
+        return self.body
 
     def count_body(self) -> bytes:
         """The body that asks for the tokens of this request, as JSON."""
@@ -196,7 +210,7 @@ class _Writing:
         self._size = size + size_as_json(writer.write(messages[count:]))
         self._writer = writer
         history = writer.history()
-        self._notes.warnings += writer.notes.warnings
+        self._notes.warnings += writer.warnings
         for note in history.notes:
             self._notes.warn("other", None, note)
         self.documents = history.documents
@@ -341,12 +355,24 @@ class _Writing:
         )
 
     def _check(self, body: dict[str, Any]) -> None:
-        """Remove fields that the model refuses together with the provider's own options."""
+        """Remove fields that the model refuses together with the provider's own options, or with the history."""
+        self._check_thinking(body)
         check_sampling(body, self._facts, self._notes)
         kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
         accepted = (*(self._facts.forced_calls_while_thinking or ()), "disabled", "between_tools")
         if kind is not None and kind not in accepted and _forces(body.get("tool_choice")):
             self._free(body, f"the model {self._facts.model!r} accepts no forced call while it thinks ({kind})")
+
+    def _check_thinking(self, body: dict[str, Any]) -> None:
+        """Turn thinking by a budget off if the turn of the last calls does not start with thinking."""
+        messages: list[dict[str, Any]] = body["messages"]
+        kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
+        if kind != "enabled" or messages[-1]["content"][0].get("type") != "tool_result":
+            return
+        if messages[-2]["content"][0].get("type") not in THINKING:
+            del body["thinking"]
+            why = "the turn of the last calls does not start with thinking"
+            self._notes.warn("unsupported-option", "reasoning", f"reasoning: fxai turns thinking off, because {why}")
 
     def _encode(self, body: dict[str, Any]) -> bytes:
         """Return the body as JSON, with the number and the order of cache marks that the API accepts."""

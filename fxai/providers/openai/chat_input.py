@@ -13,13 +13,11 @@ result have no place in a tool message: they follow in a message of the user.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, final
 
-from fxai.messages.calls import Pairing
 from fxai.messages.message import (
+    AssistantContent,
     AssistantMessage,
     FilePart,
     Message,
@@ -31,15 +29,18 @@ from fxai.messages.message import (
     UserMessage,
     WithMetadata,
 )
+from fxai.messages.part import WarningPart
 from fxai.messages.reason import InvalidUserInputError
-from fxai.messages.think_tag import with_tags
+from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
 from fxai.providers.openai.media import ChatFiles, chat_file, is_taken, is_text
 from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.server import COMPATIBLE, Server
-from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
+from fxai.providers.openai.tool_calls import CALL_IDS, arguments_of, input_of, item_type, result_text
 from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object
+from fxai.schema.request_form import CHAT
+from fxai.tools.identity import NameRule
 
 THOUGHTS: Final = ("reasoning_content", "reasoning")
 """The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
@@ -52,7 +53,7 @@ ChatRole: TypeAlias = Literal["system", "developer"]
 """The role of system messages."""
 
 _Message: TypeAlias = dict[str, Any]
-_SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
+_SHORT_IDS: Final = IdRule("A-Za-z0-9", digits=9)
 
 
 @final
@@ -70,29 +71,42 @@ class ChatWriter:
         """What was written."""
         self.notes: Notes = Notes()
         """What could not be written."""
-        self.is_extensible: bool = True
-        """Whether further messages can be added: not while a call has no result, which must come before them."""
-        self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
         self._server = server
         self._files = ChatFiles(video=server.video, file_urls=server.file_urls)
+        rules = HistoryRules(
+            name=CHAT.name if server.name == "openai" else server.name,
+            provider=NAME,
+            tool_names=NameRule(CHAT.longest_name),
+            call_ids=_SHORT_IDS if server.short_call_ids else CALL_IDS,
+            blank_texts=True,
+            reasoning_last=True,
+            loss=self._loss,
+            is_block=_is_block,
+        )
+        self._form = HistoryForm(rules, offer.prepared.naming)
 
     def fields(self) -> dict[str, Any]:
         """The fields of the request: a copy, which what is written later does not change."""
         return {"messages": list(self.items)}
 
-    def is_extended_by(self, _messages: Sequence[Message]) -> bool:
-        """Whether these messages can be added without changing what is written: always."""
-        return True
+    @property
+    def warnings(self) -> list[WarningPart]:
+        """The changes of the history, and what of it could not be written."""
+        return [*self._form.warnings, *self.notes.warnings]
+
+    @property
+    def is_extensible(self) -> bool:
+        """True if further messages can be added, because none of them can change what is written."""
+        return self._form.is_extensible
 
     def write(self, messages: Sequence[Message]) -> None:
         """Write the messages that come next.
 
         Raises `PreparationError`: a call has no result; a file of a kind that the wire does not take.
         """
-        refuse_unanswered(self._pairing.add(messages))
-        for message in messages:
+        for message in self._form.add(messages):
             match message.role:
                 case "system":
                     self._system(message)
@@ -101,7 +115,7 @@ class ChatWriter:
                 case "assistant":
                     self.assistant(message)
                 case "tool":
-                    self.answers(part for part in message.content if part.type == "tool-result")
+                    self._results(part for part in message.content if part.type == "tool-result")
 
     def _system(self, message: SystemMessage) -> None:
         if not message.content and (message.added_tools or message.removed_tools):
@@ -132,8 +146,7 @@ class ChatWriter:
         self.items.append({"role": "user", "content": [*pieces[:-1], *({**one, **cached} for one in pieces[-1:])]})
 
     def assistant(self, message: AssistantMessage) -> None:
-        """A turn of the model, and right behind it the results of its calls."""
-        message = with_tags(message, NAME)
+        """A turn of the model."""
         texts = [part for part in message.content if part.type == "text" and "item" not in marks(part)]
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
         content = self._content(message, [part for part in texts if not marks(part).get("refusal")])
@@ -142,11 +155,8 @@ class ChatWriter:
         fields.update(self._beside(message))
         if calls:
             fields["tool_calls"] = [self._call(part) for part in calls]
-        if fields:
+        if not fields.keys().isdisjoint(_NEEDED):
             self.items.append({"role": "assistant", **fields, **self._empty_field(fields)})
-        results = [part for call in calls if (part := self._pairing.take(call.id)) is not None]
-        self._results(results)
-        self.is_extensible = self.is_extensible and len(results) == len(calls)
 
     def _content(self, message: AssistantMessage, texts: list[TextPart]) -> str | list[_Message]:
         """The texts of a turn as one; as a list where there are pieces of another kind, as at Mistral."""
@@ -185,16 +195,29 @@ class ChatWriter:
                 self._put_back(marks(part), beside)
             elif "audio" in marks(part):
                 beside["audio"] = {"id": marks(part)["audio"]}
-            elif part.type == "file":
-                self._note_loss(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
-            elif part.type == "tool-call" and part.provider_executed:
-                self._note_loss(f"the call of {part.name!r} that a provider ran", "it has no place for it")
         return beside
+
+    def _loss(self, part: AssistantContent, _turn: AssistantMessage) -> str | None:
+        """Return why a part of a turn cannot be sent. None if it can."""
+        if part.type == "file" and "audio" not in marks(part):
+            return self._explain(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
+        if part.type == "tool-call" and part.provider_executed:
+            return self._explain(f"the call of {part.name!r} that a provider ran", "it has no place for it")
+        if part.type == "reasoning" and not self._takes(part):
+            is_told = bool(part.text) or self._server.returns is None
+            return self._explain("reasoning", "it has no place for it") if is_told else ""
+        return None
+
+    def _takes(self, part: ReasoningPart) -> bool:
+        """Return whether the server has a place for reasoning."""
+        came = marks(part).get("field")
+        is_detail = came == "reasoning_details" and self._server.takes_back(came)
+        return is_detail or self._goes_into_content(part) or self._thoughts_field(part) is not None
 
     def _reasoning(self, part: ReasoningPart, beside: _Message) -> None:
         """A piece of reasoning: in the field that it came in, else in the one that the server has for any."""
         about = marks(part)
-        came, takes = about.get("field"), self._server.thoughts
+        came = about.get("field")
         if self._goes_into_content(part):
             return
         if came == "reasoning_details" and self._server.takes_back(came):
@@ -202,11 +225,16 @@ class ChatWriter:
             text = {key: part.text} if isinstance(key, str) else {}
             beside.setdefault(came, []).append({**(detail if is_object(detail) else {}), **text})
             return
-        field = came if came in THOUGHTS and self._server.takes_back(came) else takes
-        if isinstance(field, str):
+        field = self._thoughts_field(part)
+        if field is not None:
             beside[field] = beside.get(field, "") + part.text
-        elif part.text or self._server.returns is None:
-            self._note_loss("reasoning", "it has no place for it")
+
+    def _thoughts_field(self, part: ReasoningPart) -> str | None:
+        """The field that reasoning came in, or the field that the server has for any."""
+        came = marks(part).get("field")
+        if came in THOUGHTS and self._server.takes_back(came):
+            return str(came)
+        return None if self._server.thoughts == "content" else self._server.thoughts
 
     def _put_back(self, about: Mapping[str, Any], beside: _Message) -> None:
         """Fields that a server wrote, and reads again."""
@@ -220,7 +248,7 @@ class ChatWriter:
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
         known, inner = self._own_fields(part)
-        call: _Message = {**known, "id": self._id(self._pairing.begin(part))}
+        call: _Message = {**known, "id": part.id}
         if item_type(part, self._offer) == "custom_tool_call":
             return {**call, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
         text = arguments_of(part, wire.params)
@@ -236,27 +264,15 @@ class ChatWriter:
         inner = within.items() if is_object(within) else ()
         return taken, {key: value for key, value in inner if self._server.takes_back(key)}
 
-    def _id(self, id_: str) -> str:
-        """The id of a call, as the server wants it."""
-        if not self._server.short_call_ids or _SHORT_ID.fullmatch(id_):
-            return id_
-        return sha256(id_.encode()).hexdigest()[:9]
-
-    def answers(self, results: Iterable[ToolResultPart]) -> None:
-        """Write the results that were not written yet, and the files that they hold."""
-        self._results(
-            [part for part in results if self._pairing.result(part.id) is part and self._pairing.take(part.id) is part]
-        )
-
     def _results(self, results: Iterable[ToolResultPart]) -> None:
         files: list[FilePart] = []
         for part in results:
             contents = contents_of(part, "file")
             own = [] if contents is None else self._sendable(contents)
             text = result_text(part) if contents is None else _texts_of(contents, own)
-            id_, cached = self._id(self._pairing.end(part.id)[1]), self._cache(part)
+            cached = self._cache(part)
             content = [{"type": "text", "text": text, **cached}] if cached else text
-            self.items.append({"role": "tool", "tool_call_id": id_, "content": content})
+            self.items.append({"role": "tool", "tool_call_id": part.id, "content": content})
             files.extend(own)
         if files:
             self.items.append({"role": "user", "content": [self._file(part) for part in files]})
@@ -267,7 +283,8 @@ class ChatWriter:
         taken = [part for part in own if is_taken(part, self._file)]
         for part in own:
             if part not in taken:
-                self._note_loss(f"a file ({part.media_type}) that a tool gave", "it takes images, sounds and documents")
+                what = f"a file ({part.media_type}) that a tool gave"
+                self.notes.warn_once(self._explain(what, "it takes images, sounds and documents"), "history")
         return taken
 
     def _content_part(self, part: TextPart | FilePart) -> _Message:
@@ -283,8 +300,21 @@ class ChatWriter:
         return {**chat_file(part, self._files), **self._cache(part)}
 
     def _note_loss(self, what: str, why: str) -> None:
-        name = "OpenAI's Chat Completions API" if self._server.name == "openai" else self._server.name
-        self.notes.warn_once(f"{what} is not sent to {name}: {why}")
+        self.notes.warn_once(self._explain(what, why))
+
+    def _explain(self, what: str, why: str) -> str:
+        return f"{what} is not sent to {CHAT.name if self._server.name == 'openai' else self._server.name}: {why}"
+
+
+_NEEDED: Final = ("content", "refusal", "audio", "tool_calls")
+"""The fields of a turn without which the API refuses it."""
+
+
+def _is_block(part: AssistantContent) -> bool:
+    """Return whether a part makes one of these fields."""
+    if part.type == "text":
+        return (bool(part.text) or "content" in marks(part)) and "item" not in marks(part)
+    return part.type == "tool-call" or "audio" in marks(part)
 
 
 def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:

@@ -53,9 +53,7 @@ def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
 
     A user's file of a kind that is not known here is left for OpenAI to judge; a tool's must not end a run.
     """
-    if part.media_type == "application/octet-stream" or (
-        part.media_type.startswith("image/") and isinstance(part.data, bytes) and part.media_type not in _IMAGES
-    ):
+    if part.media_type == "application/octet-stream":
         return False
     try:
         write(part)
@@ -72,7 +70,10 @@ def input_file(part: FilePart) -> dict[str, Any]:
     Raises `PreparationError`: it is a sound or a film, which Responses does not take.
     """
     extras = marks(part, "detail", "prompt_cache_breakpoint")
+    if _is_drawing(part):
+        return {"type": "input_text", **marks(part, "prompt_cache_breakpoint"), "text": _text(part)}
     if part.media_type.startswith("image/"):
+        _check_image(part)
         place = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
         return {"type": "input_image", "detail": "auto", **extras, **place}
     if part.media_type.startswith(("audio/", "video/")):
@@ -105,6 +106,7 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     if is_text(part):
         return {"type": "text", **extras, "text": _text(part)}
     if part.media_type.startswith("image/") and not _file_id(part):
+        _check_image(part)
         return {"type": "image_url", **extras, "image_url": {"url": _url(part), **marks(part, "detail")}}
     if part.media_type.startswith("video/"):
         if not known.video:
@@ -117,6 +119,17 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return _document_at(part, part.data.url, known, extras)
     return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
+
+
+def _is_drawing(part: FilePart) -> bool:
+    """Return True if the file is an image that is text, such as SVG."""
+    return part.media_type.startswith("image/") and is_text(part)
+
+
+def _check_image(part: FilePart) -> None:
+    """Refuse an image that OpenAI cannot read. Only OpenAI can judge an image at a URL."""
+    if isinstance(part.data, bytes) and part.media_type not in _IMAGES:
+        raise _refusal(part, "OpenAI takes PNG, JPEG, GIF and WebP images")
 
 
 def is_text(part: FilePart) -> bool:

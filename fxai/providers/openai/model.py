@@ -236,7 +236,7 @@ class OpenAIModel(LanguageModel):
                     self._remember(whole, parts)
                 return parts
 
-            answer = self._attempt("ask", sent.body).flat_map(lambda body: self._post(sent, body))
+            answer = self._attempt("ask", lambda: sent.encoded).flat_map(lambda body: self._post(sent, body))
             return answer.flat_map(lambda body: self._attempt("ask", lambda: read(body)))
 
         def send(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
@@ -290,9 +290,8 @@ class OpenAIModel(LanguageModel):
         return self._prepare(request, "count").flat_map(count)
 
     def _prepare(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
-        return self._attempt(
-            method, lambda: prepare_request(request, model=self.name, profile=self._profile, cache=self._cache)
-        )
+        known: dict[str, Any] = {"profile": self._profile, "cache": self._cache, "stream": method == "ask_stream"}
+        return self._attempt(method, lambda: prepare_request(request, model=self.name, **known))
 
     def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
         return StreamOf.steps(lambda emit: fx.scoped(self._read(sent, whole, begun, emit)))
@@ -302,7 +301,7 @@ class OpenAIModel(LanguageModel):
         self, sent: WireRequest, whole: WireRequest, begun: list[bool], emit: Emit[StreamPart]
     ) -> Gen[None, AiError, Scope]:
         """Reads the events of a stream until its last one, and emits their parts; `begun` is filled by the first."""
-        body: bytes = yield from self._attempt("ask_stream", lambda: sent.body(stream=True))
+        body: bytes = yield from self._attempt("ask_stream", lambda: sent.encoded)
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
         tags, keeps, turn = ThinkTags(NAME), self._keeps(whole), list[StreamPart]()
         events = yield from self._source(sent, body).pull()

@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import UnsupportedSchemaError
+from fxai.messages.reason import InvalidUserInputError, UnsupportedSchemaError
 from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
@@ -99,8 +99,6 @@ class WireRequest(msgspec.Struct, frozen=True):
     """How an answer that is made in the background is waited for; None: it comes at once."""
     response_id: str | None = None
     """The response in the background with which it goes on: nothing is sent but questions for that."""
-    stream_usage: bool = True
-    """Whether a stream of Chat Completions is asked for its usage."""
     think_tags: bool = True
     """True if `<think>…</think>` before a text is reasoning: on every host but OpenAI's own."""
 
@@ -120,18 +118,26 @@ class WireRequest(msgspec.Struct, frozen=True):
         """The text of an answer, led back from its strict form where it has one."""
         return text if self.format is None else self.format.text(text)
 
-    def body(self, *, stream: bool = False) -> bytes:
-        """The body as JSON; a stream of Chat Completions is asked for its usage as well, where the server knows that.
+    @property
+    def encoded(self) -> bytes:
+        """The body as JSON.
 
         Raises:
-            PreparationError: JSON cannot carry a part of it.
+            PreparationError: If the request has no message, or JSON cannot represent a part of the body.
         """
-        fields = dict(self.fields)
-        if stream:
-            fields["stream"] = True
-        if stream and self.api == "chat" and self.stream_usage:
-            fields["stream_options"] = {"include_usage": True, **fields.get("stream_options", {})}
+        fields = self.fields
+        if not (fields.get("messages") or fields.get("input") or self.response_id or _CONTINUED & fields.keys()):
+            raise PreparationError(InvalidUserInputError(_NO_MESSAGE))
         return json_of(fields)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body as a new plain copy.
+
+        Raises:
+            PreparationError: If the request has no message, or JSON cannot represent a part of the body.
+        """
+        return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
 
     def count_body(self) -> bytes:
         """The body that asks for the tokens of this request, as JSON.
@@ -140,9 +146,12 @@ class WireRequest(msgspec.Struct, frozen=True):
             PreparationError: JSON cannot carry a part of it.
         """
         if self.api == "chat":
-            return json_of(self.fields)
+            return self.encoded
         return json_of({name: value for name, value in self.fields.items() if name in _COUNTED})
 
+
+_CONTINUED: Final = frozenset(("previous_response_id", "conversation", "prompt"))
+_NO_MESSAGE: Final = "nothing of the prompt can be sent as a message. Add a message of the user"
 
 # What OpenAI counts of a request on Responses; the rest of it takes no tokens of the prompt.
 _COUNTED: Final = frozenset(
@@ -160,6 +169,8 @@ def prepare_request(
     request: ModelRequest,
     *,
     model: str,
+    stream: bool = False,
+    strict_json_schema: bool | None = None,
     profile: Profile | None = None,
     api: Api | None = None,
     facts: ModelFacts | None = None,
@@ -170,6 +181,9 @@ def prepare_request(
     Args:
         request: what is asked, independent of any provider.
         model: the model's name.
+        stream: True to receive the answer as a stream.
+        strict_json_schema: The value for tools without the annotation `Strict` and for the answer. Default: the value
+            of the profile.
         profile: what else is known of it.
         api: Responses or Chat Completions, in place of the profile's.
         facts: Facts about the model, which win over the facts of the profile.
@@ -181,7 +195,8 @@ def prepare_request(
             the API does not serve the model, or refuses the tools.
     """
     known = profile or Profile()
-    changes = {"api": api or known.api, "facts": facts or known.facts}
+    strict = known.strict_json_schema if strict_json_schema is None else strict_json_schema
+    changes = {"api": api or known.api, "facts": facts or known.facts, "strict_json_schema": strict}
     known = msgspec.structs.replace(known, **changes)
     notes, able = Notes(), known.facts_of(model)
     _check_model(able, known.api, notes)
@@ -200,9 +215,12 @@ def prepare_request(
     elif form is not None:
         _ask_for(form, request, fields, known.api, able)
     merged = merge_options(fields, request.provider_options, known.api, known.server)
+    if stream:
+        merged["stream"] = True
+    if stream and known.api == "chat" and asks_usage(request.provider_options, known.server):
+        merged["stream_options"] = {"include_usage": True, **merged.get("stream_options", {})}
     sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
-    asks = asks_usage(request.provider_options, known.server)
-    sent = msgspec.structs.replace(sent, stream_usage=asks, think_tags=not known.server.official)
+    sent = msgspec.structs.replace(sent, think_tags=not known.server.official)
     return _in_background(sent, request, known)
 
 
@@ -338,13 +356,10 @@ def _history(
     """The fields that hold the prompt, their digests, and the tools in them; with a cache, new messages are written."""
     messages = prompt.messages
     found = None if cache is None else cache.take(messages, offer)
-    if found is not None and found[0].is_extended_by(messages[found[1] :]):
-        writer, count, size = found
-    else:
-        writer, count, size = _writer(offer, known), 0, 0.0
+    writer, count, size = found or (_writer(offer, known), 0, 0.0)
     before = len(writer.items)
     writer.write(messages[count:])
-    notes.warnings += writer.notes.warnings
+    notes.warnings += writer.warnings
     digests = writer.digests() if known.incremental and isinstance(writer, InputWriter) else ()
     fields = writer.fields()
     if cache is not None and writer.is_extensible:  # from here on another request may go on writing

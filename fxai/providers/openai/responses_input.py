@@ -13,11 +13,13 @@ encrypted content. What the API has no place for is noted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, final
 
-from fxai.messages.calls import Pairing
+import msgspec
+
 from fxai.messages.message import (
     AssistantContent,
     AssistantMessage,
@@ -31,22 +33,25 @@ from fxai.messages.message import (
     ToolResultPart,
     WithMetadata,
 )
-from fxai.messages.part import AnyPart
+from fxai.messages.part import AnyPart, WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.think_tag import with_tags
+from fxai.models.history_form import HistoryForm, HistoryRules
 from fxai.models.prepared_tools import Notes, file_note, json_of
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.tool_calls import (
     ANSWERED,
+    CALL_IDS,
+    ITEM_IDS,
     hosted_item,
     is_hosted_type,
     item_of,
     output_of,
-    refuse_unanswered,
 )
 from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_object
+from fxai.schema.request_form import RESPONSES
+from fxai.tools.identity import NameRule
 
 SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
 """How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
@@ -66,10 +71,8 @@ def _text_item(text: str, source: WithMetadata | None = None) -> _Item:
 
 def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
     """The items of a response in the history, exactly as the next request writes them."""
-    writer = InputWriter(offer)
-    for message in Prompt.from_parts(parts):
-        if message.role == "assistant":
-            writer.assistant(message)
+    writer = InputWriter(offer, has_results=False)
+    writer.write([message for message in Prompt.from_parts(parts) if message.role == "assistant"])
     return writer.items
 
 
@@ -100,9 +103,17 @@ class InputWriter:
         offer: The tools of the request: names and parameters of earlier calls are written as these are.
         system_role: How system messages are sent.
         stored: Whether the provider stored its answers: without, reasoning can go back in encrypted form alone.
+        has_results: False for a turn whose calls have no results yet.
     """
 
-    def __init__(self, offer: RequestTools, *, system_role: SystemRole = "instructions", stored: bool = True) -> None:
+    def __init__(
+        self,
+        offer: RequestTools,
+        *,
+        system_role: SystemRole = "instructions",
+        stored: bool = True,
+        has_results: bool = True,
+    ) -> None:
         self.items: list[_Item] = []
         """What was written."""
         self.notes: Notes = Notes()
@@ -112,17 +123,22 @@ class InputWriter:
         self.instructions: str | None = None
         """The system messages at the front, where they are sent as instructions."""
         self._digests: tuple[bytes, ...] = ()
-        self._pairing = Pairing()
+        self._form = HistoryForm(_rules(stored, has_results), offer.prepared.naming)
+        self._requests: set[str] = set()  # approval requests of the provider that have no answer yet
         self._offer = offer
         self._role = system_role
-        self._stored = stored
         self._kept: set[str] = set()  # tools that were removed: they stay
         self._leading: list[str] | None = [] if system_role == "instructions" else None
 
     @property
+    def warnings(self) -> list[WarningPart]:
+        """The changes of the history, and what of it could not be written."""
+        return [*self._form.warnings, *self.notes.warnings]
+
+    @property
     def is_extensible(self) -> bool:
         """Whether further messages can be added: once a message other than a leading system message is written."""
-        return bool(self.items)
+        return bool(self.items) and self._form.is_extensible
 
     def fields(self) -> dict[str, Any]:
         """The fields of the request: a copy, which what is written later does not change."""
@@ -134,18 +150,13 @@ class InputWriter:
         self._digests = digests_of(self.items, self._digests)
         return self._digests
 
-    def is_extended_by(self, messages: Sequence[Message]) -> bool:
-        """Whether these messages can be added without changing what is written: no answer there is to a call here."""
-        return not self._pairing.has_other_calls(messages)
-
     def write(self, messages: Sequence[Message]) -> None:
         """Write the messages that come next.
 
         Raises:
             PreparationError: a call has no result; a file of a kind that the wire does not take.
         """
-        refuse_unanswered(self._pairing.add(messages))
-        for message in messages:
+        for message in self._form.add(messages):
             if message.role == "system":
                 self._system(message)
                 continue
@@ -165,7 +176,7 @@ class InputWriter:
             self.items.append({"type": "additional_tools", "role": "developer", "tools": tools})
         for name in message.removed_tools:
             self._kept.add(name)
-            self._note_loss(f"that the tool {name!r} is there no more", "its tools stay")
+            self.notes.warn_once(_explain(f"that the tool {name!r} is there no more", "its tools stay"))
         if not message.content and (message.added_tools or message.removed_tools):
             return
         if self._leading is not None:
@@ -189,7 +200,6 @@ class InputWriter:
 
     def assistant(self, message: AssistantMessage) -> None:
         """A turn of the model."""
-        message = with_tags(message, NAME)
         results = {part.id: part for part in message.content if part.type == "tool-result"}
         pictures = {str(marks(part).get("id")): part for part in message.content if part.type == "file"}
         for (kind, _), group in groupby(message.content, key=_of_item):
@@ -221,12 +231,6 @@ class InputWriter:
 
     def _reasoning(self, parts: list[ReasoningPart]) -> None:
         all_marks = {key: value for part in parts for key, value in marks(part).items()}
-        if "id" not in all_marks:
-            self._note_loss("reasoning that another wire or provider wrote", "it cannot check it")
-            return
-        if not (self._stored or "encrypted_content" in all_marks):
-            self._note_loss("reasoning without its encrypted content", "nothing is stored there")
-            return
         content = _thoughts(parts, "content")
         item = {
             "type": "reasoning",
@@ -238,13 +242,13 @@ class InputWriter:
 
     def _call(self, part: ToolCallPart, result: ToolResultPart | None, pictures: dict[str, FilePart]) -> None:
         if not part.provider_executed:
-            self.items.append(item_of(part, self._offer, self._pairing.begin(part)))
-        elif is_hosted_type(_kind(part)):
-            item = hosted_item(part, result, pictures)
-            if item is not None:
-                self.items.append(item)
-        else:
-            self._note_loss(f"the call of {part.name!r} that another provider ran", "it did not run it")
+            self.items.append(item_of(part, self._offer))
+            return
+        item = hosted_item(part, result, pictures)
+        if item is not None:
+            self.items.append(item)
+        if _kind(part) == "mcp_approval_request":
+            self._requests.add(part.id)
 
     def _other(self, part: AssistantContent) -> None:
         kind = _kind(part)
@@ -252,33 +256,125 @@ class InputWriter:
             about = marks(part, "id", "caller")
             pair = {} if part.id == about.get("id") else {"call_id": part.id}
             self.items.append({"type": kind, **pair, **about, **part.result} | {"type": kind})
-        elif part.type == "file" and "id" not in marks(part):
-            why = "it takes files from users and tools alone"
-            self._note_loss(f"a file ({part.media_type}) that a model made", why)
 
     def answers(self, message: ToolMessage) -> None:
         """Results of calls, and answers to the provider's own approval requests; approvals of ours are not sent."""
         for part in message.content:
             if part.type == "tool-result":
-                call, id_ = self._pairing.end(part.id)
-                self.items.extend(output_of(part, id_, call, self._offer, self._result_item))
+                call = self._form.call(part.id)
+                if call is not None:
+                    self.items.extend(output_of(part, call, self._offer, self._result_item))
                 continue
-            call = self._pairing.call(part.approval_id)
-            if call is not None and _kind(call) == "mcp_approval_request":
+            request = self._form.hosted_id(part.approval_id)
+            if request is not None and request in self._requests:
+                self._requests.discard(request)
                 why = {} if part.reason is None else {"reason": part.reason}
                 approves = part.approved and part.unanswered is None
-                about = {"approval_request_id": part.approval_id, "approve": approves}
+                about = {"approval_request_id": request, "approve": approves}
                 self.items.append({"type": "mcp_approval_response", **about, **why})
 
     def _result_item(self, part: TextPart | FilePart) -> _Item:
         """A text or a file of a tool's result; a note in place of a file that the API does not take."""
         if part.type == "text" or is_taken(part, input_file):
             return input_item(part)
-        self._note_loss(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")
+        what = f"a file ({part.media_type}) that a tool gave"
+        self.notes.warn_once(_explain(what, "it takes images and documents"), "history")
         return _text_item(file_note(part))
 
-    def _note_loss(self, what: str, why: str) -> None:
-        self.notes.warn_once(f"{what} is not sent to OpenAI's Responses API: {why}")
+
+# -- the rules of the API for a history
+
+
+def _rules(stored: bool, has_results: bool) -> HistoryRules:
+    """Return the rules for a history.
+
+    Args:
+        stored: True if the provider stored its answers.
+        has_results: False for a turn whose calls have no results yet.
+    """
+    return HistoryRules(
+        name=RESPONSES.name,
+        provider=NAME,
+        tool_names=NameRule(RESPONSES.longest_name),
+        call_ids=CALL_IDS,
+        hosted_ids=ITEM_IDS,
+        results_follow=False,
+        blank_texts=True,
+        loss=partial(_loss, stored),
+        is_block=_is_block,
+        may_wait=_is_async if has_results else _is_open,
+        adapt=_adapt,
+    )
+
+
+def _is_async(call: ToolCallPart) -> bool:
+    return bool(marks(call).get("async"))
+
+
+def _is_open(_call: ToolCallPart) -> bool:
+    return True
+
+
+def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str | None:
+    """Return why a part of a turn cannot be sent. None if it can."""
+    own, kind = marks(part), _kind(part)
+    match part.type:
+        case "text":
+            item = own.get("item")
+            # a history may hold any metadata: what stands in a turn of the model speaks for no one else
+            speaks = is_object(item) and item.get("role", "assistant") == "assistant"
+            return None if speaks or "item" not in own else ""
+        case "reasoning" if "id" not in own:
+            return _explain("reasoning that another wire or provider wrote", "it cannot check it")
+        case "reasoning" if not (stored or any("encrypted_content" in marks(one) for one in _siblings(part, turn))):
+            return _explain("reasoning without its encrypted content", "nothing is stored there")
+        case "tool-call" if part.provider_executed and not is_hosted_type(kind):
+            return _explain(f"the call of {part.name!r} that another provider ran", "it did not run it")
+        case "tool-call" if part.provider_executed:
+            results = {one.id: one for one in turn.content if one.type == "tool-result"}
+            is_sent = hosted_item(part, results.get(part.id), {}) is not None
+            return None if is_sent else _explain(f"the call of {part.name!r} that the provider ran", "it did not end")
+        case "tool-result" if kind in ANSWERED and not is_object(part.result):
+            return _explain(f"the result of {part.name!r}", "it is no item")
+        case "file" if "id" not in own:
+            return _explain(
+                f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone"
+            )
+        case _:
+            return None
+
+
+def _explain(what: str, why: str) -> str:
+    return f"{what} is not sent to {RESPONSES.name}: {why}"
+
+
+def _siblings(part: AssistantContent, turn: AssistantMessage) -> list[AssistantContent]:
+    """The parts of the same item."""
+    return [one for one in turn.content if one.type == part.type and marks(one).get("id") == marks(part).get("id")]
+
+
+def _is_block(part: AssistantContent) -> bool:
+    """Return whether a part is an item of its own."""
+    match part.type:
+        case "text":
+            return bool(part.text) or not marks(part).keys().isdisjoint(("id", "item"))
+        case "tool-result":
+            return _kind(part) in ANSWERED
+        case kind:
+            return kind == "tool-call"
+
+
+def _adapt(part: AssistantContent) -> AssistantContent:
+    """Return a part whose item has a legal id, or none."""
+    own = dict(marks(part))
+    id_, item = own.get("id"), own.get("item")
+    if "id" in own and not (isinstance(id_, str) and ITEM_IDS.accepts(id_)):
+        is_hosted = part.type == "file" or (isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed)
+        own |= {"id": ITEM_IDS.of(str(id_))} if is_hosted else {}
+        own = own if is_hosted else {key: value for key, value in own.items() if key not in ("id", "status")}
+    if is_object(item) and not ITEM_IDS.accepts(str(item.get("id", "_"))):
+        own["item"] = {key: value for key, value in item.items() if key != "id"}
+    return part if own == marks(part) else msgspec.structs.replace(part, metadata={**part.metadata, NAME: own})
 
 
 def _kind(part: WithMetadata) -> str:

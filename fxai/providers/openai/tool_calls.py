@@ -7,7 +7,7 @@
 >>> part.id, part.name, part.params
 ('c1', 'add', {'a': 1})
 >>> called = ToolCallPart(part.id, part.name, part.params, metadata=part.metadata)
->>> item_of(called, offer, "c1") == item
+>>> item_of(called, offer) == item
 True
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -23,12 +23,17 @@ from returns.result import Success
 
 from fxai.messages.message import FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.part import ApprovalRequest, File, ToolCall, ToolResult
-from fxai.messages.reason import InvalidUserInputError
-from fxai.models.prepared_tools import PreparationError, contents_of, without_nulls
+from fxai.models.history_form import IdRule
+from fxai.models.prepared_tools import contents_of, without_nulls
 from fxai.providers.openai.options import NAME, mark, marks
 from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
+
+CALL_IDS: Final = IdRule(longest=64)
+"""The ids of calls that OpenAI accepts."""
+ITEM_IDS: Final = IdRule("a-zA-Z0-9_-", 64)
+"""The ids of items that OpenAI accepts."""
 
 
 def result_text(part: ToolResultPart) -> str:
@@ -158,10 +163,10 @@ def arguments_of(part: ToolCallPart, params: Any) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-def item_of(part: ToolCallPart, offer: RequestTools, id_: str) -> dict[str, Any]:
-    """The item of a call, for the history; the opposite of `call_of`. `id_` is the call's id there."""
+def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
+    """The item of a call, for the history; the opposite of `call_of`."""
     kind = item_type(part, offer)
-    item: dict[str, Any] = {"type": kind, "call_id": id_, **marks(part, *_KEPT)}
+    item: dict[str, Any] = {"type": kind, "call_id": part.id, **marks(part, *_KEPT)}
     wire = offer.prepared.wire_call(part.name, part.params)
     match kind:
         case "function_call":
@@ -169,23 +174,11 @@ def item_of(part: ToolCallPart, offer: RequestTools, id_: str) -> dict[str, Any]
         case "custom_tool_call":
             return {**item, "name": wire.name, "input": input_of(part)}
         case "computer_call":
-            return {**_whole(item, kind, id_), **_computer(part, single=bool(marks(part).get("single")))}
+            return {**_whole(item, kind), **_computer(part, single=bool(marks(part).get("single")))}
         case "tool_search_call":
             return {**item, "execution": "client", "arguments": part.params}
         case _:
-            return {**_whole(item, kind, id_), OURS[kind]: part.params}
-
-
-def refuse_unanswered(calls: Iterable[ToolCallPart]) -> None:
-    """Refuses calls without a result, which neither API takes; those of asynchronous tools may wait.
-
-    Raises `PreparationError`: there is such a call.
-    """
-    for call in calls:
-        if not marks(call).get("async"):
-            problem = f"the call {call.id} of the tool {call.name!r} has no result in the prompt"
-            remedy = "and the provider wants one: answer it in a tool message, or take it out"
-            raise PreparationError(InvalidUserInputError(f"{problem}, {remedy}"))
+            return {**_whole(item, kind), OURS[kind]: part.params}
 
 
 def input_of(part: ToolCallPart) -> str:
@@ -194,10 +187,10 @@ def input_of(part: ToolCallPart) -> str:
     return params if isinstance(params, str) else msgspec.json.encode(params).decode()
 
 
-def _whole(item: dict[str, Any], kind: str, call_id: str) -> dict[str, Any]:
+def _whole(item: dict[str, Any], kind: str) -> dict[str, Any]:
     """The item with the status and the id that the wire wants of its type."""
     status = {"status": "completed"} if kind in _STATUS_NEEDED else {}
-    return {**status, **({"id": call_id} if kind in _ID_NEEDED else {}), **item}
+    return {**status, **({"id": ITEM_IDS.of(item["call_id"])} if kind in _ID_NEEDED else {}), **item}
 
 
 def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
@@ -213,18 +206,15 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     return {**checks, **({"action": actions[0]} if single and actions else {"actions": actions})}
 
 
-def output_of(
-    part: ToolResultPart, id_: str, call: ToolCallPart | None, offer: RequestTools, write: Any
-) -> list[dict[str, Any]]:
-    """The items that answer the call `id_`, where the prompt holds it; `write` writes a text or a file of a result."""
-    kind = offer.item(part.name) if call is None else item_type(call, offer)
-    caller: Mapping[str, Any] = {} if call is None else marks(call, "caller")
-    answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": id_, **caller}
+def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
+    """The items that answer a call; `write` writes a text or a file of a result."""
+    kind = item_type(call, offer)
+    answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **marks(call, "caller")}
     match kind:
         case "shell_call":
             return [{**answer, "output": _shell(part)}]
         case "local_shell_call":
-            return [{"type": answer["type"], "id": id_, "output": result_text(part)}]
+            return [{"type": answer["type"], "id": ITEM_IDS.of(part.id), "output": result_text(part)}]
         case "apply_patch_call":
             return [{**answer, "status": "failed" if part.is_failure else "completed", "output": _bare(part)}]
         case "computer_call":
@@ -249,14 +239,14 @@ def _shell(part: ToolResultPart) -> list[dict[str, Any]]:
     return [{"stdout": "", "stderr": _bare(part), "outcome": {"type": "exit", "exit_code": 1}}]
 
 
-def _screen(part: ToolResultPart, call: ToolCallPart | None, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _screen(part: ToolResultPart, call: ToolCallPart, answer: dict[str, Any]) -> list[dict[str, Any]]:
     if part.is_failure or not is_object(part.result):
         note = f"The call {part.id} failed, and there is no picture of the screen: {_bare(part)}"
         picture = {"type": "computer_screenshot", "image_url": _NO_PICTURE}
         return [{**answer, "output": picture}, {"type": "message", "role": "developer", "content": note}]
     picture = {"type": "computer_screenshot", **without_nulls(part.result)}
     # The handler was given the checks with the actions, and did the actions.
-    checks = call.params.get("pending_safety_checks") if call is not None and is_object(call.params) else None
+    checks = call.params.get("pending_safety_checks") if is_object(call.params) else None
     acknowledged = {"acknowledged_safety_checks": checks} if checks else {}
     return [{**answer, "output": picture, **acknowledged}]
 

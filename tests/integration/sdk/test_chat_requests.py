@@ -94,7 +94,7 @@ def test_marks_of_others_are_left_out_with_a_warning() -> None:
     talk = (SystemMessage("Be brief.", metadata=MARK), UserMessage.make(TextPart("Hello", metadata=MARK)))
     sent = _sent(None, *talk, tools=(Tool.make("look").annotate(CacheControl, "5m"),))
 
-    assert b"cache_control" not in sent.body()
+    assert b"cache_control" not in sent.encoded
     assert len(sent.warnings) == 2
     assert all("cache" in warning.message for warning in sent.warnings)
     assert faults(completion_create_params.CompletionCreateParamsNonStreaming, sent.fields) == []
@@ -116,7 +116,7 @@ def test_breakpoints_of_openai_stand_on_every_piece() -> None:
     sent = _sent(None, *talk)
 
     assert faults(completion_create_params.CompletionCreateParamsNonStreaming, sent.fields) == []
-    assert sent.body().count(b"prompt_cache_breakpoint") == 6
+    assert sent.encoded.count(b"prompt_cache_breakpoint") == 6
     assert sent.warnings == ()
 
 

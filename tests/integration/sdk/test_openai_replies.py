@@ -30,12 +30,13 @@ def _plain(item: dict[str, Any]) -> dict[str, Any]:
 @every("name", ITEMS)
 def test_an_item_goes_to_parts_and_back(name: str) -> None:
     """Through the parts, the history, and its JSON: ids, encrypted content and all."""
-    parts = openai.read_reply(reply([ITEMS[name]]), SENT)
+    items = [ITEMS[name], *([ITEMS["text"]] if ITEMS[name]["type"] == "reasoning" else [])]
+    parts = openai.read_reply(reply(items), SENT)
     kept = Response.from_json(Response(parts).to_json()).unwrap()
     history = Prompt.from_json(Prompt.from_parts(kept.content).to_json()).unwrap()
     again = {**reply([]), "output": reply_items(kept.content, SENT.offer)}
 
-    assert reply_items(parts, SENT.offer) == [_plain(ITEMS[name])]
+    assert reply_items(parts, SENT.offer) == [_plain(item) for item in items]
     assert openai.read_reply(again, SENT) == parts
     assert history == Prompt.from_parts(parts)
 

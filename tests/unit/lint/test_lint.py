@@ -27,10 +27,15 @@ from tests.kit.trials import examples
 Found = tuple[str, str]
 
 
-class Odd(msgspec.Struct, frozen=True):
-    """A type without a JSON form inside."""
+def _nested(levels: int) -> Any:
+    """A type of lists in lists. A JSON Schema has at most 128 levels."""
+    nested: Any = int
+    for _ in range(levels):
+        nested = list[nested]
+    return nested
 
-    c: Annotated[complex, msgspec.Meta(description="No JSON has it.")]
+
+DEEP: Any = msgspec.defstruct("Deep", [("lists", Annotated[_nested(130), msgspec.Meta(description="Lists.")])])
 
 
 class Free(msgspec.Struct, frozen=True):
@@ -106,7 +111,7 @@ CASES: list[tuple[str, list[Tool[Any, Any, Any]], list[Found]]] = [
     ("a described type", [raw(REFERRED)], []),
     ("a tag", [raw({"type": "object", "properties": {"x": {"const": 1}}})], []),
     ("long text", [Tool.make("a", description="x" * 1025)], [("description-too-long", "/description")]),
-    ("no JSON form", [Tool.make("odd", description="O.", parameters=Odd)], [("schema-error", "/parameters")]),
+    ("too deep", [Tool.make("odd", description="O.", parameters=DEEP)], [("schema-error", "/parameters")]),
     ("a number", [Tool.make("n", description="N.", parameters=int)], [("root-not-object", "/parameters/type")]),
     ("no root", [raw({"properties": {}})], [("root-not-object", "/parameters/type")]),
     ("any", [raw(JsonSchema.of(True))], [("root-not-object", "/parameters/type")]),
@@ -288,9 +293,9 @@ def test_a_null_that_strict_mode_loses_is_told_with_its_remedy() -> None:
     assert found.code == "annotation-type"
 
 
-def test_a_type_without_a_json_form_is_found_wherever_it_stands() -> None:
+def test_a_type_without_a_json_schema_is_found_wherever_it_stands() -> None:
     """Success and failure types count as well as parameters."""
-    tool = Tool.make("odd", description="Odd.", success=Odd, failure=complex)
+    tool = Tool.make("odd", description="Odd.", success=DEEP, failure=_nested(130))
 
     assert of(tool) == [("schema-error", "/success"), ("schema-error", "/failure")]
 

@@ -60,5 +60,5 @@ def test_an_id_that_another_call_has_is_not_taken() -> None:
 def test_a_call_without_a_result_is_found_behind_one_with_the_same_id(api: Any) -> None:
     """The result of an earlier call is not its result."""
     prompt = Prompt((UserMessage.make("Go"), *_turn("Oslo"), _turn("Rome")[0]))
-    with pytest.raises(PreparationError, match="the call call_0 of the tool 'weather' has no result"):
+    with pytest.raises(PreparationError, match="the call 'call_0' of the tool 'weather' has no result"):
         openai.prepare_request(ModelRequest(prompt), model="gpt-5.5", api=api)

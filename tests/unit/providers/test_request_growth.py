@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from fxai.effects import Effect, Gen, fx
@@ -19,10 +20,11 @@ from fxai.providers.anthropic import prepare_request as prepare_anthropic
 from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Tool
 from tests.kit.calls import count_calls
+from tests.kit.every import every
 
 WIRES: dict[str, Callable[[ModelRequest, Any], object]] = {
-    "responses": lambda request, cache: prepare_openai(request, model="gpt-5.5", cache=cache).body(),
-    "chat": lambda request, cache: prepare_openai(request, model="gpt-5.5", api="chat", cache=cache).body(),
+    "responses": lambda request, cache: prepare_openai(request, model="gpt-5.5", cache=cache).encoded,
+    "chat": lambda request, cache: prepare_openai(request, model="gpt-5.5", api="chat", cache=cache).encoded,
     "messages": lambda request, cache: prepare_anthropic(request, model="claude-sonnet-5", cache=cache),
 }
 PARAMS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}}}
@@ -47,6 +49,7 @@ def _ask(wire: str, rounds: int, tools: int, cache: Any) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_four_times_the_rounds_call_four_times_the_functions_at_most(wire: str) -> None:
     """A run of many rounds grows by its rounds, not by their square."""
@@ -56,6 +59,7 @@ def test_four_times_the_rounds_call_four_times_the_functions_at_most(wire: str) 
     assert many <= 4.2 * few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_round_calls_no_function_for_each_tool(wire: str) -> None:
     """The tools are prepared in the first round; later rounds cost the same with few tools and with many."""
@@ -148,3 +152,19 @@ def _digests(rounds: int) -> int:
 def test_an_answer_that_is_gone_on_from_digests_only_what_is_new() -> None:
     """Each round of an incremental conversation digests what it adds, however long the history has become."""
     assert _digests(80) <= 4.2 * _digests(20)
+
+
+@every("wire", ["responses", "chat", "messages"])
+def test_a_prepared_request_has_one_shape_in_both_providers(wire: str) -> None:
+    """`body` and `fields` are the data of `encoded`, and both providers accept `stream` and `strict_json_schema`."""
+    prepare: Callable[..., Any] = prepare_anthropic if wire == "messages" else prepare_openai
+    model = {"model": "claude-sonnet-5"} if wire == "messages" else {"model": "gpt-5.5", "api": wire}
+    tool = Tool.dynamic("look", parameters=PARAMS)
+
+    for stream in (False, True):
+        sent = prepare(ModelRequest(Prompt.make("Hello"), (tool,)), stream=stream, strict_json_schema=False, **model)
+
+        assert sent.body == sent.fields == msgspec.json.decode(sent.encoded)
+        assert sent.body.get("stream", False) is stream
+        assert b'"strict":true' not in sent.encoded
+        assert [warning.subject for warning in sent.warnings] == (["reasoning"] if wire == "chat" else [])

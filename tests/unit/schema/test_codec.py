@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -19,6 +19,7 @@ from returns.result import Failure, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.schema import DecodeError, Empty, Fault, Limits, Schema, SchemaError, parse_json
+from fxai.tools import Tool
 from tests.kit.every import every
 
 _T = TypeVar("_T")
@@ -538,6 +539,44 @@ def test_a_type_without_a_json_form_is_refused_with_place_and_remedy(type_: Any,
         with pytest.raises(SchemaError, match="codec") as raised:
             use()
         assert said in str(raised.value)
+
+
+@every(
+    "type_",
+    [
+        dict[tuple[int, int], int],
+        dict[frozenset[str], int],
+        dict[bool, int],
+        dict[int | None, str],
+        dict[Literal["a", None], str],
+        Mapping[tuple[str, ...], int],
+        list[dict[City, int]],
+    ],
+)
+def test_a_mapping_whose_keys_json_cannot_represent_is_refused(type_: Any) -> None:
+    """When the tool is made, and not after the handler ran."""
+    with pytest.raises(SchemaError, match="cannot be the key of a mapping"):
+        Tool.make("count", description="Counts.", success=type_)
+
+
+@every(
+    ("type_", "value"),
+    [
+        (dict[str, int], {"a": 1}),
+        (dict[int, int], {1: 1}),
+        (dict[float, int], {1.5: 1}),
+        (dict[bytes, int], {b"a": 1}),
+        (dict[UUID, int], {UUID(int=1): 1}),
+        (dict[Literal["a", "b"], int], {"a": 1}),
+        (dict[str | int, int], {"a": 1}),
+        (dict[Any, int], {"a": 1}),
+    ],
+)
+def test_a_mapping_whose_keys_have_a_text_is_encoded_and_decoded(type_: Any, value: Any) -> None:
+    """The decoded value is the value that was encoded."""
+    schema = Schema[Any].of(type_)
+
+    assert schema.decode(schema.encode_unsafe(value)).unwrap() == value
 
 
 def test_an_annotation_that_names_nothing_is_refused() -> None:

@@ -461,3 +461,20 @@ def test_an_unknown_tool_is_told_of_with_the_name_that_is_like_it() -> None:
     assert "did you mean" not in str(UnknownTool("s" * 200, ("s" * 199, *known)))
     with pytest.raises(KeyError, match="did you mean 'search'"):
         Toolkit.make(Tool.make("search")).pick("serach")
+
+
+# -- half surrogate pairs
+
+
+@every("value", ["caf\udce9", ["ok", {"caf\udce9": "\ud83d"}]])
+@every("fails", [False, True])
+def test_half_surrogate_pairs_of_a_result_are_replaced(value: Any, fails: bool) -> None:
+    """The model reads U+FFFD, and the program gets its own value."""
+    tool = Tool.dynamic("ls", success=Schema.of(Any), failure=Schema.of(Any), failure_mode="return")
+    kit = Toolkit.make(tool)
+    handler = tool.handler(lambda _: Failure(value) if fails else Success(value))
+    outcome = fx.run(kit.call("ls", {}).provide(kit.to_layer(handler)))
+
+    assert outcome.result == value
+    assert "\ufffd" in str(outcome.encoded_result)
+    assert outcome.encoded_json.decode()

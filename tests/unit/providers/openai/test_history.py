@@ -154,7 +154,7 @@ def test_what_is_lost_of_a_turn_is_told_once_with_the_reason(api: Api, part: Any
     turn = AssistantMessage((part, TextPart("Hi."), part))
     sent = _sent(turn, api=api, store=False)
 
-    assert [(warning.kind, warning.message) for warning in sent.warnings] == [("other", said)]
+    assert [(warning.kind, warning.message) for warning in sent.warnings] == [("history", said)]
     assert [one["content"] for one in sent.fields["input" if api == "responses" else "messages"]] == ["Hi."]
 
 
@@ -232,32 +232,6 @@ def test_a_result_has_the_form_of_its_call() -> None:
     turn = AssistantMessage((call,)), ToolMessage((ToolResultPart("c1", "box", [RAN]),))
 
     assert [item["type"] for item in _items(*turn)] == ["shell_call", "shell_call_output"]
-
-
-def test_a_result_without_its_call_has_the_form_of_its_tool() -> None:
-    """A history may be cut in front of it; what its call said is not made up."""
-    results = (
-        ToolResultPart("c1", "shell", [RAN]),
-        ToolResultPart("c2", "computer", {"image_url": "data:,"}),
-        ToolResultPart("c3", "unknown", "x"),
-    )
-    shell, computer, other = _items(ToolMessage(results), tools=HANDLED)
-
-    assert (shell["type"], shell["output"]) == ("shell_call_output", [RAN])
-    assert computer["type"] == "computer_call_output"
-    assert "acknowledged_safety_checks" not in computer
-    assert other == {"type": "function_call_output", "call_id": "c3", "output": "x"}
-
-
-def test_a_result_without_its_call_goes_beside_one_that_has_it() -> None:
-    """On Chat Completions, where a result stands right behind its call, this one stays where it is."""
-    turn = (
-        AssistantMessage((ToolCallPart("c1", "find", {}),)),
-        UserMessage.make("Wait."),
-        ToolMessage((ToolResultPart("c1", "find", "one"), ToolResultPart("c0", "find", "none"))),
-    )
-
-    assert [message["content"] for message in _messages(*turn)[1:]] == ["one", "Wait.", "none"]
 
 
 @pytest.mark.parametrize(

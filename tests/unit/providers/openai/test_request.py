@@ -55,9 +55,9 @@ search = Tool.make("search.all", parameters=Query, success=str)
 
 
 def _sent(*messages: Message, api: Api = "responses", model: str = "gpt-5.5", **given: Any) -> openai.WireRequest:
-    profile = given.pop("profile", openai.Profile())
+    profile, stream = given.pop("profile", openai.Profile()), given.pop("stream", False)
     request = ModelRequest(Prompt(messages or (UserMessage.make("Hello"),)), **given)
-    return openai.prepare_request(request, model=model, api=api, profile=profile)
+    return openai.prepare_request(request, model=model, api=api, profile=profile, stream=stream)
 
 
 def _items(*messages: Message, **given: Any) -> list[Any]:
@@ -229,7 +229,7 @@ def test_a_file_of_a_model_that_has_no_place_is_noted() -> None:
     """A file that another provider's model made is not sent, and the response says so."""
     made = AssistantMessage((TextPart("Here."), FilePart("image/png", b"hi")))
 
-    assert [_warned(_sent(made, api=api)) for api in APIS] == [[("other", None)], [("other", None)]]
+    assert [_warned(_sent(made, api=api)) for api in APIS] == [[("history", None)], [("history", None)]]
 
 
 # -- calls and results
@@ -264,7 +264,7 @@ def test_arguments_that_were_no_json_go_back_as_json_that_holds_them() -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_a_call_without_a_result_is_found_before_the_request(api: Api) -> None:
     """The provider would refuse it; the failure names the call and the remedy."""
-    with pytest.raises(PreparationError, match=r"the call c1 of the tool 'search.all' has no result.*tool message"):
+    with pytest.raises(PreparationError, match=r"the call 'c1' of the tool 'search.all' has no result.*tool message"):
         _sent(AssistantMessage((_called(),)), api=api)
 
 
@@ -392,11 +392,11 @@ def test_reasoning_goes_back_only_where_it_can_be_checked() -> None:
     """Without a store, reasoning needs its encrypted content; another provider's never goes. Both are noted."""
     thought = ReasoningPart("Hm.", metadata={"openai": {"id": "rs_1", "kind": "summary"}})
     sealed = ReasoningPart("", metadata={"openai": {"id": "rs_2", "encrypted_content": "e"}})
-    said = AssistantMessage((thought, sealed, ReasoningPart("Theirs.")))
+    said = AssistantMessage((thought, sealed, ReasoningPart("Theirs."), TextPart("Yes.")))
     stored, bare = _sent(said), _sent(said, profile=openai.Profile(store=False))
 
-    assert [item["id"] for item in stored.fields["input"]] == ["rs_1", "rs_2"]
-    assert [item["id"] for item in bare.fields["input"]] == ["rs_2"]
+    assert [item.get("id") for item in stored.fields["input"]] == ["rs_1", "rs_2", None]
+    assert [item.get("id") for item in bare.fields["input"]] == ["rs_2", None]
     assert (len(stored.warnings), len(bare.warnings)) == (1, 2)
     assert bare.fields["store"] is False
 
@@ -415,7 +415,7 @@ def test_reasoning_of_a_compatible_server_goes_back_in_its_field() -> None:
     sent = _sent(said, api="chat")
 
     assert sent.fields["messages"] == [{"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}]
-    assert _warned(sent) == [("other", None)]
+    assert _warned(sent) == [("history", None)]
 
 
 # -- options
@@ -503,18 +503,18 @@ def test_what_json_cannot_carry_is_found_before_the_request() -> None:
     sent = _sent(provider_options={"openai": {"extra_body": {"odd": object()}}})
 
     with pytest.raises(PreparationError) as raised:
-        sent.body()
+        _ = sent.encoded
     assert isinstance(raised.value.reason, NetworkError)
 
 
 def test_a_stream_of_chat_is_asked_for_its_usage() -> None:
     """Without that, its usage would be unknown; what the options say wins."""
-    body = msgspec.json.decode(_sent(api="chat").body(stream=True))
-    other = _sent(api="chat", provider_options={"openai": {"stream_options": {"include_usage": False}}})
+    body = _sent(api="chat", stream=True).body
+    other = _sent(api="chat", stream=True, provider_options={"openai": {"stream_options": {"include_usage": False}}})
 
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
-    assert msgspec.json.decode(other.body(stream=True))["stream_options"] == {"include_usage": False}
-    assert "stream" not in msgspec.json.decode(_sent().body())
+    assert other.body["stream_options"] == {"include_usage": False}
+    assert "stream" not in _sent().body
 
 
 # -- the form of an answer
@@ -711,7 +711,7 @@ def test_a_request_says_nothing_of_ours_and_nothing_that_is_null() -> None:
             b"null"
             not in openai.prepare_request(
                 ModelRequest(Prompt.make("Hello")), model="gpt-5.5", api=api, profile=profile
-            ).body()
+            ).encoded
         )
 
 

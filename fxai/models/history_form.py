@@ -1,0 +1,392 @@
+"""History form: any history as an API accepts it. Use this module in a provider before it writes messages.
+
+Histories come from other providers, from models that invent names, from turns that were cut, and from clients. One part
+that an API refuses makes the whole request fail, now and in every later step. Therefore, each request shows the history
+in a form that meets the rules of its API. Each change is a warning. The stored history stays unchanged.
+
+>>> rules = HistoryRules(name="the API of Acme", provider="acme", tool_names=NameRule(64), call_ids=IdRule(longest=8))
+>>> turn = AssistantMessage.make(ToolCallPart("1", "net.look", {}))
+>>> form = HistoryForm(rules, NameMap({}))
+>>> [message.role for message in form.add([turn, ToolMessage.make(ToolResultPart("1", "net.look", 5))])]
+['assistant', 'tool']
+>>> print(form.warnings[0].message)
+the tool name 'net.look' is sent as 'net__look': the tool is not in this request
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, TypeVar, final
+
+import msgspec
+
+from fxai.messages.calls import PairedCall, Pairing
+from fxai.messages.media_type import label_contents, label_file
+from fxai.messages.message import (
+    AssistantContent,
+    AssistantMessage,
+    FilePart,
+    FileUrl,
+    Message,
+    SystemMessage,
+    ToolCallPart,
+    ToolContent,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+    WithMetadata,
+)
+from fxai.messages.part import WarningPart
+from fxai.messages.reason import InvalidUserInputError
+from fxai.messages.think_tag import with_tags
+from fxai.models.prepared_tools import PreparationError
+from fxai.schema.surrogate import is_whole_text, mend_data, mend_text
+from fxai.tools.identity import NameMap, NameRule
+
+_Record = TypeVar("_Record", bound=WithMetadata)
+
+# -- the rules of an API
+
+
+@final
+class IdRule(msgspec.Struct, frozen=True):
+    """The ids that an API accepts: one character or more.
+
+    >>> IdRule("a-z0-9_", 8).of("call_1"), IdRule(longest=12).of("call_1_and_more")
+    ('call_1', 'cal_77d807ee')
+    """
+
+    characters: str | None = None
+    """The characters of an id, as the content of a class of a pattern. None for any characters."""
+    longest: int | None = None
+    """Maximum length of an id, in characters. None for no limit."""
+    digits: int | None = None
+    """Exact number of characters. fxai then sends digits of a digest. None for no exact number."""
+
+    def accepts(self, id_: str) -> bool:
+        """Return whether the API accepts an id."""
+        least, most = (1, self.longest) if self.digits is None else (self.digits, self.digits)
+        if len(id_) < least or (most is not None and len(id_) > most):
+            return False
+        return is_whole_text(id_) if self.characters is None else not self._others.search(id_)
+
+    def of(self, id_: str) -> str:
+        """Return the id on the wire: the id itself, or its legal characters with a digest of the id."""
+        if self.accepts(id_):
+            return id_
+        digest = sha256(id_.encode(errors="surrogatepass")).hexdigest()
+        if self.digits is not None:
+            return digest[: self.digits]
+        plain = mend_text(id_) if self.characters is None else self._others.sub("_", id_)
+        return f"{plain if self.longest is None else plain[: self.longest - 9]}_{digest[:8]}"
+
+    @property
+    def _others(self) -> re.Pattern[str]:
+        return _pattern(f"[^{self.characters}]")
+
+
+@lru_cache(maxsize=16)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+def _accept(_part: AssistantContent, _turn: AssistantMessage) -> str | None:
+    return None
+
+
+def _is_block(part: AssistantContent) -> bool:
+    return part.type != "tool-approval-request"
+
+
+def _no_wait(_call: ToolCallPart) -> bool:
+    return False
+
+
+def _same(part: Any) -> Any:
+    return part
+
+
+@final
+class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of one API for the messages of a request."""
+
+    name: str
+    """The API, in words."""
+    provider: str
+    """The provider, whose metadata marks reasoning that came as `<think>…</think>`."""
+    tool_names: NameRule
+    """The names of tools."""
+    call_ids: IdRule
+    """The ids of the calls that fxai answers."""
+    hosted_ids: IdRule = IdRule()
+    """The ids of the calls that the provider runs."""
+    results_follow: bool = True
+    """True if the results of a turn must be in the next message. False if they can be anywhere."""
+    blank_texts: bool = False
+    """True if the API accepts texts without any visible character."""
+    reasoning_last: bool = False
+    """True if reasoning can end a turn that has other content. No API accepts reasoning alone."""
+    loss: Callable[[AssistantContent, AssistantMessage], str | None] = _accept
+    """Returns why a part of a turn cannot be sent. `""` for a part without content of its own. None if it is sent."""
+    is_block: Callable[[AssistantContent], bool] = _is_block
+    """Returns whether a part that is sent is content of its own, for which reasoning can be."""
+    may_wait: Callable[[ToolCallPart], bool] = _no_wait
+    """Returns whether a call can be sent without a result."""
+    adapt: Callable[[Any], Any] = _same
+    """Returns a part with metadata that the API accepts."""
+
+
+# -- the history
+
+
+@final
+class HistoryForm:
+    """The form of a history that grows, for one API.
+
+    Args:
+        rules: The rules of the API.
+        naming: The names of the tools of the request.
+    """
+
+    __slots__ = ("_calls", "_hosted", "_names", "_naming", "_pairing", "_rules", "_used", "warnings")
+
+    def __init__(self, rules: HistoryRules, naming: NameMap) -> None:
+        self.warnings: list[WarningPart] = []
+        """A warning for each change."""
+        self._rules = rules
+        self._naming = naming
+        self._pairing = Pairing()
+        self._calls: dict[str, ToolCallPart] = {}  # by their ids on the wire
+        self._used: set[str] = set()  # the ids on the wire
+        self._hosted: dict[str, str] = {}  # the ids of calls that a provider ran, each with its id on the wire
+        self._names: dict[str, str] = {}
+
+    @property
+    def is_extensible(self) -> bool:
+        """True if later messages cannot change the form of the messages so far."""
+        return not self._pairing.has_strays
+
+    def call(self, id_: str) -> ToolCallPart | None:
+        """Return the call with this id on the wire, in its form. None if no call has the id."""
+        return self._calls.get(id_)
+
+    def hosted_id(self, id_: str) -> str | None:
+        """Return the id on the wire of a call that the provider ran. None if the history has no such call."""
+        return self._hosted.get(id_)
+
+    def add(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the form of the messages that come next.
+
+        Args:
+            messages: The messages after those that were added before.
+
+        Raises:
+            PreparationError: If a call has no result.
+        """
+        paired = self._pairing.add(messages)
+        for call in paired.calls:
+            if call.result is None and not self._rules.may_wait(call.call):
+                problem = f"the call {call.call.id!r} of the tool {call.call.name!r} has no result in the prompt"
+                remedy = "answer it in a tool message, or leave it out"
+                raise PreparationError(InvalidUserInputError(f"{problem}, and the provider wants one: {remedy}"))
+        calls, results = iter(paired.calls), iter(paired.results)
+        formed: list[Message] = []
+        for message in messages:
+            match message.role:
+                case "system":
+                    formed.append(self._system(message))
+                case "user":
+                    formed += self._user(message)
+                case "assistant":
+                    formed += self._turn(message, calls)
+                case "tool":
+                    formed += self._answers(message, results)
+        return formed
+
+    def _system(self, message: SystemMessage) -> SystemMessage:
+        return self._whole(message, "a system message")
+
+    def _user(self, message: UserMessage) -> list[Message]:
+        content = tuple([part for part in map(self._input, message.content) if not self._is_blank(part)])
+        if not content:
+            if not message.content:
+                self._note("an empty message of the user is left out")
+            return []
+        is_same = len(content) == len(message.content) and all(
+            a is b for a, b in zip(content, message.content, strict=True)
+        )
+        whole = message if is_same else msgspec.structs.replace(message, content=content)
+        return [self._with_metadata(whole)]
+
+    def _input(self, part: Any) -> Any:
+        whole = self._whole(part, "a message of the user")
+        return self._label(whole) if whole.type == "file" else whole
+
+    def _is_blank(self, part: Any) -> bool:
+        if part.type == "file":
+            if part.data == b"":
+                self._note(f"an empty file ({part.media_type}) is left out", part.file_name)
+                return True
+            return False
+        if part.type not in ("text", "reasoning") or part.metadata or part.text.strip():
+            return False
+        if self._rules.blank_texts and part.type == "text" and part.text:
+            return False
+        self._note("an empty text is left out")
+        return True
+
+    def _turn(self, message: AssistantMessage, calls: Iterator[PairedCall]) -> list[Message]:
+        """Return the form of a turn of the model, and the results that must be in the next message."""
+        message = with_tags(message, self._rules.provider)
+        content: list[AssistantContent] = []
+        answers: list[ToolResultPart] = []
+        for part in message.content:
+            formed = self._part(part)
+            if formed.type == "tool-call" and not formed.provider_executed:
+                paired = next(calls)
+                formed = self._call(formed, paired)
+                if paired.result is not None and (self._rules.results_follow or paired.is_early):
+                    answers.append(self._result(paired.result, formed))
+            content.append(formed)
+        turn = msgspec.structs.replace(message, content=tuple(content))
+        kept = [part for part in content if self._is_sent(part, turn)]
+        kept = self._with_closed_reasoning(kept)
+        formed_turn: list[Message] = []
+        if any(map(self._rules.is_block, kept)) or any(part.metadata for part in kept):
+            formed_turn.append(self._with_metadata(msgspec.structs.replace(message, content=tuple(kept))))
+        return [*formed_turn, ToolMessage(tuple(answers))] if answers else formed_turn
+
+    def _part(self, part: AssistantContent) -> AssistantContent:
+        whole = self._whole(part, "a message of the model")
+        formed: AssistantContent = self._rules.adapt(whole)
+        if formed is not whole:
+            self._note_once(f"an item id is changed or left out: {self._rules.name} refuses it")
+        if formed.type == "file":
+            return self._label(formed)
+        if isinstance(formed, ToolCallPart | ToolResultPart) and formed.provider_executed:
+            hosted: AssistantContent = self._hosted_part(formed)
+            return hosted
+        return formed
+
+    def _hosted_part(self, part: Any) -> Any:
+        """Return the part of a call that the provider ran, with a legal id."""
+        new = self._hosted.get(part.id)
+        if new is None:
+            new = self._rules.hosted_ids.of(part.id)
+            if new != part.id:
+                self._note(f"the id {part.id!r} of a call that a provider ran is sent as {new!r}", part.id)
+        if part.type == "tool-call":
+            self._hosted[part.id] = new
+        return part if new == part.id else msgspec.structs.replace(part, id=new)
+
+    def _is_sent(self, part: AssistantContent, turn: AssistantMessage) -> bool:
+        why = self._rules.loss(part, turn)
+        if why:
+            self._note_once(why)
+        return why is None and not self._is_blank(part)
+
+    def _with_closed_reasoning(self, content: list[AssistantContent]) -> list[AssistantContent]:
+        """Return a turn without reasoning that no other content follows."""
+        blocks = [at for at, part in enumerate(content) if part.type != "reasoning" and self._rules.is_block(part)]
+        if blocks and self._rules.reasoning_last:
+            return content
+        end = blocks[-1] + 1 if blocks else 0
+        kept = [part for at, part in enumerate(content) if at < end or part.type != "reasoning"]
+        if len(kept) < len(content):
+            self._note("reasoning is left out, because the turn of the model ends with it")
+        return kept
+
+    def _call(self, part: ToolCallPart, paired: PairedCall) -> ToolCallPart:
+        """Return a call with a legal id and a legal name."""
+        id_ = self._id(paired.id, part.id)
+        name = part.name if part.name in self._naming else self._name(part.name)
+        formed = part if (id_, name) == (part.id, part.name) else msgspec.structs.replace(part, id=id_, name=name)
+        paired.id = id_
+        self._calls[id_] = formed
+        return formed
+
+    def _id(self, own: str, original: str) -> str:
+        """Return the id on the wire, which no other call has."""
+        id_, count = self._rules.call_ids.of(own), 1
+        while id_ in self._used:
+            count += 1
+            id_ = self._rules.call_ids.of(f"{own}_{count}")
+        self._used.add(id_)
+        if not self._rules.call_ids.accepts(original):
+            self._note(f"the call id {original!r} is sent as {id_!r}: {self._rules.name} refuses it", original)
+        return id_
+
+    def _name(self, name: str) -> str:
+        wire = self._names.get(name)
+        if wire is None:
+            wire = self._names[name] = self._rules.tool_names.of(name) or "_"
+            if wire != name:
+                why = "the tool is not in this request"
+                self._note(f"the tool name {name!r} is sent as {wire!r}: {why}", name)
+        return wire
+
+    def _answers(self, message: ToolMessage, results: Iterator[PairedCall | None]) -> list[Message]:
+        """Return the results that stay in their place, and the answers to approval requests."""
+        content: list[ToolContent] = []
+        for part in message.content:
+            if part.type != "tool-result":
+                content.append(self._whole(part, "an approval"))
+                continue
+            paired = next(results)
+            if paired is None:
+                self._note(f"a result of the call {part.id!r} is left out: no call waits for it", part.id)
+            elif not self._rules.results_follow and not paired.is_early:
+                content.append(self._result(part, self._calls[paired.id]))
+        return [msgspec.structs.replace(message, content=tuple(content))] if content else []
+
+    def _result(self, part: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
+        whole = self._whole(part, f"the result of {part.name!r}")
+        result = label_contents(whole.result, self._note_label)
+        if (whole.id, whole.name) == (call.id, call.name) and result is whole.result:
+            return whole
+        return msgspec.structs.replace(whole, id=call.id, name=call.name, result=result)
+
+    # -- texts
+
+    def _whole(self, record: _Record, where: str) -> _Record:
+        """Return a message without content, or a part, whose texts are whole."""
+        fields = {name: getattr(record, name) for name in record.__struct_fields__ if name not in ("content", "data")}
+        if isinstance(record, SystemMessage):
+            fields["content"] = record.content
+        elif isinstance(record, FilePart) and isinstance(record.data, FileUrl):
+            fields["data"] = record.data
+        mended = {name: mend_data(value) for name, value in fields.items() if value}
+        changed = {name: value for name, value in mended.items() if value is not fields[name]}
+        if not changed:
+            return record
+        self._note(f"half surrogate pairs in {where} are sent as U+FFFD")
+        return msgspec.structs.replace(record, **changed)
+
+    def _with_metadata(self, message: _Record) -> _Record:
+        metadata = mend_data(message.metadata) if message.metadata else message.metadata
+        return message if metadata is message.metadata else msgspec.structs.replace(message, metadata=metadata)
+
+    # -- files
+
+    def _label(self, part: FilePart) -> FilePart:
+        """Return a file with the media type of its first bytes."""
+        try:
+            return label_file(part, self._note_label)
+        except ValueError as error:
+            raise PreparationError(InvalidUserInputError(str(error))) from None
+
+    def _note_label(self, label: str, media_type: str, name: str | None) -> None:
+        file = "a file" if name is None else f"the file {name!r}"
+        self._note(f"{file} is labelled {label!r} and sent as {media_type!r}, as its first bytes state", name)
+
+    # -- warnings
+
+    def _note(self, message: str, subject: str | None = None) -> None:
+        self.warnings.append(WarningPart(message, "history", subject and mend_text(subject)))
+
+    def _note_once(self, message: str) -> None:
+        if all(warning.message != message for warning in self.warnings):
+            self._note(message)

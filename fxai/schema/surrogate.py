@@ -1,0 +1,105 @@
+r"""Half surrogate pairs in text. Use this module before fxai writes text of strangers as JSON.
+
+Python strings can contain half of a surrogate pair, for example from `os.listdir` or from a cut JSON escape. UTF-8 has
+no form for it, so one half would make a whole request impossible. fxai replaces each half with U+FFFD. Two halves side
+by side are one character.
+
+>>> mend_text("caf\udce9.txt") == "caf\ufffd.txt", mend_text("\ud83d\ude00") == "\U0001f600"
+(True, True)
+>>> mend_data({"names": ["a", "\ud83d"]}) == {"names": ["a", "\ufffd"]}
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import is_
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+_T = TypeVar("_T")
+
+_PAIR: Final = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
+
+
+def is_whole_text(text: str) -> bool:
+    """Return whether a text has no half of a surrogate pair."""
+    return text.isascii() or _HALF.search(text) is None
+
+
+def mend_text(text: str) -> str:
+    """Return the text with U+FFFD instead of each half of a surrogate pair. A whole text is returned unchanged."""
+    return text if is_whole_text(text) else _HALF.sub("\ufffd", _PAIR.sub(_join, text))
+
+
+def _join(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def mend_data(value: _T) -> _T:
+    """Return a value whose texts and keys are whole. A value without any half is returned unchanged.
+
+    Lists, tuples, sets, mappings, Structs, and dataclasses are copied if they contain a half. If two keys become equal,
+    the later key gets a number.
+
+    Args:
+        value: Plain data, or a Python value of a type with fields.
+    """
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        pass
+    except (TypeError, ValueError, RecursionError):
+        pass  # msgspec stops at the first problem: halves can follow it
+    else:
+        return value
+    try:
+        return cast(_T, _mend(value))
+    except RecursionError:
+        return value
+
+
+def _mend(value: Any) -> Any:
+    if isinstance(value, str):
+        return mend_text(value)
+    if isinstance(value, Mapping):
+        return _mend_mapping(cast("dict[Any, Any]", value))
+    if isinstance(value, list | tuple | set | frozenset):
+        items = cast("Collection[Any]", value)
+        mended = [_mend(item) for item in items]
+        if all(map(is_, mended, items)):
+            return items
+        make: Any = getattr(items, "_make", type(items))
+        return make(mended)
+    if isinstance(value, msgspec.Struct):
+        return _mend_fields(value, value.__struct_fields__, msgspec.structs.replace)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value) if field.init]
+        return _mend_fields(value, names, dataclasses.replace)
+    return value
+
+
+def _mend_mapping(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    mended: dict[Any, Any] = {}
+    for key, item in value.items():
+        whole = plain = mend_text(key) if isinstance(key, str) else key
+        count = 1
+        while plain is not key and (whole in mended or whole in value):
+            count += 1
+            whole = f"{plain}_{count}"
+        mended[whole] = _mend(item)
+    is_same = all(
+        old is new for pair in zip(value.items(), mended.items(), strict=True) for old, new in zip(*pair, strict=True)
+    )
+    return value if is_same else mended
+
+
+def _mend_fields(value: Any, names: Iterable[str], replace: Callable[..., Any]) -> Any:
+    fields = {name: getattr(value, name) for name in names}
+    mended = {name: _mend(field) for name, field in fields.items()}
+    changed = {name: field for name, field in mended.items() if field is not fields[name]}
+    return replace(value, **changed) if changed else value
