@@ -205,7 +205,7 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 350,
+    "modules": 353,
     "modules with one importer and under 120 lines": 10,
     "lines": 98_500,
     "functions that a run with one call passes": 98,
@@ -228,7 +228,7 @@ Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,5
 Queues that survive: 12 modules and 3,000 lines.
 Limits that hold exactly, in line: 3 modules and 1,500 lines.
 Requests that only grow: 4 modules and 1,500 lines; a run compares each request with the previous one, in 10 functions.
-Models as data, the request form, and histories and answers from elsewhere: 8 modules and 4,500 lines.
+Models as data, the request form, and histories and answers from elsewhere: 11 modules and 4,500 lines.
 """
 
 

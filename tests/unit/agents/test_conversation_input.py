@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from returns.result import Success
@@ -73,8 +72,8 @@ def test_the_rest_of_a_window_and_late_results_do_not_fail(messages: tuple[Messa
 def _breaches(request: ModelRequest) -> list[str]:
     """The broken rules of a request on all wires."""
     messages = anthropic.prepare_request(request, model="claude-sonnet-5").body
-    responses = json.loads(openai.prepare_request(request, model="gpt-5.5").body())
-    chat = json.loads(openai.prepare_request(request, model="gpt-4o", api="chat").body())
+    responses = openai.prepare_request(request, model="gpt-5.5").body
+    chat = openai.prepare_request(request, model="gpt-4o", api="chat").body
     found = request_breaches(messages, "messages", system_between=False)
     return [*found, *request_breaches(responses, "responses"), *request_breaches(chat, "chat")]
 
