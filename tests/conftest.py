@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 # Neither profile limits the time of an example, because a busy machine says nothing about a law.
 # `quick` draws the same examples in every run. `thorough` draws new ones and prints how to repeat a failure.
 _EVERY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", _EVERY, max_examples=40, derandomize=True)
+settings.register_profile("quick", _EVERY, max_examples=15, derandomize=True)
 settings.register_profile("thorough", _EVERY, max_examples=150, print_blob=True)
 settings.load_profile("quick")
 

@@ -269,7 +269,10 @@ class Run:
             self.ended = "pending"
         elif verdict == "done" or self.is_last:
             ended: Ended = "limit" if self.is_last else "done"
-            if self.plan.output is None:
+            if response.refusal is not None and not response.text.strip():
+                error = AiError("Agent", "execute", response.refusal)  # it is no empty answer
+                self.failure = RunFailed.of(error, self.history, self.state)
+            elif self.plan.output is None:
                 self.ended = ended
             else:
                 self._end_typed(response, ended, self.plan.output)

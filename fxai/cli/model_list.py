@@ -345,7 +345,7 @@ _ABOUT: Final = frozenset(("provider", "model", "family", "like", "sources"))
 
 
 def _facts_data(facts: ModelFacts) -> dict[str, Any]:
-    """Return facts as plain JSON data: each known fact with its sources."""
+    """Return facts as plain JSON data, each known fact with its sources."""
     values: dict[str, Any] = msgspec.to_builtins(facts)
     sources: dict[str, Any] = values.pop("sources")
     nothing: dict[str, Any] = msgspec.to_builtins(FactSource(()))
@@ -359,7 +359,7 @@ def _unknown(facts: ModelFacts) -> tuple[str, ...]:
 
 
 def _facts_table(entry: Entry, facts: ModelFacts, out: TextIO, color: bool | None) -> None:
-    """Show a line for each known fact: its value and the numbers of its sources, then the sources."""
+    """Show a line for each known fact with its value and the numbers of its sources, then the sources."""
     screen = console(out, color)
     family = f"the facts of {facts.family}" if facts.family is not None else "unknown to fxai"
     assumed = f"; most facts are assumed from {facts.like}" if facts.like is not None else ""

@@ -63,12 +63,14 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
             yield from fx.fail(error)
 
     def waiting(self) -> Effect[CliError | None, CliError]:
-        """The error where the run waits for answers; None where it does not."""
+        """Returns the error if the run waits for answers, or stopped just before they arrived; otherwise None."""
         return _explain(runs_at(self.store).show(self.run)).map(self._waiting)
 
     def _waiting(self, report: RunReport) -> CliError | None:
         if not report.questions:
-            return None
+            stopped = f"the run {self.run!r} stopped just before its answers arrived"
+            is_left = report.state.status == "stopped"
+            return CliError(stopped, f"fxai runs resume {self.run}") if is_left else None
         asked = "; ".join(f"{_name(one)} ({one.id})" for one in report.questions)
         remedy = f"fxai runs answer {self.run} {report.questions[0].id}, then fxai runs resume {self.run}"
         return CliError(f"the run {self.run!r} waits for answers about {asked}", remedy)

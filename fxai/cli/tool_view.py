@@ -73,7 +73,7 @@ class SentTool(msgspec.Struct, frozen=True):
         weakened: what strict mode cannot hold the model to, a line each.
         warnings: what was asked for and not done, a line each.
         error: why the request cannot be made with it; None where it can.
-        rewritten: What the request form of the API changes, one line per change.
+        rewritten: Changes that the request form of the API makes, one line per change.
         provided: whether it is the provider's own, which has no schema of ours. Its secrets are hidden.
     """
 
@@ -182,7 +182,7 @@ def _preview_alone(tool: AnyTool, prepare: Callable[[Any], PreparedTools]) -> Se
 def _preview(tool: AnyTool, prepared: PreparedTools, prepare: Callable[[Any], PreparedTools]) -> SentTool:
     wires = {_inner(wire).get("name"): wire for wire in _single(prepared.tools)}
     wire = wires.get(prepared.naming.sent(tool.name))
-    if wire is None and tool.provider is not None:  # it has no name on the wire
+    if wire is None and tool.provider is not None:  # a request contains no name of this tool
         wire = next(iter(prepare((tool,)).tools), None)
     warnings = tuple(warning.message for warning in prepared.warnings if warning.subject == tool.name)
     if tool.provider is not None:

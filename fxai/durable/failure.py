@@ -164,9 +164,12 @@ class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
     """The run waits for answers; it goes on when they are there and it is run again."""
 
     questions: tuple[Question, ...]
+    """The open questions; empty if all were answered after the program stopped waiting for them."""
 
     @override
     def __str__(self) -> str:
+        if not self.questions:
+            return f"the run {self.run!r} stopped just before its answers arrived; resume it"
         asked = "; ".join(map(str, self.questions))
         return f"the run {self.run!r} waits for answers: {asked}; answer by `fxai runs answer`, and resume it"
 

@@ -175,9 +175,9 @@ def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any
 
 
 def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None, str]:
-    questions = journal.known.questions
+    unheard = journal.known.unheard
     if isinstance(end, Succeeded):
-        return "waiting" if questions else "done", str(getattr(end.value, "text", ""))
+        return "waiting" if unheard else "done", str(getattr(end.value, "text", ""))
     if end.cause.interrupted:
         return None, ""
     error = end.cause.squash()
@@ -187,7 +187,7 @@ def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None,
     if any(isinstance(one, RunAsleep) for one in failures):
         return None, ""
     waits = any(isinstance(one, RunWaiting | OutcomeUnknown) for one in failures)
-    return "waiting" if waits and questions else "failed", str(failures[0] if failures else repr(error))
+    return "waiting" if waits and unheard else "failed", str(failures[0] if failures else repr(error))
 
 
 @final

@@ -120,8 +120,10 @@ def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
     if reply is None:
         question = "" if part.question is None else part.question.id
         why = f"{_BEGUN}; answer the question {question} of the run {frame.journal.known.run!r}"
+        part.given_up = True
         yield leave(OutcomeUnknown(name, why), frame)
     elif reply.kind not in ("result", "again"):
         again = f"a step is answered by result or again, not by {reply.kind}"
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))
+        part.given_up = True
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

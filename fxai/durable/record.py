@@ -213,6 +213,8 @@ class Part(msgspec.Struct, eq=False):
     question: Question | None = None
     reply: Reply | None = None
     answered: bool = False
+    given_up: bool = False
+    """Whether this program stopped waiting for the answer. The journal does not store this."""
     again: int = 0
     """How often a person has said that it is to be run again."""
 
@@ -299,7 +301,7 @@ class Known:
             case Timer():
                 part.until = record.until
             case Asked():
-                part.question, part.reply, part.answered = record.question, None, False
+                part.question, part.reply, part.answered, part.given_up = record.question, None, False, False
             case Answered():
                 part.reply, part.answered = record.reply, True
                 part.again += record.reply is not None and record.reply.kind == "again"
@@ -315,9 +317,19 @@ class Known:
         """The questions that are open, in the order in which they were asked; none of a run that is cancelled."""
         return () if self.cancelled is not None else tuple(self._open_questions())
 
-    def _open_questions(self) -> Iterator[Question]:
+    @property
+    def unheard(self) -> tuple[Question, ...]:
+        """The open questions, and those that another process answered after this program had stopped waiting.
+
+        Such an answer can arrive at any moment. The run must continue with it, so it counts as a question until then.
+        """
+        return () if self.cancelled is not None else tuple(self._open_questions(unheard=True))
+
+    def _open_questions(self, *, unheard: bool = False) -> Iterator[Question]:
         for part in [*self.parts.values()]:  # a thread may add one meanwhile
-            if part.question is not None and not part.answered:
+            if part.question is None:
+                continue
+            if not part.answered or (unheard and part.given_up and part.reply is not None):
                 yield part.question
 
     @property

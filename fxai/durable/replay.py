@@ -191,6 +191,7 @@ class Replay(Interceptor):
             if not part.answered:
                 yield wait(frame, part)
             if part.reply is None:  # it is open, or the program answers it itself
+                part.given_up = True
                 return request
         return (yield from take_reply(frame, path, about, part))
 
@@ -237,6 +238,7 @@ class Replay(Interceptor):
             yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
         yield wait(frame, part)
         if not part.answered:
+            part.given_up = True
             yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, part)), frame)
         reply = part.reply
         if reply is None or reply.kind == "again":
@@ -301,11 +303,15 @@ def _parts_data(parts: Any) -> list[Any]:
 
 
 def _leave_pending(frame: Frame, answer: Answer[Any]) -> AnyEffect:
-    """The answer of a sub-agent; where that waits, the whole run does."""
-    questions = frame.journal.known.questions
-    if answer.ended != "pending" or not questions:
+    """Returns the answer of a sub-agent. If the sub-agent is pending, the whole run waits.
+
+    Another process may have answered all questions after the sub-agent stopped waiting. Its answer is pending all the
+    same, so the run is left too: the next program uses the answers.
+    """
+    known = frame.journal.known
+    if answer.ended != "pending" or not known.unheard:
         return Succeed(answer)
-    return leave(RunWaiting(frame.journal.known.run, questions), frame)
+    return leave(RunWaiting(known.run, known.questions), frame)
 
 
 def _enter(frame: Frame, path: str, about: RunInfo) -> Steps:
@@ -319,7 +325,7 @@ def _enter(frame: Frame, path: str, about: RunInfo) -> Steps:
 
 def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
     """Notes which questions the program has answered itself, by a history that goes on."""
-    open_ = frame.journal.known.questions
+    open_ = frame.journal.known.unheard
     if not open_:
         return
     answered: set[str] = set()

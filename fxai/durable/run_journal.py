@@ -127,7 +127,11 @@ class RunJournal:
 
             self.known.add(record, before + 1)
             state = self.known.state(now) if isinstance(record, _SUMMED_UP) else None
-            self.journal.append(record, look, state)
+            try:
+                self.journal.append(record, look, state)
+            except BaseException:
+                self.known.last = before  # the entry of another program may get the number
+                raise
             self._take_in(new)
             self.known.last = before + len(new) + 1
 

@@ -36,7 +36,9 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -169,22 +171,161 @@ class _ErrorBody(msgspec.Struct, frozen=True):
     written: str | None = None
     code: str | None = None
     request: str | None = None
+    wait: float | None = None
 
 
 def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> Reason:
-    """The reason of an answer with this status, of 400 and above; body and headers as they came."""
+    """Return the reason of an answer with this status, of 400 and above; body and headers as they came.
+
+    The headers `retry-after`, `retry-after-ms` and `x-should-retry` are the advice about a retry. Without them, the
+    words of the error can state how long to wait.
+    """
     named = {name.lower(): value for name, value in headers.items()}
     error = _read(body, named)
     reason = _of_codes(status, error) or _of_status(status, error)
-    about = {"retry_after": retry_after_of(named), "code": error.code, "request_id": error.request}
+    advised = _ADVICE.get(named.get("x-should-retry", "").strip().lower())
+    about = {"should_retry": advised, "code": error.code, "request_id": error.request}
     known: dict[str, Any] = {name: value for name, value in about.items() if value is not None}
-    return msgspec.structs.replace(reason, **known) if known else reason
+    reason = msgspec.structs.replace(reason, **known) if known else reason
+    wait = retry_after_of(named)
+    wait = error.wait if wait is None and reason.is_retryable else wait
+    return reason if wait is None else msgspec.structs.replace(reason, retry_after=wait)
+
+
+_ADVICE: Mapping[str, bool] = {"true": True, "false": False}
+
+
+# -- errors that have no status of their own: in the body of a 200, in a choice, in an event
+
+_STATUSES: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "server_error": 500,
+    "api_error": 500,
+    "overloaded": 503,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_REFUSALS = frozenset(("bio_policy", "misalignment_policy_violation", "cyber_policy"))
+_OUTAGES: tuple[tuple[re.Pattern[str], int], ...] = (
+    (re.compile(r"rate.?limit|too.?many.?requests|throttl|resource.?exhausted", re.IGNORECASE), 429),
+    (re.compile(r"overload|unavailable|capacity|insufficient.?system.?resource|busy", re.IGNORECASE), 503),
+    (re.compile(r"time.?out|timed.out|deadline.?exceeded", re.IGNORECASE), 504),
+    (re.compile(r"upstream|gateway|network|internal|server.?error|connection|abort(?:ed)?\b", re.IGNORECASE), 500),
+)
+
+
+def reason_of_body(body: object, otherwise: int | None = None) -> Reason:
+    """Return the reason of an error without a status of its own, by its code or, without a code, by its words.
+
+    Args:
+        body: The object that contains the error under `error`, or the error itself: an object or a string.
+        otherwise: The status of an error whose code is unknown. Default: 400.
+
+    >>> reason_of_body({"error": {"code": "rate_limit_exceeded", "message": "Try again in 7.66s."}}).retry_after
+    7.66
+    >>> reason_of_body({"error": "the upstream server is lost"}).is_retryable
+    True
+    """
+    whole = _mapping(body)
+    inner = whole.get("error") or body
+    fields = _mapping(inner)
+    given = [fields.get(key) for key in _CODES]
+    number = next((status for one in given if (status := _status_number(one)) is not None), None)
+    code = next((one for one in given if isinstance(one, str) and one not in ("", "error")), None)
+    if code is not None and (code in _REFUSALS or code.endswith("_policy_violation")):
+        return ContentPolicyError(_words(fields))
+    status = number or _STATUSES.get(code or "") or _outage(code or _words(fields) or str(inner))
+    status = status or (500 if code is None else otherwise or 400)
+    about = {key: value for key, value in whole.items() if key == "request_id"}
+    return reason_of_status(status, {"error": inner, **about}, {})
+
+
+_CODES = ("code", "type", "status", "status_code")
+
+
+def _status_number(code: object) -> int | None:
+    """Return the HTTP status that a code states. A number that is no error status counts as 500."""
+    if isinstance(code, int) and not isinstance(code, bool):
+        return code if 400 <= code < 600 else 500
+    return int(code) if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code) else None
+
+
+def _outage(words: str) -> int | None:
+    return next((status for pattern, status in _OUTAGES if pattern.search(words)), None)
+
+
+def error_in(answer: Mapping[str, Any], *content: str) -> object:
+    """Return the error that an answer contains instead of its content, or None.
+
+    Args:
+        answer: The answer or the event.
+        content: The names of the members that contain the content of an answer.
+
+    >>> error_in({"error": None, "choices": []}, "choices"), error_in({"detail": "no worker is left"}, "choices")
+    (None, {'detail': 'no worker is left'})
+    """
+    if answer.get("error"):
+        return answer["error"]
+    if answer.get("object") == "error" or answer.get("type") == "error":
+        return answer
+    if any(answer.get(name) is not None for name in content):
+        return None
+    errors = answer.get("errors")
+    if isinstance(errors, list) and errors:
+        return cast("list[object]", errors)[0]
+    return answer if any(isinstance(answer.get(name), str) and answer[name] for name in _MESSAGES) else None
+
+
+_BROKEN_OFF: Mapping[str, int] = {
+    "error": 500,
+    "server_error": 500,
+    "model_error": 500,
+    "network_error": 500,
+    "abort": 500,
+    "insufficient_system_resource": 503,
+}
+
+
+def error_of_finish(reason: object) -> object:
+    """Return the error that a finish reason of a server states, because the answer broke off, or None.
+
+    >>> reason_of_body(error_of_finish("insufficient_system_resource")).overloaded
+    True
+    >>> error_of_finish("stop") is None
+    True
+    """
+    if not isinstance(reason, str) or reason not in _BROKEN_OFF:
+        return None
+    message = f"the server ended the answer with the reason {reason!r}"
+    return {"code": reason, "status_code": _BROKEN_OFF[reason], "message": message}
+
+
+# -- how long to wait
+
+_UNITS: Mapping[str, float] = {"m": 60.0, "s": 1.0, "h": 3600.0, "d": 86_400.0}
+_UNIT = r"(?:milliseconds?|ms|minutes?|mins?|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)(?![a-z])"
+_AMOUNT = rf"(\d+(?:\.\d+)?)\s*({_UNIT})"
+_DURATION = re.compile(_AMOUNT, re.IGNORECASE)
+_WAIT = re.compile(
+    r"\b(?:again|retry|wait|reset|resets|available)\b[^.\n\d]{0,60}?"
+    rf"(?:((?:{_AMOUNT}[,\s]*(?:and\s+)?)+)|(?<=after )(\d+(?:\.\d+)?)(?=[.\s]*$))",
+    re.IGNORECASE,
+)
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the headers (named in lower case) ask to wait; None if they do not, or cannot be read.
+    """Return the seconds that the headers (named in lower case) ask to wait, or None.
 
-    A date (RFC 9110 section 10.2.3) is measured against the answer's own `date`, so that no clock is asked.
+    A date (RFC 9110 section 10.2.3) is compared with the header `date` of the answer, otherwise with the clock here.
     """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -193,15 +334,55 @@ def retry_after_of(headers: Mapping[str, str]) -> float | None:
             continue
         if math.isfinite(seconds):
             return max(seconds, 0.0)
-    if "retry-after" not in headers or "date" not in headers:
+    given = headers.get("retry-after", "")
+    duration = _seconds(given) if re.fullmatch(rf"(?:{_AMOUNT}\s*)+", given.strip(), re.IGNORECASE) else None
+    return _until(given, headers.get("date")) if duration is None else duration
+
+
+def _until(given: str, date: str | None) -> float | None:
+    until, now = _time(given), None if date is None else _time(date)
+    if until is None:
         return None
+    return max(until - (time.time() if now is None else now), 0.0)
+
+
+def _time(text: str) -> float | None:
+    """Return the seconds since 1970 of a date, of RFC 9110 or ISO 8601. A date without a time zone is in UTC."""
     from email.utils import parsedate_to_datetime
 
-    try:
-        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
-        return max((until - now).total_seconds(), 0.0)
-    except (TypeError, ValueError):  # no date at all, or one with a time zone against one without
-        return None
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            found = parse(text.strip())
+            return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+        except (TypeError, ValueError, OverflowError):
+            continue
+    return None
+
+
+def _seconds(text: str) -> float:
+    """Return the sum of the amounts of time in a text, such as "1m30s"."""
+    amounts = ((float(number), unit.lower()) for number, unit in _DURATION.findall(text))
+    return math.fsum(
+        number * (0.001 if unit.startswith(("ms", "milli")) else _UNITS[unit[0]]) for number, unit in amounts
+    )
+
+
+def _wait_in(error: Mapping[str, Any], words: str) -> float | None:
+    """Return the seconds that an error asks to wait: in a field, in the headers of a router, or in its words."""
+    for name, scale in (("retry_after_ms", 1000.0), ("retry_after", 1.0), ("retryAfter", 1.0)):
+        given = error.get(name)
+        if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
+            return max(given / scale, 0.0)
+    upstream = _mapping(_mapping(error.get("metadata")).get("headers"))
+    wait = retry_after_of({name.lower(): str(value) for name, value in upstream.items()})
+    details = error.get("details")
+    for detail in cast("list[object]", details) if isinstance(details, list) else ():
+        delay = _mapping(detail).get("retryDelay")  # google.rpc.RetryInfo
+        wait = _seconds(delay) if wait is None and isinstance(delay, str) and _DURATION.search(delay) else wait
+    found = _WAIT.search(words) if wait is None else None
+    if found is None:
+        return wait
+    return _seconds(found[1]) if found[1] is not None else float(found[4])
 
 
 def _of_codes(status: int, error: _ErrorBody) -> Reason | None:
@@ -223,7 +404,9 @@ def _of_codes(status: int, error: _ErrorBody) -> Reason | None:
 def _of_status(status: int, error: _ErrorBody) -> Reason:
     match status:
         case 400 | 404 | 409 | 413 | 415 | 422:
-            return InvalidRequestError(error.parameter, None, error.description or f"status {status}")
+            again = True if status == 409 else None  # a conflict with another request, which can pass
+            words = error.description or f"status {status}"
+            return InvalidRequestError(error.parameter, None, words, should_retry=again)
         case 401:
             return AuthenticationError("InvalidKey", error.description)
         case 403:
@@ -251,15 +434,25 @@ def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
             data = None
     content = _mapping(data).get("error", data)
     error = _mapping(content)
-    words = error.get("message") or (content if isinstance(content, str) else "") or ("" if error else text.strip())
+    words = _words(error) or error.get("message") or (content if isinstance(content, str) else "")
+    words = words or ("" if error else text.strip())
     words = _with_upstream(str(words), _mapping(error.get("metadata")))
     request = headers.get("x-request-id") or headers.get("request-id") or _text(_mapping(data).get("request_id"))
     description = _shorten(" ".join(str(words).split())) + (f" (request {request})" if request else "")
-    codes = [one for key in ("code", "type", "status") if (one := _text(error.get(key)))]
+    codes = [one for key in _CODES if (one := _text(error.get(key))) and one != "error"]
     code = codes[0] if codes else None
     parameter = error.get("param")
     named, written = (one if isinstance(one, str) else None for one in (parameter, error.get("failed_generation")))
-    return _ErrorBody(description.strip(), " ".join(codes), named, written, code, request)
+    wait = _wait_in(error, str(words))
+    return _ErrorBody(description.strip(), " ".join(codes), named, written, code, request, wait)
+
+
+_MESSAGES = ("message", "detail", "msg", "error_message")
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    """Return the words of an error for people; empty if it has none."""
+    return next((one for key in _MESSAGES if isinstance(one := error.get(key), str) and one), "")
 
 
 def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:

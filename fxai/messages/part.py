@@ -21,6 +21,7 @@ import msgspec
 
 from fxai.messages.errors import AiError
 from fxai.messages.message import FileUrl, WithMetadata
+from fxai.messages.reason import ContentPolicyError
 
 
 def _plus(left: int | None, right: int | None) -> int | None:
@@ -85,9 +86,10 @@ that has no name here. `unknown`: the provider gave none.
 PrefixBreak: TypeAlias = Literal["model", "tools", "instructions", "rewrite", "window", "compaction", "edit"]
 """The reason why a request does not extend the previous request of its conversation.
 
-`model`: another model. `tools`: other tools. `instructions`: another system prompt. `rewrite`: a stateful prompt shows
-its changed definitions at their usual place. `window`: the oldest messages are missing. `compaction`: a compaction
-shortened the messages. `edit`: an earlier message changed.
+The value `model` means another model, `tools` means other tools, and `instructions` means another system prompt. The
+value `rewrite` means that a stateful prompt shows its changed definitions at their usual place. With `window`, the
+oldest messages are missing. With `compaction`, a compaction shortened the messages. With `edit`, an earlier message
+changed.
 """
 
 WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "history", "other"]
@@ -298,7 +300,7 @@ class ResponseMetadata(WithMetadata, frozen=True, tag_field="type", tag="respons
     model: str | None = None
     timestamp: datetime | None = None
     prefix_break: PrefixBreak | None = None
-    """The reason why the request did not extend the previous one. None if the request extended it."""
+    """The reason why the request did not extend the previous one, or None if the request extended it."""
 
 
 @final
@@ -308,6 +310,8 @@ class Finish(WithMetadata, frozen=True, tag_field="type", tag="finish"):
     type: ClassVar[Literal["finish"]] = "finish"
     reason: FinishReason
     usage: Usage = Usage()
+    refusal: ContentPolicyError | None = None
+    """The reason of a refusal, by the model or by a filter of the provider. None if the model did not refuse."""
 
 
 @final

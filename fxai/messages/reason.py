@@ -41,19 +41,21 @@ class ReasonBase(
         retry_after: The seconds to wait.
         code: The provider's own code of it, such as `"insufficient_quota"`: of no closed set.
         request_id: The provider's id of the request, which its support asks for.
+        should_retry: The advice of the provider about a retry, which wins over the kind of the reason, or None.
     """
 
     retry_after: float | None = None
     code: str | None = None
     request_id: str | None = None
+    should_retry: bool | None = None
 
     __retryable__: ClassVar[bool] = False
     __advice__: ClassVar[str] = ""
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same request may succeed when it is sent again."""
-        return self.__retryable__
+        """True if the same request may succeed when it is sent again."""
+        return self.__may_pass__() if self.should_retry is None else self.should_retry
 
     @property
     def message(self) -> str:
@@ -63,7 +65,12 @@ class ReasonBase(
     @property
     def advice(self) -> str:
         """What to do about it, in one line."""
-        return self.__remedy__()
+        if self.should_retry is None or self.should_retry == self.__may_pass__():
+            return self.__remedy__()
+        return _RETRY if self.should_retry else "Do not retry: the provider states that the request will fail again"
+
+    def __may_pass__(self) -> bool:
+        return self.__retryable__
 
     def __summary__(self) -> str:
         raise NotImplementedError
@@ -74,6 +81,8 @@ class ReasonBase(
     def __str__(self) -> str:
         return f"{self.message.removesuffix('.')}. {self.advice}"
 
+
+_RETRY = "Retry with growing pauses; if it lasts, look at the provider's status page"
 
 AuthenticationKind: TypeAlias = Literal["MissingKey", "InvalidKey", "ExpiredKey", "InsufficientPermissions", "Unknown"]
 """What is wrong with the key."""
@@ -184,7 +193,7 @@ class InternalProviderError(ReasonBase, frozen=True):
     """The provider failed, or with `overloaded` has no room just now. Retryable."""
 
     __retryable__: ClassVar[bool] = True
-    __advice__: ClassVar[str] = "Retry with growing pauses; if it lasts, look at the provider's status page"
+    __advice__: ClassVar[str] = _RETRY
 
     description: str = ""
     status: int | None = None
@@ -203,9 +212,7 @@ class NetworkError(ReasonBase, frozen=True):
     kind: NetworkKind
     description: str = ""
 
-    @property
-    def is_retryable(self) -> bool:
-        """Whether the same request may succeed when it is sent again: only if it got stuck on the way."""
+    def __may_pass__(self) -> bool:
         return self.kind == "TransportError"
 
     def __summary__(self) -> str:

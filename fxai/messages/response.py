@@ -44,6 +44,7 @@ from fxai.messages.part import (
     Usage,
     WarningPart,
 )
+from fxai.messages.reason import ContentPolicyError
 from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json, parts_to_data, parts_to_json
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
@@ -131,6 +132,11 @@ class Response(msgspec.Struct, frozen=True):
         return reasons[-1] if reasons else "unknown"
 
     @property
+    def refusal(self) -> ContentPolicyError | None:
+        """The reason of a refusal: the words of the model or of the provider. None if the model did not refuse."""
+        return _last(part.refusal for part in self.content if part.type == "finish")
+
+    @property
     def usage(self) -> Usage:
         """The tokens that were used; all unknown without a `Finish`."""
         return sum((part.usage for part in self.content if part.type == "finish"), Usage())
@@ -152,7 +158,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def prefix_break(self) -> PrefixBreak | None:
-        """The reason why the request did not extend the previous request of its conversation. None if it did."""
+        """Return the reason why the request did not extend the previous one, or None if the request extended it."""
         for part in self.content:
             if part.type == "response-metadata" and part.prefix_break is not None:
                 return part.prefix_break

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fxai.models.model_facts import FactSource, ModelFacts, common_facts, nearest_effort
     from fxai.models.prepared_tools import LeftOut, PreparationError
     from fxai.models.price import Price, PriceTable
-    from fxai.models.selection import fallback, per_step, retryable, unavailable
+    from fxai.models.selection import fallback, is_refusal, per_step, retryable, unavailable
     from fxai.models.usage_limit import Limit
     from fxai.storage.allowance import Allowances
 
@@ -70,6 +70,7 @@ __all__ = [
     "common_facts",
     "estimated_tokens",
     "fallback",
+    "is_refusal",
     "limit",
     "nearest_effort",
     "per_step",
@@ -87,7 +88,7 @@ _ROOMS = {
     "model_facts": "FactSource ModelFacts common_facts nearest_effort",
     "prepared_tools": "LeftOut PreparationError",
     "price": "Price PriceTable",
-    "selection": "fallback per_step retryable unavailable",
+    "selection": "fallback is_refusal per_step retryable unavailable",
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -4,7 +4,7 @@ Histories come from other providers, from models that invent names, from turns t
 that an API refuses makes the whole request fail, now and in every later step. Therefore, each request shows the history
 in a form that meets the rules of its API. Each change is a warning. The stored history stays unchanged.
 
->>> rules = HistoryRules(name="the API of Acme", tool_names=NameRule(64), call_ids=IdRule(longest=8))
+>>> rules = HistoryRules(name="the API of Acme", provider="acme", tool_names=NameRule(64), call_ids=IdRule(longest=8))
 >>> turn = AssistantMessage.make(ToolCallPart("1", "net.look", {}))
 >>> form = HistoryForm(rules, NameMap({}))
 >>> [message.role for message in form.add([turn, ToolMessage.make(ToolResultPart("1", "net.look", 5))])]
@@ -41,6 +41,7 @@ from fxai.messages.message import (
 )
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import InvalidUserInputError
+from fxai.messages.think_tag import with_tags
 from fxai.models.prepared_tools import PreparationError
 from fxai.schema.surrogate import is_whole_text, mend_data, mend_text
 from fxai.tools.identity import NameMap, NameRule
@@ -114,6 +115,8 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     """The API, in words."""
+    provider: str
+    """The provider, whose metadata marks reasoning that came as `<think>…</think>`."""
     tool_names: NameRule
     """The names of tools."""
     call_ids: IdRule
@@ -237,6 +240,7 @@ class HistoryForm:
 
     def _turn(self, message: AssistantMessage, calls: Iterator[PairedCall]) -> list[Message]:
         """Return the form of a turn of the model, and the results that must be in the next message."""
+        message = with_tags(message, self._rules.provider)
         content: list[AssistantContent] = []
         answers: list[ToolResultPart] = []
         for part in message.content:

@@ -42,9 +42,11 @@ from fxai.models.model_request import (
     stream_model,
 )
 from fxai.models.round import Emit, Round, Steps, take_turn
+from fxai.models.structured_output import json_texts
 from fxai.models.token_count import TokenCount, estimate_request
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
+from fxai.schema.parsing import parse_json
 from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
 
@@ -350,13 +352,29 @@ _NO_TEXT: Result[Any, DecodeFailure] = Failure(DecodeFailure((Fault("", "JSON", 
 
 
 def read_output(response: Response, schema: Schema[_V]) -> Result[_V, DecodeFailure]:
-    """The typed value that the text of a response holds."""
-    text = response.text
-    return schema.decode_json(text) if text.strip() else _NO_TEXT
+    """Return the typed value in the text of a response, also in a fenced block or after a byte order mark.
+
+    Fails with:
+        DecodeFailure: The errors of the first JSON text. If the response contains none, the errors of its whole text.
+    """
+    if not response.text.strip():
+        return _NO_TEXT
+    failed: list[tuple[bool, Result[_V, DecodeFailure]]] = []
+    for text in json_texts(response.text):
+        read = schema.decode_json(text)
+        if isinstance(read, Success):
+            return read
+        failed.append((isinstance(parse_json(text), Success), read))
+    return max(failed, key=lambda one: one[0])[1]
 
 
 def output_error(module: str, method: str, response: Response, failure: DecodeFailure) -> AiError:
-    """The error of a response whose text does not decode: it holds the text, the place, and the results of calls."""
+    """Return the error of a response whose text does not decode: the text, the location, the results of the calls.
+
+    If the model refused, the error has the reason of the refusal.
+    """
+    if response.refusal is not None:
+        return AiError(module, method, response.refusal)
     results = tuple(
         {"id": r.id, "name": r.name, "result": r.encoded_result, "is_failure": r.is_failure}
         for r in response.tool_results

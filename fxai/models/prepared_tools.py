@@ -224,7 +224,8 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
                 return held.tool, {held.field: wire, **(params if is_object(params) else {})}
         name = self.naming.meant(wire)
         form = self._form(name)
-        return name, (params if form is None else form.back(params))
+        given: Any = {} if params is None else params  # models write `null` for no arguments
+        return name, (given if form is None else form.back(given))
 
     def wire_call(self, name: str, params: Any) -> WireCall:
         """The call of the tool `name` as the provider wrote it, for the history; the opposite of `call`.

@@ -22,7 +22,7 @@ Good day. | another model answers: ScriptedModel.ask: Provider overloaded
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Never, cast, final
 
 import msgspec
@@ -37,12 +37,13 @@ from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
-from fxai.messages.part import Part, StreamPart, WarningPart
-from fxai.messages.reason import AuthenticationError, ModelUnavailableError, QuotaExhaustedError
+from fxai.messages.part import AnyPart, Part, StreamPart, TextDelta, TextEnd, TextStart, WarningPart
+from fxai.messages.reason import AuthenticationError, ContentPolicyError, ModelUnavailableError, QuotaExhaustedError
 from fxai.models.language_model import ForwardingModel, LanguageModel
 from fxai.models.model_facts import ModelFacts, common_facts
 from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.token_count import TokenCount
+from fxai.schema.data import is_object
 
 _SAYS_NOTHING: Final = frozenset({"response-metadata", "warning"})
 
@@ -68,6 +69,16 @@ def unavailable(error: AiError) -> bool:
     )
 
 
+def is_refusal(error: AiError) -> bool:
+    """Return True if the model or a filter of the provider refused. Another model may answer the same request.
+
+    >>> from fxai.messages.reason import ContentPolicyError
+    >>> is_refusal(AiError("a", "ask", ContentPolicyError("I cannot help with that.")))
+    True
+    """
+    return isinstance(error.reason, ContentPolicyError)
+
+
 def fallback(
     first: LayerOf[LanguageModel, AiError, _R],
     *others: LayerOf[LanguageModel, AiError, _R],
@@ -77,6 +88,8 @@ def fallback(
 
     A layer is built when its model is first asked, but for the first; one whose layer fails to build is passed over as
     one that fails to answer. A stream goes over to the next model only before its first part of content comes.
+    A turn that ends with a refusal is such a failure too if `when` accepts its reason, a `ContentPolicyError`. The
+    refusal of the last model is an answer.
     Each model that was passed over is a warning in the response.
 
     The clients of the providers try again by themselves before that; `retry=None` there goes over at once.
@@ -84,7 +97,7 @@ def fallback(
     Args:
         first: The model that is asked first.
         others: The models that are asked then, in order.
-        when: Which failures are for the next model: `retryable`, `unavailable`, or a function of your own.
+        when: Which failures are for the next model: `retryable`, `unavailable`, `is_refusal`, or your own function.
 
     Fails with:
         AiError: As the model that was asked last; those of the others stand beside it in the cause.
@@ -155,15 +168,20 @@ class _Fallback(LanguageModel):
                 return fx.fail_cause(_cause(error, failed))
             return self._ask(request, place + 1, (*failed, error))
 
-        answered = ask_model(self._models[place], request)
-        return answered.map(lambda parts: (*_warnings(failed), *parts)).catch_all(again)
+        def accept(parts: tuple[Part, ...]) -> Effect[tuple[Part, ...], AiError]:
+            refusal = _refusal_in(parts, "ask")
+            if refusal is not None and not self._ends(refusal, place):
+                return fx.fail(refusal)
+            return fx.succeed((*_warnings(failed), *parts))
+
+        return ask_model(self._models[place], request).flat_map(accept).catch_all(again)
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         return StreamOf.suspend(lambda: self._stream(request, 0, ()))
 
     def _stream(self, request: ModelRequest, place: int, failed: tuple[AiError, ...]) -> Stream[StreamPart, AiError]:
-        opening = _Opening()
+        opening = _Opening(lambda refusal: not self._ends(refusal, place))
 
         def again(error: AiError) -> Stream[StreamPart, AiError]:
             if opening.over or self._ends(error, place):
@@ -194,10 +212,26 @@ class _Fallback(LanguageModel):
         return place + 1 == len(self._models) or not self._when(error)
 
 
-class _Opening:
-    """The beginning of a stream: what says nothing yet is held until something does, or the stream ends."""
+def _refusal_in(parts: Iterable[AnyPart], method: str) -> AiError | None:
+    """Return the refusal of a turn as an error. None if the model did not refuse."""
+    for part in parts:
+        if part.type == "finish" and part.refusal is not None:
+            return AiError("LanguageModel", method, part.refusal)
+    return None
 
-    def __init__(self) -> None:
+
+class _Opening:
+    """The beginning of a stream: what says nothing yet is held until something does, or the stream ends.
+
+    The words of a refusal are held too, until the end of the turn shows whether another model is asked.
+
+    Args:
+        passes: Whether another model is asked after a refusal.
+    """
+
+    def __init__(self, passes: Callable[[AiError], bool]) -> None:
+        self._passes = passes
+        self._refused: set[str] = set()  # the texts that are refusals
         self.held: deque[Any] = deque()
         self.over = False
 
@@ -207,9 +241,13 @@ class _Opening:
 
     def _pull(self, pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
         def came(part: Any) -> EffectOf[Any, Any, Any]:
-            if part is not END and part.type in _SAYS_NOTHING and not self.over:
-                self.held.append(part)
-                return following
+            if part is not END and not self.over:
+                refusal = _refusal_in((part,), "ask_stream")
+                if refusal is not None and self._passes(refusal):
+                    return fx.fail(refusal)
+                if self._says_nothing(part):
+                    self.held.append(part)
+                    return following
             self.over = True
             self.held.append(part)
             return Succeed(self.held.popleft())
@@ -219,6 +257,17 @@ class _Opening:
 
         following: EffectOf[Any, Any, Any] = Suspend(next_)
         return following
+
+    def _says_nothing(self, part: StreamPart) -> bool:
+        match part:
+            case TextStart():
+                is_refusal = any(is_object(own) and own.get("refusal") for own in part.metadata.values())
+                self._refused.update([part.id] if is_refusal else [])
+                return is_refusal
+            case TextDelta() | TextEnd():
+                return part.id in self._refused
+            case _:
+                return part.type in _SAYS_NOTHING
 
 
 @final

@@ -13,12 +13,14 @@ the answer; those are asked for exactly as the schema says.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from itertools import islice
 from typing import Any, Final, cast, final
 
 import msgspec
 from returns.result import Success
 
+from fxai.messages.think_tag import without_thoughts
 from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
@@ -124,15 +126,49 @@ class AnswerForm(msgspec.Struct, frozen=True):
         return value[_MEMBER] if self.wrapped and is_object(value) and list(value) == [_MEMBER] else value
 
     def text(self, written: str) -> str:
-        """The answer's JSON text, of what the model wrote; what is no JSON, or the answer already, stays as it is."""
+        """The answer's JSON text, of what the model wrote; what is no JSON, or the answer already, stays as it is.
+
+        Reasoning in tags before the JSON stays before it.
+        """
         if self.verbatim or not written.strip():
             return written
-        read = parse_json(written)
-        if not isinstance(read, Success):
-            return written
-        plain = read.unwrap()
-        value = self.value(plain)
-        return written if value == plain else msgspec.json.encode(value).decode()
+        for text in json_texts(written):
+            read = parse_json(text)
+            if isinstance(read, Success):
+                plain = read.unwrap()
+                value = self.value(plain)
+                thoughts = written[: written.find(without_thoughts(written))]
+                return written if value == plain else thoughts + msgspec.json.encode(value).decode()
+        return written
+
+
+# -- what stands around an answer
+
+_OPENING: Final = re.compile(r"(`{3,}|~{3,})[ \t]*[\w.+-]*[ \t]*\n?")
+_MOST_FENCES: Final = 16  # that are tried as the beginning or as the end of a block
+
+
+def json_texts(text: str) -> Iterator[str]:
+    r"""Yield the texts that may be the JSON of an answer: the answer itself, then the contents of its wrappers.
+
+    Models wrap JSON in a fenced block, write a byte order mark or `<think>…</think>` before it, or do all of this.
+
+    >>> list(json_texts('```json\n{"a": 1}\n```'))[-1]
+    '{"a": 1}'
+    """
+    yield text
+    bare = without_thoughts(text).strip("\ufeff \t\r\n")
+    if bare and bare != text:
+        yield bare
+    for opening in islice(_OPENING.finditer(bare), _MOST_FENCES):
+        fence, start = opening[1], opening.end()
+        closing = re.compile(rf"\n[ \t]*{fence}")
+        ends = [found.start() for found in islice(closing.finditer(bare, start), _MOST_FENCES)]
+        last = bare.rfind(fence, start)
+        for end in dict.fromkeys((*ends, *([last] if last >= 0 else []), len(bare))):
+            inside = bare[start:end].strip("\ufeff \t\r\n")
+            if inside and (end < len(bare) or inside[-1] in "}]"):
+                yield inside
 
 
 def answer_name(schema: JsonSchema, name: str | None, otherwise: str) -> str:

@@ -150,9 +150,13 @@ class NameRule(msgspec.Struct, frozen=True):
     length: int = 64
 
     def of(self, name: str) -> str:
-        """The name on the wire: each other run of signs is `__`; one that is too long ends in a digest of itself."""
+        """Return the name on the wire: `__` replaces each run of other signs.
+
+        A name that is too long, or that has letters of another script, ends in a digest of itself. Without the digest,
+        two names in another script would be one name.
+        """
         plain = re.sub(r"[^a-zA-Z0-9_-]+", "__", name)
-        if len(plain) <= self.length:
+        if len(plain) <= self.length and name.isascii() and plain:
             return plain
         from hashlib import sha256
 

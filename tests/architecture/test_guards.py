@@ -57,6 +57,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "said"),
     [

@@ -66,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
     """A suite with one module of the slow tier, and one module that both tiers need."""
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "conftest.py")
     (tmp_path / "test_servers.py").write_text(SLOW_MODULE)
-    (tmp_path / "test_mixed.py").write_text(MIXED_MODULE.replace("EXAMPLES", "40").replace("    >>> 1\n    2\n", ""))
+    (tmp_path / "test_mixed.py").write_text(MIXED_MODULE.replace("EXAMPLES", "15").replace("    >>> 1\n    2\n", ""))
     (tmp_path / "helper.py").write_text("raise RuntimeError('imported')\n")
     return tmp_path
 
@@ -77,6 +77,7 @@ def _pytest(folder: Path, *options: str) -> list[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-q",), ("-n", "2")])
 def test_quick_tier_states_the_number_of_slow_tests_and_their_command(folder: Path, options: tuple[str, ...]) -> None:
     """The summary counts each slow test function once, and names the command, also with `-q` and with workers."""
@@ -86,6 +87,7 @@ def test_quick_tier_states_the_number_of_slow_tests_and_their_command(folder: Pa
     assert "2 passed" in lines[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "count"), [("test_servers.py", "2 slow tests"), ("test_servers.py::test_two", "1 slow test")]
 )
@@ -97,9 +99,10 @@ def test_path_of_slow_tests_is_answered(folder: Path, path: str, count: str) -> 
     assert "deselected" in lines[-1]
 
 
+@pytest.mark.slow
 def test_slow_tier_runs_slow_tests_and_laws(folder: Path) -> None:
     """The slow tier imports the slow modules, and runs each law with the examples of the chosen profile."""
-    mixed = (folder / "test_mixed.py").read_text().replace("== 40", "== 150")
+    mixed = (folder / "test_mixed.py").read_text().replace("== 15", "== 150")
     (folder / "test_mixed.py").write_text(mixed)
     chosen = ("-m", "slow or law", "--hypothesis-profile=thorough")
     lines = _pytest(folder, *chosen, "test_mixed.py")
@@ -116,6 +119,7 @@ def test_slow_tests_are_found_without_an_import() -> None:
     assert slow_tests(SLOW_MODULE.replace("pytest.mark.slow", "pytest.mark.anyio")) == []
 
 
+@pytest.mark.slow
 def test_names_of_slow_tests_are_the_tests_that_pytest_finds() -> None:
     """The quick tier counts the same functions that pytest collects from a slow module."""
     chosen = "tests/integration/test_memory_kill.py"

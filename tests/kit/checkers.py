@@ -8,13 +8,14 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 __all__ = [
     "CHECKERS",
+    "FIRST_PAGES",
     "MARK",
     "PAGES",
     "PROJECT",
@@ -26,7 +27,8 @@ __all__ = [
     "names_not_exported",
     "output",
     "run",
-    "said_of",
+    "texts",
+    "texts_without_any",
     "unknown_types",
 ]
 
@@ -38,16 +40,18 @@ WRONG = ["tests/acceptance/programs/typing_wrong.py"] + [
     for folder in ("wrong", "messages")
     for path in sorted((ROOT / "tests/typing" / folder).glob("*.py"))
 ]
+FIRST_PAGES = ["README.md", "docs/tutorial/first-tool.md"]
 PAGES = ["README.md"] + [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = [name for name in ("fxai", "tests", "examples", "noxfile.py") if (ROOT / name).exists()]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Report(NamedTuple):
-    """What one checker said: the messages of each line at fault, by file and then by line."""
+    """The messages of one checker, by file and then by line: the errors, and the types that `reveal_type` shows."""
 
     checker: str
     errors: dict[str, dict[int, list[str]]]
+    revealed: dict[str, dict[int, list[str]]]
 
     def outside(self, files: Iterable[str]) -> dict[str, dict[int, list[str]]]:
         """The errors of every other file."""
@@ -62,45 +66,51 @@ def marked_lines(file: str) -> dict[int, str]:
     return {line: text.removeprefix(MARK).strip() for line, text in comments.items() if text.startswith(MARK)}
 
 
-def run(checker: str, files: Collection[str], *targets: str) -> Report:
-    """Run `mypy --strict` or strict `pyright`, as configured for this project.
+def texts(files: Iterable[str]) -> dict[str, str]:
+    """Return the text of each program or page, by its name."""
+    return {file: _program(file) for file in files}
+
+
+def texts_without_any(pages: Iterable[str]) -> dict[str, str]:
+    """Return programs in which mypy refuses each expression that contains `Any`, one for each page."""
+    return {_without_any(page): f"{_program(page)}# mypy: disallow-any-expr\n" for page in pages}
+
+
+def expressions_of_any(report: Report, page: str) -> list[str]:
+    """Return the lines of a page in which mypy knows that an expression contains `Any`, in order."""
+    code = _program(page).splitlines()
+    lines = sorted(report.errors.get(_without_any(page), {}).items())
+    return [code[line - 1].strip() for line, messages in lines if any('Any"' in message for message in messages)]
+
+
+def _without_any(page: str) -> str:
+    return f"without any: {page}"
+
+
+def run(checker: str, programs: Mapping[str, str], *targets: str) -> Report:
+    """Run `mypy --strict` or strict `pyright` once, as configured for this project.
+
+    A run costs about 20 seconds before it checks the first line. Pass all programs to one run.
 
     Args:
         checker: "mypy" or "pyright".
-        files: Wrong programs and pages, by name.
+        programs: The text of each program by its name. A program may have errors.
         targets: Directories and files that must pass.
     """
-    errors: dict[str, dict[int, list[str]]] = {}
+    report = Report(checker, {}, {})
     with TemporaryDirectory() as folder:
-        copies = {copy.name: (copy, file) for copy, file in _copies(Path(folder), files)}
-        found = (_mypy if checker == "mypy" else _pyright)(*targets, *(str(copy) for copy, _ in copies.values()))
-    for path, line, message in found:
-        _, name = copies.get(Path(path).name, ("", Path(path).as_posix().removeprefix(f"{ROOT.as_posix()}/")))
-        errors.setdefault(name, {}).setdefault(line, []).append(message)
-    return Report(checker, errors)
-
-
-def said_of(checker: str, file: str) -> list[tuple[int, str]]:
-    """The errors that a checker reports of a file outside of the project: (line, message)."""
-    return [(line, message) for _, line, message in (_mypy if checker == "mypy" else _pyright)(file)]
-
-
-def expressions_of_any(file: str) -> list[str]:
-    """The lines of a page in which mypy knows an expression to hold `Any`, in order."""
-    code = _program(file).splitlines()
-    with TemporaryDirectory() as folder:
-        ((copy, _),) = _copies(Path(folder), [file])
-        said = _mypy("--disallow-any-expr", str(copy))
-    about = {line for path, line, message in said if Path(path).name == copy.name and 'Any"' in message}
-    return [code[line - 1].strip() for line in sorted(about)]
-
-
-def _copies(folder: Path, files: Collection[str]) -> Iterable[tuple[Path, str]]:
-    """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
-    for file in files:
-        copy = folder / f"copy_{re.sub(r'[^a-z0-9]', '_', file.lower())}.py"
-        copy.write_text(_program(file), encoding="utf-8")
-        yield copy, file
+        names: dict[str, str] = {}
+        for name, text in programs.items():
+            copy = Path(folder, f"copy_{re.sub(r'[^a-z0-9]', '_', name.lower())}.py")
+            copy.write_text(text, encoding="utf-8")
+            names[copy.name] = name
+        paths = [str(Path(folder, copy)) for copy in names]
+        found = list((_mypy if checker == "mypy" else _pyright)(*targets, *paths))
+    for path, line, message, is_error in found:
+        name = names.get(Path(path).name, Path(path).as_posix().removeprefix(f"{ROOT.as_posix()}/"))
+        lines = (report.errors if is_error else report.revealed).setdefault(name, {})
+        lines.setdefault(line, []).append(message)
+    return report
 
 
 def _program(file: str) -> str:
@@ -151,21 +161,17 @@ def output(*command: str) -> str:
     return done.stdout
 
 
-def _mypy(*targets: str) -> list[tuple[str, int, str]]:
-    lines = output("mypy", "--output", "json", *targets).splitlines()
-    reported: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
-    return [
-        (one["file"], one["line"], "\n".join(filter(None, (one["message"], one["hint"]))))
-        for one in reported
-        if one["severity"] == "error"
-    ]
+def _mypy(*targets: str) -> Iterator[tuple[str, int, str, bool]]:
+    for line in output("mypy", "--output", "json", *targets).splitlines():
+        if line.startswith("{"):
+            one: dict[str, Any] = json.loads(line)
+            message = "\n".join(filter(None, (one["message"], one["hint"])))
+            yield one["file"], one["line"], message, one["severity"] == "error"
 
 
-def _pyright(*targets: str) -> list[tuple[str, int, str]]:
+def _pyright(*targets: str) -> Iterator[tuple[str, int, str, bool]]:
     text = output("pyright", "--outputjson", "--pythonpath", sys.executable, *targets)
     reported: list[dict[str, Any]] = json.loads(text)["generalDiagnostics"]
-    return [
-        (one["file"], one["range"]["start"]["line"] + 1, one["message"])
-        for one in reported
-        if one["severity"] == "error"
-    ]
+    for one in reported:
+        if one["severity"] in ("error", "information"):
+            yield one["file"], one["range"]["start"]["line"] + 1, one["message"], one["severity"] == "error"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
-from tests.kit.checkers import CHECKERS, ROOT, output
+from tests.kit.checkers import CHECKERS, ROOT, Report, run
 from tests.kit.messages import in_order
 
-__all__ = ["EXPRESSIONS", "expressions", "hover_file", "hover_text"]
+__all__ = ["EXPRESSIONS", "expressions", "hover_file", "hover_program", "hover_text"]
 
 EXPRESSIONS = "tests/typing/hover/expressions.py"
 _SHOWN = "# ---- shown\n"
@@ -31,9 +26,22 @@ def expressions() -> list[str]:
     return [line for line in _parts()[1].splitlines() if line]
 
 
-def hover_text(checker: str) -> str:
-    """Each expression with the type that a checker shows of it, without the rooms of names."""
-    shown = _shown(checker)
+def hover_program() -> str:
+    """Return the program that shows the type of each expression."""
+    revealed = "".join(f"reveal_type({code})\n" for code in expressions())
+    return f'{_parts()[0]}{revealed}# mypy: disable-error-code="unimported-reveal"\n'
+
+
+def hover_text(report: Report) -> str:
+    """Return each expression with the type that a checker shows of it, without the modules of names."""
+    pattern = _MYPY if report.checker == "mypy" else _PYRIGHT
+    messages = [
+        (line, message)
+        for shown in (report.revealed, report.errors)
+        for line, told in shown.get(EXPRESSIONS, {}).items()
+        for message in told
+    ]
+    shown = {line: _without_rooms(written) for line, written in _types(pattern, messages).items()}
     first = _parts()[0].count("\n") + 1
     blocks = [f"> {code}\n{shown.get(first + at, 'nothing')}\n" for at, code in enumerate(expressions())]
     return "\n".join(blocks)
@@ -42,28 +50,6 @@ def hover_text(checker: str) -> str:
 def _parts() -> tuple[str, str]:
     before, _, after = (ROOT / EXPRESSIONS).read_text(encoding="utf-8").partition(_SHOWN)
     return before, after
-
-
-def _shown(checker: str) -> dict[int, str]:
-    """The type that is shown in each line."""
-    revealed = "".join(f"reveal_type({code})\n" for code in expressions())
-    with TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy_of_expressions.py"
-        copy.write_text(_parts()[0] + revealed, encoding="utf-8")
-        told = _mypy(copy) if checker == "mypy" else _pyright(copy)
-    return {line: _without_rooms(written) for line, written in told.items()}
-
-
-def _mypy(program: Path) -> dict[int, str]:
-    text = output("mypy", "--output", "json", "--disable-error-code", "unimported-reveal", str(program))
-    reported: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return _types(_MYPY, [(one["line"], one["message"]) for one in reported])
-
-
-def _pyright(program: Path) -> dict[int, str]:
-    text = output("pyright", "--outputjson", "--pythonpath", sys.executable, str(program))
-    reported: list[dict[str, Any]] = json.loads(text)["generalDiagnostics"]
-    return _types(_PYRIGHT, [(one["range"]["start"]["line"] + 1, one["message"]) for one in reported])
 
 
 def _types(shape: re.Pattern[str], messages: list[tuple[int, str]]) -> dict[int, str]:
@@ -82,4 +68,6 @@ def _without_rooms(written: str) -> str:
 
 if __name__ == "__main__":
     for checker in CHECKERS:
-        (ROOT / hover_file(checker)).write_text(hover_text(checker), encoding="utf-8")
+        (ROOT / hover_file(checker)).write_text(
+            hover_text(run(checker, {EXPRESSIONS: hover_program()})), encoding="utf-8"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tests.kit.checkers import CHECKERS, ROOT, marked_lines, run
+from tests.kit.checkers import CHECKERS, ROOT, marked_lines, run, texts
 
 __all__ = ["MISTAKES", "in_order", "messages_file", "messages_text"]
 
@@ -62,5 +62,5 @@ def _split(written: str, separator: str) -> list[str]:
 if __name__ == "__main__":
     for checker in CHECKERS:
         (ROOT / messages_file(checker)).write_text(
-            messages_text(run(checker, [MISTAKES]).errors[MISTAKES]), encoding="utf-8"
+            messages_text(run(checker, texts([MISTAKES])).errors[MISTAKES]), encoding="utf-8"
         )

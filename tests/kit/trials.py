@@ -11,7 +11,7 @@ def examples(number: int, *, least: int = 10) -> int:
     """Return a number of examples that follows the Hypothesis profile of the run.
 
     Args:
-        number: Examples for a profile with Hypothesis's own default, 100. A profile with 40 draws 40 % of it.
+        number: Examples for a profile with Hypothesis's own default, 100. A profile with 15 draws 15 % of it.
         least: Minimum number of examples, for a law that counts the cases it reaches. Default: 10, or `number` if that
             is less.
     """

@@ -18,6 +18,7 @@ from fxai.durable import Runs, durable, step
 from fxai.effects import Layer
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
+from tests.kit.stopping_journals import stop_after
 from tests.kit.trials import examples
 
 Tree = tuple[Any, ...]
@@ -28,35 +29,6 @@ trees: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(st.lists(inner, min_size=1, max_size=3).map(tuple), min_size=1, max_size=2).map(tuple),
     max_leaves=8,
 ).filter(lambda tree: isinstance(tree, tuple))
-
-
-class _Stops:
-    """Journals that cannot be written any more after a number of records, as if the process had ended there."""
-
-    blocks = False
-
-    def __init__(self, store: Any, left: int) -> None:
-        self._store = store
-        self.left = left
-
-    def journal(self, name: str) -> Any:
-        """The journal of a name."""
-        journal: Any = self._store.journal(name)
-        append, stops = journal.append, self
-
-        def append_or_stop(*args: Any) -> None:
-            stops.left -= 1
-            if stops.left < 0:
-                raise OSError("the process has ended")
-            append(*args)
-
-        journal.append = append_or_stop
-        return journal
-
-    def states(self) -> Iterator[Any]:
-        """The states of all."""
-        states: Iterator[Any] = self._store.states()
-        return states
 
 
 class _Told(LanguageModel):
@@ -119,8 +91,8 @@ class _Hooks:
         return self._note("stop").as_(False)
 
     def prepare(self, setup: Any) -> Any:
-        """Asks for something that it must not ask for twice."""
-        return step("prepare", self._note("prepare").as_(1), int).as_(setup)
+        """Runs a durable step, which fxai may run again after a crash, because its outcome is unknown."""
+        return step("prepare", self._note("prepare").as_(1), int, idempotent=True).as_(setup)
 
     def render(self, at: Render[None]) -> None:
         """Shows how many steps were counted; the effect that counts them hides nothing."""
@@ -218,8 +190,9 @@ def test_a_run_comes_to_the_same_under_every_crash_and_schedule(
 
     store, before, after = Runs.in_process().store, Counter[int](), Counter[int]()
     stop = data.draw(st.integers(0, records - 1))
-    _ = _run(tree, _Stops(store, stop), first, before)
+    _ = _run(tree, stop_after(stop, store), first, before)
     known = _records(store)
+    assert len(known) == stop  # the program ran until there
     ended = {one.path for one in known if type(one).__name__ == "Ended" and one.kind == "success"}
     finished = {
         one.params for one in known if type(one).__name__ == "Begun" and one.path in ended and one.name == "work"

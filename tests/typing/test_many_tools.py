@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.kit.checkers import CHECKERS, said_of
-from tests.kit.many_tools import MISSING, program
+from tests.kit.checkers import CHECKERS, Report, run
+from tests.kit.many_tools import FEW, MISSING, PART, program
 
 pytestmark = pytest.mark.xdist_group("checkers")
 
 
+def test_the_types_of_tools_are_exact_and_a_missing_handler_is_named(report: Report) -> None:
+    """The marked line is the only error."""
+    _check(report, FEW)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("checker", CHECKERS)
-@pytest.mark.parametrize("number", [9, 50, 60])
-def test_the_types_of_many_tools_are_exact_and_a_missing_handler_is_named(
-    number: int, checker: str, tmp_path: Path
-) -> None:
-    """Of one toolkit, or of two where there are more than fifty; the marked line is the only one at fault."""
-    text = program(number)
-    file = tmp_path / f"program_of_{number}.py"
-    file.write_text(text, encoding="utf-8")
-    marked = [line for line, code in enumerate(text.splitlines(), 1) if "# wrong:" in code]
+def test_the_types_of_many_tools_are_exact_and_a_missing_handler_is_named(checker: str) -> None:
+    """The marked line is the only error, in a full toolkit and in two toolkits."""
+    numbers = (PART, PART + 10)
+    report = run(checker, {f"{number} tools": program(number) for number in numbers})
 
-    said = said_of(checker, str(file))
+    for number in numbers:
+        _check(report, number)
 
-    assert [line for line, _ in said] == marked
-    assert f"HandlerOf[P{MISSING}, int, Never]" in said[0][1]
+
+def _check(report: Report, number: int) -> None:
+    marked = [line for line, code in enumerate(program(number).splitlines(), 1) if "# wrong:" in code]
+
+    errors = report.errors[f"{number} tools"]
+
+    assert list(errors) == marked
+    assert f"HandlerOf[P{MISSING}, int, Never]" in errors[marked[0]][0]

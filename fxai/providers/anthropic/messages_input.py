@@ -21,6 +21,7 @@ caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, final
 
 import msgspec
@@ -45,7 +46,7 @@ from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
-from fxai.providers.anthropic.options import own_metadata
+from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.schema.data import is_array, is_object
 from fxai.schema.request_form import MESSAGES
@@ -98,12 +99,24 @@ def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
     return citations
 
 
-def reasoning_block(part: ReasoningPart) -> dict[str, Any] | None:
-    """The block of reasoning; None where it is not Anthropic's, or has no signature: the wire refuses it."""
+def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[str, Any] | None:
+    """Return the block of reasoning, or None if the server refuses it.
+
+    Anthropic accepts only thinking that it signed. Another server that speaks its API signs none, and needs its own
+    thinking again.
+
+    Args:
+        part: The reasoning.
+        unsigned: The model that wrote thinking without a signature and accepts it. None on Anthropic's own host.
+    """
     own = own_metadata(part.metadata)
     if own.get("redacted_data"):
         return {"type": "redacted_thinking", "data": own["redacted_data"]}
-    return {"type": "thinking", "thinking": part.text, "signature": own["signature"]} if own.get("signature") else None
+    is_unsigned = unsigned is not None and own.get("unsigned") == unsigned
+    if not (own.get("signature") or is_unsigned):
+        return None
+    signature = {"signature": own["signature"]} if "signature" in own else {}
+    return {"type": "thinking", "thinking": part.text, **signature}
 
 
 def made_file_block(part: FilePart) -> dict[str, Any] | None:
@@ -216,9 +229,9 @@ def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dic
         return {"type": "text", "text": file_note(part)}
 
 
-def _loss(part: AssistantContent, _turn: AssistantMessage) -> str | None:
+def _loss(part: AssistantContent, _turn: AssistantMessage, unsigned: str | None = None) -> str | None:
     """Return why a part of a turn is left out. None if the API accepts it."""
-    if part.type == "reasoning" and reasoning_block(part) is None:
+    if part.type == "reasoning" and reasoning_block(part, unsigned) is None:
         what = "reasoning that Anthropic did not sign"
     elif part.type == "file" and made_file_block(part) is None:
         what = f"a file of type {part.media_type!r} that a model made"
@@ -236,12 +249,14 @@ def _is_block(part: AssistantContent) -> bool:
 _IDS: Final = IdRule("a-zA-Z0-9_-")
 _RULES: Final = HistoryRules(
     name=MESSAGES.name,
+    provider=NAME,
     tool_names=NameRule(MESSAGES.longest_name),
     call_ids=_IDS,
     hosted_ids=_IDS,
     loss=_loss,
     is_block=_is_block,
 )
+_UNMARKED: Final = ("thinking", "redacted_thinking", "fallback")  # blocks that take no mark for the cache
 
 
 @final
@@ -345,9 +360,11 @@ class HistoryWriter:
         tools: The tools of the request, for the names and the strict forms of calls.
         facts: The facts of the model, complete. If it refuses system messages between others, or refuses one in its
             place, the text is a marked part of a user message. If it binds thinking, the writer digests what it writes.
+        unsigned: The model whose thinking without a signature goes back, as of `reasoning_block`.
     """
 
-    def __init__(self, tools: PreparedTools, facts: ModelFacts) -> None:
+    def __init__(self, tools: PreparedTools, facts: ModelFacts, unsigned: str | None = None) -> None:
+        self._unsigned = unsigned
         self.notes: Notes = Notes()
         """What of the prompt is left out."""
         self._written: Sequence[Message] = ()
@@ -358,8 +375,10 @@ class HistoryWriter:
         self._documents: list[Document] = []
         self._container: str | None = None
         self._changes = _ToolChanges(tools, self.notes)
-        self._form = HistoryForm(_RULES, tools.naming)
+        self._form = HistoryForm(msgspec.structs.replace(_RULES, loss=partial(_loss, unsigned=unsigned)), tools.naming)
         self._ends_in_system = False
+        self._has_fallback = False  # whether a block says where another model went on
+        self._declined: set[str] = set()  # the ids of calls of models that declined their turn
         self._digest: PrefixDigest | None = PrefixDigest() if facts.binds_thinking else None
         self.thoughts: list[Thought] = []
         """The thinking blocks, in order, if the model binds them."""
@@ -409,7 +428,8 @@ class HistoryWriter:
             case AssistantMessage():
                 return self._add_turn(message)
             case ToolMessage():
-                answers = [self._answer(part) for part in message.content if part.type == "tool-result"]
+                results = [part for part in message.content if part.type == "tool-result"]
+                answers = [self._answer(part) for part in results if part.id not in self._declined]
                 return self._say("user", answers, {})  # answers to approval requests are not the provider's
 
     def history(self, left_out: frozenset[int] = frozenset()) -> History:
@@ -432,7 +452,7 @@ class HistoryWriter:
             self._end(written, notes),
             tuple(self._documents),
             self._container,
-            tuple(self._changes.betas),
+            (*self._changes.betas, *((FALLBACK_BETA,) if self._has_fallback else ())),
             frozenset(self._changes.added - moved),
             tuple(notes),
         )
@@ -471,6 +491,7 @@ class HistoryWriter:
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
         made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
+        made = self._without_declined(made)
         blocks = [block for _, block in made]
         if self._digest is not None:
             self.thoughts += _thoughts(made, self._digest.hexdigest())
@@ -479,10 +500,30 @@ class HistoryWriter:
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
         return written
 
+    def _without_declined(
+        self, made: list[tuple[AssistantContent, dict[str, Any]]]
+    ) -> list[tuple[AssistantContent, dict[str, Any]]]:
+        """Return the blocks of a turn without the calls of a model that declined it.
+
+        Another model answered after the `fallback` block, and the API refuses the calls before it.
+        """
+        last = max((at for at, (_, block) in enumerate(made) if block.get("type") == "fallback"), default=-1)
+        if last < 0:
+            return made
+        self._has_fallback = True
+        declined = {block["id"] for _, block in made[:last] if block.get("type") == "tool_use"}
+        if declined:
+            problem = "calls of a model that declined the turn are left out of the history: Anthropic refuses them"
+            self.notes.warn("other", None, problem)
+        self._declined |= declined
+        return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined]
+
     def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
         if not blocks:
             return []
-        blocks[-1] = with_cache(blocks[-1], metadata)
+        last = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKED), None)
+        if last is not None:
+            blocks[last] = with_cache(blocks[last], metadata)
         if self._messages and self._messages[-1]["role"] == role:
             self._messages[-1]["content"] += blocks
         else:
@@ -499,7 +540,7 @@ class HistoryWriter:
                 block = text_block(part)
                 return None if block is None else with_cache(block, part.metadata)
             case "reasoning":
-                return reasoning_block(part)
+                return reasoning_block(part, self._unsigned)
             case "file":
                 return made_file_block(part)
             case "tool-call" | "tool-result":

@@ -21,7 +21,7 @@ from typing import Any, Final, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.errors import AiError
+from fxai.messages.errors import AiError, error_in
 from fxai.messages.part import (
     Part,
     ReasoningDelta,
@@ -40,8 +40,10 @@ from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import Blocks, ReplyError, Unread, error_of, metadata_of, text_at
+from fxai.providers.anthropic.reply import CUT, Blocks, ReplyError, Unread, error_of, metadata_of, parse_reply, text_at
 from fxai.providers.anthropic.request import PreparedRequest
+from fxai.providers.http.event import WHOLE
+from fxai.providers.http.wire_json import JsonEvents
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -52,7 +54,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """By the type of a delta: where its text is, and the member of the block that it goes on with."""
 
-_CUT: Final = ("max_tokens", "model_context_window_exceeded")
+_EVENT: Final = ("type", "message", "delta", "content_block")
 
 
 @final
@@ -87,43 +89,65 @@ class Reader:
         self._usage: dict[str, Any] = {}  # each count that comes is a total; what is left out or null stands
         self._ended: dict[str, Any] = {}
         self._metadata: ResponseMetadata | None = None
+        self._events = JsonEvents()
+        self._held: list[StreamPart] = []  # parts before an error in the same event
         self.done: bool = False
         """Whether the message is whole."""
 
-    def read(self, data: str | bytes) -> Result[tuple[StreamPart, ...], AiError]:
-        """The parts that an event brings, of its data; none for events and deltas that this version does not know.
+    def read(self, data: str, name: str = "") -> Result[tuple[StreamPart, ...], AiError]:
+        """Return the parts of an event; none for events and deltas that this version does not know.
+
+        Args:
+            data: The data of the event.
+            name: The name of the event.
 
         Fails with:
-            AiError: the provider's own error where the event is one; `InvalidOutputError`: it is no event, or not one
-                that can stand here. What came before stands; `rest` gives what was held back.
+            AiError: The provider's own error if the event is one; `InvalidOutputError`: it is no event, or not one that
+                can stand here. The parts before it stand; `rest` returns the parts that were held back.
         """
+        if name == WHOLE:
+            self.done = True
+            return parse_reply(data, self._sent, method=self._method).map(lambda parts: tuple(stream_of(parts)))
         try:
-            event = msgspec.json.decode(data)
+            events = self._events.read(data)
         except JSON_ERRORS as error:
-            return Failure(ReplyError("", f"an event is no JSON: {error}").to_error(self._method))
-        if is_object(event) and event.get("type") == "error":
-            return Failure(error_of(event, self._method))
-        try:
-            return Success(tuple(self._event(event)))
-        except ReplyError as wrong:
-            return Failure(wrong.to_error(self._method))
+            wrong = ReplyError("", f"an event is no JSON: {error}").to_error(self._method)
+            return Failure(error_of(data, self._method) if name == "error" else wrong)
+        return self._read(events, name)
 
-    def end(self) -> Result[None, AiError]:
-        """How the stream ended, once there are no more events.
+    def _read(self, events: Iterable[Any], name: str = "") -> Result[tuple[StreamPart, ...], AiError]:
+        parts: list[StreamPart] = []
+        try:
+            for event in events:
+                failed = is_object(event) and (name == "error" or error_in(event, *_EVENT) is not None)
+                if failed:
+                    self._held += parts
+                    return Failure(error_of(event, self._method))
+                parts.extend(self._event(event))
+        except ReplyError as wrong:
+            self._held += parts
+            return Failure(wrong.to_error(self._method))
+        return Success(tuple(parts))
+
+    def end(self) -> Result[tuple[StreamPart, ...], AiError]:
+        """Return the last parts, because no event follows.
 
         Fails with:
             AiError: `NetworkError`: the message was not whole.
         """
-        if self.done:
-            return Success(None)
+        last = self._read(() if self.done else self._events.end())
+        if self.done or isinstance(last, Failure):
+            return last
+        self._held += last.unwrap()
         problem = NetworkError("TransportError", "the stream ended before the message did")
         return Failure(AiError(NAME, self._method, problem))
 
     def rest(self) -> tuple[StreamPart, ...]:
         """What was held back of a stream that broke off: an answer, as it came."""
+        before, self._held = tuple(self._held), []
         held = [(opened.id, "".join(opened.pieces)) for opened in self._open.values() if opened.silent]
         self._open.clear()
-        return tuple(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text)))
+        return (*before, *(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text))))
 
     def _event(self, event: Any) -> Iterable[StreamPart]:
         match text_at(event, "type", ""):
@@ -167,14 +191,14 @@ class Reader:
 
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
-        if index in self._open:
-            raise ReplyError("/index", f"the block {index} has started before")
+        ended = list(self._stop(index)) if index in self._open else []  # servers give several blocks one index
+        block = self._blocks.with_id(block)
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
         newest = self._open.get(self._newest)  # of the open blocks, the one alone whose start may not be given yet
         opened = _Open(block, index, silent=self._is_answer(block))
         self._open[index], self._newest = opened, index
-        started = [*(() if newest is None else self._text_start(newest)), *self._first_parts(opened)]
+        started = [*ended, *(() if newest is None else self._text_start(newest)), *self._first_parts(opened)]
         if kind not in ("text", "thinking"):
             return started
         written = block.get("text" if kind == "text" else "thinking") or ""
@@ -233,7 +257,7 @@ class Reader:
             return (ReasoningDelta(opened.id, text),)
         return (ToolParamsDelta(opened.id, text),)
 
-    def _stop(self, index: int) -> Iterable[StreamPart]:
+    def _stop(self, index: int, *, is_cut: bool = False) -> Iterable[StreamPart]:
         opened = self._open.pop(index, None)
         if opened is None:
             raise ReplyError("/index", f"the block {index} has not started, or is whole")
@@ -242,7 +266,7 @@ class Reader:
             opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
         elif opened.kind in _CALLS and written:
             opened.block["input"] = _json(written)
-        parts = self._blocks.parts(opened.block, f"/content/{index}")
+        parts = self._blocks.parts(opened.block, f"/content/{index}", is_cut=is_cut)
         return [event for part in parts for event in self._whole(part, opened)]
 
     def _whole(self, part: Part, opened: _Open) -> tuple[StreamPart, ...]:
@@ -267,12 +291,12 @@ class Reader:
 
     def _cut(self, index: int) -> Iterable[StreamPart]:
         """The last parts of a block that the end of the message cut, which only a message may that became too long."""
-        if self._ended.get("stop_reason") not in _CUT:
+        if self._ended.get("stop_reason") not in CUT:
             raise ReplyError("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
         opened = self._open[index]
         if opened.kind in _CALLS and not opened.pieces:
             opened.pieces.append("{")  # without any text it would be a call without parameters, which could be run
-        return self._stop(index)
+        return self._stop(index, is_cut=True)
 
 
 def _not_null(fields: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
+from fxai.messages.think_tag import ThinkTags
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 BASE_URL: Final = "https://api.anthropic.com"
 """Where Anthropic's API is."""
+_HOST: Final = BASE_URL.rpartition("/")[2]
 KEY: Final = "ANTHROPIC_API_KEY"
 """The environment variable that holds the key."""
 
@@ -136,7 +138,8 @@ class AnthropicModel(LanguageModel):
     def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
         """The request as it is sent; arguments and errors as `prepare_request`."""
         config: dict[str, Any] = msgspec.structs.asdict(self._config)
-        return prepare_request(request, stream=stream, eager=eager, cache=self._cache, **config)
+        official = self._client.server[0] == _HOST
+        return prepare_request(request, stream=stream, eager=eager, cache=self._cache, official=official, **config)
 
     def _whole(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         sent = self._attempt(request, "ask", stream=False)
@@ -161,23 +164,26 @@ class AnthropicModel(LanguageModel):
 
         Where it breaks off, whatever came and was held back is emitted before the failure.
         """
-        reader = Reader(sent, method=method)
+        reader, tags = Reader(sent, method=method), ThinkTags(NAME)
         pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method).pull()
         events: Effect[Any] = pull.catch_all(fx.succeed)
         failed: AiError | None = None
         while failed is None:
             event = yield from events
-            if event is END or isinstance(event, AiError):
-                if reader.done:
-                    return
-                failed = event if isinstance(event, AiError) else reader.end().failure()
-            elif event.data and not reader.done:
-                read = reader.read(event.data)
+            is_over = event is END or isinstance(event, AiError)
+            if is_over and reader.done:
+                return
+            if isinstance(event, AiError):
+                failed = event
+            elif is_over or not reader.done:
+                read = reader.end() if is_over else reader.read(event.data, event.name)
                 for part in read.value_or(()):
-                    yield from emit(part)
+                    for one in (part,) if sent.unsigned is None else tags.read(part):
+                        yield from emit(one)
                 failed = read.swap().value_or(None)
         for part in reader.rest():
-            yield from emit(part)
+            for one in (part,) if sent.unsigned is None else tags.read(part):
+                yield from emit(one)
         yield from fx.fail(self._client.redact(failed))
 
     def _attempt(self, request: ModelRequest, method: str, *, stream: bool) -> PreparedRequest | AiError:

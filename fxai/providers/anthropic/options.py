@@ -12,16 +12,21 @@ from typing import Any, Final, Literal, final
 import msgspec
 
 from fxai.messages.message import Metadata
-from fxai.models.prepared_tools import checked_options
+from fxai.models.prepared_tools import PreparationError, checked_options
 from fxai.providers.anthropic.tool_encoding import Ephemeral
 from fxai.schema.data import is_object
 
 NAME: Final = "anthropic"
 """The name of the provider, in metadata and options."""
 
+FALLBACK_BETA: Final = "server-side-fallback-2026-07-01"
+"""The beta of `fallbacks`, and of a `fallback` block in the history."""
+
 _BETAS: Final[Mapping[str, str]] = {
     "mcp_servers": "mcp-client-2025-11-20",
     "compaction": "compact-2026-09-04",
+    "fallbacks": FALLBACK_BETA,
+    "fallback_credit_token": "fallback-credit-2026-07-01",
 }
 
 
@@ -113,6 +118,39 @@ class Compaction(_Edit, frozen=True, tag="summarize"):
     """How to summarize, in place of Anthropic's own prompt for that."""
 
 
+@final
+class FallbackModel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A model that answers if the requested model refuses, with values in place of the values of the request.
+
+    A field that you leave out takes the value of the request, if the model accepts it. None stands for the default of
+    the model.
+    """
+
+    model: str
+    """The name of the model."""
+    max_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
+    """The maximum number of tokens of the answer."""
+    output_config: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    """The format and the effort."""
+    speed: Literal["standard", "fast"] | msgspec.UnsetType | None = msgspec.UNSET
+    """The speed."""
+    thinking: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    """The thinking."""
+
+    def __hash__(self) -> int:
+        return hash(self.model)  # the rest is plain data
+
+
+@final
+class FallbackCredit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The credit of a refused request, for the request that repeats it on another model."""
+
+    token: str
+    """The `fallback_credit_token` in the `stop_details` of the refusal. It expires after five minutes."""
+    mode: Literal["strict", "best_effort"] | None = None
+    """`"best_effort"`: Anthropic answers also if the token fails. Default: the request fails with the token."""
+
+
 _EDITING: Final = "context-management-2025-06-27"
 _HEADERS: Final[Mapping[str, str]] = {
     "user_profile_id": "anthropic-user-profile-id",
@@ -132,6 +170,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         container: The container of an earlier response, by its id, or with skills.
         context_management: How the context is edited; its betas are named.
         diagnostics: Asks why the cache was missed.
+        fallback_credit_token: The credit of a refused request; a beta, which is named.
+        fallbacks: The models that answer in turn if this model refuses, or `"default"`; a beta, which is named.
         inference_geo: Where the model may run.
         mcp_servers: MCP servers that Anthropic asks; a beta, which is named.
         metadata: About the request, such as `{"user_id": …}`.
@@ -152,6 +192,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     compaction: Compaction | None = None
     context_management: ContextManagement | None = None
     diagnostics: dict[str, Any] | None = None
+    fallback_credit_token: str | FallbackCredit | None = None
+    fallbacks: Literal["default"] | tuple[FallbackModel, ...] | None = None
     inference_geo: str | None = None
     mcp_servers: tuple[dict[str, Any], ...] | None = None
     metadata: dict[str, Any] | None = None
@@ -172,7 +214,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def fields(self) -> dict[str, Any]:
         """The fields of the request that they set, plain, without `extra_body`."""
         fields = msgspec.to_builtins(self).items()
-        return {name: value for name, value in fields if name not in _APART and value is not None}
+        return {name: value for name, value in fields if name not in _APART and value is not None and value != ()}
 
     @property
     def headers(self) -> dict[str, str]:
@@ -183,7 +225,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     @property
     def all_betas(self) -> tuple[str, ...]:
         """The beta features to name: those of the option, and those that a field needs."""
-        needed = (beta for name, beta in _BETAS.items() if getattr(self, name) is not None)
+        needed = (beta for name, beta in _BETAS.items() if getattr(self, name) not in (None, ()))
         edits = () if self.context_management is None else self.context_management.betas
         return tuple(dict.fromkeys((*self.betas, *needed, *edits)))
 
@@ -197,8 +239,12 @@ def options_of_request(options: Mapping[str, Any]) -> RequestOptions:
     Raises:
         PreparationError: they are none, with the place and what belongs there.
     """
-    remedy = "; extra_body takes any other field"
-    return checked_options(options.get(NAME, {}), RequestOptions, f"provider_options[{NAME!r}]", remedy)
+    remedy, where = "; extra_body takes any other field", f"provider_options[{NAME!r}]"
+    found = checked_options(options.get(NAME, {}), RequestOptions, where, remedy)
+    if found.fallbacks and found.fallback_credit_token is not None:
+        problem = "Anthropic refuses fallbacks together with fallback_credit_token. Leave one of them out."
+        raise PreparationError.of(where, problem)
+    return found
 
 
 def own_metadata(metadata: Metadata) -> Mapping[str, Any]:

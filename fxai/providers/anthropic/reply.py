@@ -20,7 +20,7 @@ from typing import Any, Final, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.errors import AiError
+from fxai.messages.errors import AiError, error_in, error_of_finish, reason_of_body
 from fxai.messages.message import FileUrl
 from fxai.messages.part import (
     File,
@@ -35,11 +35,13 @@ from fxai.messages.part import (
     ToolResult,
     Usage,
 )
-from fxai.messages.reason import InvalidOutputError
+from fxai.messages.reason import ContentPolicyError, InvalidOutputError, Reason
+from fxai.messages.think_tag import split_thoughts
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.anthropic.thinking_binding import THINKING, Bound, PrefixDigest, fingerprint
+from fxai.providers.http.wire_json import read_json
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
@@ -53,18 +55,9 @@ _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     "compaction": "pause",
     "refusal": "content-filter",
 }
-_STATUSES: Final[Mapping[str, int]] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
+CUT: Final = ("max_tokens", "model_context_window_exceeded")
+"""The stop reasons of a message whose last block may be cut."""
+
 _PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
 """The fields of a message that have a place of their own."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -73,17 +66,16 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "c
 class ReplyError(Exception):
     """An answer that is not what it should be, with the place, and what belongs there."""
 
-    def __init__(self, pointer: str, description: str) -> None:
+    def __init__(self, pointer: str, description: str, reason: Reason | None = None) -> None:
         super().__init__(f"{pointer}: {description}")
-        self.pointer = pointer
-        self.description = description
+        self.reason: Reason = reason or InvalidOutputError(description=description, pointer=pointer)
 
     def to_error(self, method: str) -> AiError:
         """The failure, as the value that an effect fails with."""
-        return AiError(NAME, method, InvalidOutputError(description=self.description, pointer=self.pointer))
+        return AiError(NAME, method, self.reason)
 
 
-def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
+def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
     """The parts of a whole reply, in its order: warnings, metadata, content, how it finished.
 
     Args:
@@ -95,27 +87,31 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
         AiError: `InvalidOutputError`: it is no message; the provider's own error where the body is one.
     """
     try:
-        message = msgspec.json.decode(data)
+        message = read_json(data)
     except JSON_ERRORS as error:
         return Failure(ReplyError("", f"the reply is no JSON: {error}").to_error(method))
-    if is_object(message) and message.get("type") == "error":
+    if is_object(message) and error_in(message, "content") is not None:
         return Failure(error_of(message, method))
     try:
         if not is_object(message) or not is_array(message.get("content")):
             raise ReplyError("/content", "a message with a list of content blocks belongs here")
         blocks = Blocks(sent)
-        content = [part for at, one in enumerate(message["content"]) for part in blocks.parts(one, f"/content/{at}")]
+        whole, is_cut = message["content"], message.get("stop_reason") in CUT
+        content = [
+            part
+            for at, one in enumerate(whole)
+            for part in blocks.parts(one, f"/content/{at}", is_cut=is_cut and at == len(whole) - 1)
+        ]
         end = blocks.end(message, message.get("usage"))
-        return Success((*sent.warnings, metadata_of(message, sent), *content, *end))
+        parts = (*sent.warnings, metadata_of(message, sent), *content, *end)
+        return Success(parts if sent.unsigned is None else split_thoughts(parts, NAME))
     except ReplyError as wrong:
         return Failure(wrong.to_error(method))
 
 
-def error_of(data: Mapping[str, Any], method: str) -> AiError:
-    """The error that a body or an event of type `error` means, by the type that it names; else an internal one."""
-    error = data.get("error")
-    kind = error.get("type") if is_object(error) else None
-    return AiError.from_status(NAME, method, _STATUSES.get(str(kind), 500), dict(data))
+def error_of(data: object, method: str) -> AiError:
+    """Return the error of a body or an event: an object, or its words."""
+    return AiError(NAME, method, reason_of_body(data, otherwise=500))
 
 
 def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
@@ -126,6 +122,14 @@ def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMe
 def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
     reason: FinishReason = _FINISHES.get(stop, "other") if stop is None or isinstance(stop, str) else "other"
     return "stop" if reason == "tool-calls" and has_answer and not has_calls else reason
+
+
+def _refusal(ended: Mapping[str, Any]) -> ContentPolicyError:
+    """Return the reason of a refusal, with the provider's explanation, and the category as the code."""
+    found = ended.get("stop_details")
+    details: Mapping[str, Any] = found if is_object(found) else {}
+    words = _text(details, "explanation") or "the model refused to answer"
+    return ContentPolicyError(words, code=_text(details, "category"))
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage:
@@ -158,17 +162,26 @@ class Blocks:
         self._has_calls = False  # a tool of ours
         self._has_answer = False  # by the tool that stands for the answer
         self._programmed = False  # a tool of ours, by a program in a container
+        self._nameless = 0  # the calls that came without an id
         self._bound = sent.bound
         self._digest: PrefixDigest | None = None  # of the blocks so far, after the first that is no thinking
 
-    def parts(self, block: Any, pointer: str) -> list[Part]:
-        """The parts of a whole block.
+    def parts(self, block: Any, pointer: str, *, is_cut: bool = False) -> list[Part]:
+        """The parts of a block.
+
+        Args:
+            block: The block.
+            pointer: The location of the block.
+            is_cut: True if the end of the message cut the block.
 
         Raises:
             ReplyError: it lacks what its type must have.
         """
         kind = text_at(block, "type", pointer)
+        block = self.with_id(block)
         parts = self._parts(block, kind, pointer)
+        if kind == "thinking" and self._sent.unsigned is not None and not (block.get("signature") or is_cut):
+            parts = [_with_own(part, {"unsigned": self._sent.unsigned}) for part in parts]
         if self._bound is None:
             return parts
         if kind in THINKING:
@@ -177,13 +190,19 @@ class Blocks:
         self._digest.add_essence(block)
         return parts
 
+    def with_id(self, block: dict[str, Any]) -> dict[str, Any]:
+        """Return the block of a call with an id, because some servers give none."""
+        if block.get("type") != "tool_use" or block.get("id") not in (None, ""):
+            return block
+        self._nameless += 1
+        return {**block, "id": f"call_{self._nameless}"}
+
     def _bind(self, part: Part, block: Mapping[str, Any], bound: Bound) -> Part:
         """Return the reasoning with its prefix, without which a later request could not tell whether it is valid."""
         within = "" if self._digest is None else self._digest.hexdigest()
         data = msgspec.structs.replace(bound, within=within).to_data()
-        own: Mapping[str, Any] = part.metadata.get(NAME, {})
         self._bound = msgspec.structs.replace(bound, previous=fingerprint(block))
-        return msgspec.structs.replace(part, metadata={**part.metadata, NAME: {**own, "bound": data}})
+        return _with_own(part, {"bound": data})
 
     def _parts(self, block: Any, kind: str, pointer: str) -> list[Part]:
         match kind:
@@ -221,12 +240,16 @@ class Blocks:
         The program goes on only where the next request names its container: an empty text carries it there. `ended`
         holds the reason, and what else is said of the message: the message, or that and what a stream says at its end.
         """
+        error = error_of_finish(ended.get("stop_reason"))
+        if error is not None:
+            raise ReplyError("/stop_reason", "the answer broke off", reason_of_body(error))
         said = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
         extras = {**said, **({"usage": details} if details else {})}
         reason = _reason(ended.get("stop_reason"), has_calls=self._has_calls, has_answer=self._has_answer)
-        finish = Finish(reason, _usage(counts), metadata={NAME: extras} if extras else {})
+        refusal = _refusal(ended) if reason == "content-filter" else None
+        finish = Finish(reason, _usage(counts), refusal, metadata={NAME: extras} if extras else {})
         container: Any = ended.get("container")
         waits = self._programmed and is_object(container) and container.get("id")
         return [Text("", metadata={NAME: {"container": container["id"]}}), finish] if waits else [finish]
@@ -308,6 +331,12 @@ class Blocks:
         names = self._sent.tools.names
         known = "code_execution" if wire.endswith("_code_execution") and wire not in names else wire
         return next((name for sent, name in names.items() if sent == known or sent.startswith(f"{known}_tool_")), known)
+
+
+def _with_own(part: Part, more: Mapping[str, Any]) -> Part:
+    """Return the part with more of Anthropic's own metadata."""
+    own: Mapping[str, Any] = part.metadata.get(NAME, {})
+    return msgspec.structs.replace(part, metadata={**part.metadata, NAME: {**own, **more}})
 
 
 @final

@@ -85,6 +85,8 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     """The prefix to which the model binds the thinking of the answer. None if it binds none."""
     prefix_break: PrefixBreak | None = None
     """The change since the model wrote the newest thinking of the history, as far as its blocks tell."""
+    unsigned: str | None = None
+    """The model, if another server than Anthropic's answers: its thinking has no signature, and may be in tags."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -117,6 +119,7 @@ def prepare_request(
     facts: ModelFacts | None = None,
     max_tokens: int | None = None,
     cache: Cache | None = None,
+    official: bool | None = None,
 ) -> PreparedRequest:
     """The request that asks a model of Anthropic's: a pure function, nothing is sent.
 
@@ -130,6 +133,8 @@ def prepare_request(
         facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
         max_tokens: the most tokens of an answer where the request has no limit; None: the most that the model can.
         cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
+        official: True if Anthropic's own host answers. It accepts only thinking that it signed. Default: True if fxai
+            knows the model as a model of Anthropic.
 
     Raises:
         PreparationError: something of it cannot be sent: a tool, the tool choice, a part of the prompt, an option; or
@@ -154,7 +159,8 @@ def prepare_request(
     choice = (request.tool_choice, request.parallel_tool_calls)
     settings = (strict_json_schema, known.strict_tools, streams, *choice)
     tools = prepare() if cache is None else cache.tools(request.tools, settings, prepare)
-    writing = _Writing(request, known, tools, notes)
+    is_official = known.family is not None if official is None else official
+    writing = _Writing(request, known, tools, notes, None if is_official else model)
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(answer_limit(request, max_tokens, known, notes))
@@ -177,8 +183,11 @@ def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFac
 class _Writing:
     """Builds the body of a request, step by step."""
 
-    def __init__(self, request: ModelRequest, facts: ModelFacts, tools: PreparedTools, notes: Notes) -> None:
+    def __init__(
+        self, request: ModelRequest, facts: ModelFacts, tools: PreparedTools, notes: Notes, unsigned: str | None
+    ) -> None:
         self._request = request
+        self._unsigned = unsigned
         self._facts = facts
         self._tools = tools
         self._notes = notes
@@ -188,7 +197,7 @@ class _Writing:
         self.bound: Bound | None = None
         self.prefix_break: PrefixBreak | None = None
         self.needs_remedy = False
-        self._writer = HistoryWriter(tools, facts)
+        self._writer = HistoryWriter(tools, facts, unsigned)
         self._size = 0.0
         self._betas: tuple[str, ...] = ()
         self._added: frozenset[str] = frozenset()
@@ -197,7 +206,7 @@ class _Writing:
         """The messages and the system prompt; with a cache, only new messages are written."""
         messages = self._request.prompt.messages
         known = None if cache is None else cache.take(messages, self._tools)
-        writer, count, size = known or (HistoryWriter(self._tools, self._facts), 0, 0.0)
+        writer, count, size = known or (self._writer, 0, 0.0)
         self._size = size + size_as_json(writer.write(messages[count:]))
         self._writer = writer
         history = writer.history()
@@ -342,6 +351,7 @@ class _Writing:
             body["max_tokens"],
             self.bound,
             self.prefix_break,
+            self._unsigned,
         )
 
     def _check(self, body: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ from fxai.messages.reason import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http.event import Event, EventReader
+from fxai.providers.http.event import WHOLE, Event, EventReader
 from fxai.providers.http.http_error import (
     BrokenAnswerError,
     reason_of_fault,
@@ -52,6 +52,7 @@ from fxai.providers.http.http_error import (
     unexpected_type,
 )
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
+from fxai.providers.http.wire_json import begins_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -67,6 +68,9 @@ _MISSING: Final = (404, 405, 501)
 _ERROR_TIME: Final = 10.0  # seconds that the body of an error may take
 _BUFFERED: Final = 16_384  # pieces that may have been received and not read yet: 64 KiB in chunks of a byte
 _KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
+_BOM: Final = b"\xef\xbb\xbf"
+_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)\b|:")
+_FIRST_BYTES: Final = 6  # enough to know the first field of a stream of events
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110, section 5.5, without its obsolete bytes
 
 RETRY: Final[Schedule[AiError, object]] = (
@@ -414,10 +418,25 @@ class Line:
             raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
         headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         read = b"".join(body)
-        return Answer(response.status_code, headers, read if response.is_success else self._redact(read, call))
+        if not response.is_success:
+            return Answer(response.status_code, headers, self._redact(read, call))
+        if call.accept == JSON:
+            kind = kind_of(response)
+            if kind and not _fits(JSON, kind) and not begins_json(read):
+                raise BrokenAnswerError(self.wrong_type(call, kind, read))
+            read = read.removeprefix(_BOM)
+        return Answer(response.status_code, headers, read)
+
+    def wrong_type(self, call: Call, kind: str, body: bytes) -> Reason:
+        """Return the reason of an answer of another type, without the secrets of the call."""
+        return unexpected_type(call.accept, kind, self._redact(body[:_LARGEST_ERROR], call))
 
     async def begin(self, call: Call) -> httpx2.Response:
-        """The answer, whose status and type are right and whose body is still to be read; the caller closes it."""
+        """Return the answer, whose status is right and whose body is unread; the caller closes it.
+
+        The reader of the body checks the type of JSON and of a stream of events: servers send the right body with a
+        wrong type.
+        """
         request = self._pool.build_request(
             call.verb, self._url(call), headers=self._fields(call), content=call.body if call.verb == "POST" else None
         )
@@ -470,8 +489,8 @@ class Line:
 
     async def _check(self, response: httpx2.Response, call: Call) -> None:
         status = response.status_code
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if status < 300 and (not kind or _fits(call.accept, kind)):
+        kind = kind_of(response)
+        if status < 300 and (not kind or call.accept in (JSON, EVENTS) or _fits(call.accept, kind)):
             return
         if call.may_be_missing and status in _MISSING:
             return
@@ -485,7 +504,13 @@ class Line:
             raise _ErrorAnswerError(Answer(status, (), body))
         if status >= 400:
             raise BrokenAnswerError(reason_of_status(status, body, dict(response.headers)))
-        raise BrokenAnswerError(unexpected_type(call.accept, kind, body))
+        raise BrokenAnswerError(self.wrong_type(call, kind, body))
+
+
+def kind_of(response: httpx2.Response) -> str:
+    """Return the media type of an answer, in lower case and without parameters. Empty if it has none."""
+    kind: str = response.headers.get("content-type", "")
+    return kind.partition(";")[0].strip().lower()
 
 
 @final
@@ -511,9 +536,43 @@ class _Reading:
             self._ready.append(Event("error", error.answer.body.decode("utf-8", "replace")))
             return
         self._pieces = self._response.aiter_bytes()
+        await self._begin_body(kind_of(self._response))
         await self._fill()
         if not self._ready:
             raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
+
+    async def _begin_body(self, kind: str) -> None:
+        """Read the first bytes, which show whether the body is a stream of events.
+
+        Some servers answer the request for a stream with a whole answer, or with an error of status 200.
+        """
+        first = b""
+        while len(start := first.removeprefix(_BOM).lstrip()) < _FIRST_BYTES and b"\n" not in start:
+            piece = await self._following_bytes()
+            if piece is None:
+                break
+            first += piece
+        if begins_json(start):
+            body = await self._rest(first)
+            self._ready.append(Event(WHOLE, body.removeprefix(_BOM).decode("utf-8", "replace")))
+        elif kind not in ("", EVENTS) and not _FIRST_FIELD.match(start):
+            raise BrokenAnswerError(self._line.wrong_type(self.call, kind, await self._rest(first)))
+        else:
+            self._take(self._reader.feed(first))
+
+    async def _rest(self, first: bytes) -> bytes:
+        """Return the whole body, which begins with the bytes `first`."""
+        body = [first]
+        size = len(first)
+        while (piece := await self._following_bytes()) is not None:
+            body.append(piece)
+            size += len(piece)
+            if size > _LARGEST:
+                raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
+        return b"".join(body)
+
+    async def _following_bytes(self) -> bytes | None:
+        return None if self._pieces is None else await anext(self._pieces, None)
 
     def following(self) -> Effect[tuple[Event, _Reading] | None, AiError]:
         """The next event, or None at the end."""
@@ -543,17 +602,20 @@ class _Reading:
         while not self._ready:
             fault = self._reader.fault
             if fault is None:
-                piece = None if self._pieces is None else await anext(self._pieces, None)
+                piece = await self._following_bytes()
                 if piece is not None:
-                    self._ready.extend(self._reader.feed(piece))
+                    self._take(self._reader.feed(piece))
                     continue
-                self._ready.extend(self._reader.last())
+                self._take(self._reader.last())
                 if self._ready:
                     return
                 fault = self._reader.end()
             if fault is not None:
                 raise BrokenAnswerError(fault)
             return
+
+    def _take(self, events: list[Event]) -> None:
+        self._ready.extend(event for event in events if not event.is_empty)
 
 
 def _field(name: str, value: str | Secret) -> str:

@@ -1,8 +1,10 @@
 r"""Server-sent events: bytes in pieces of any size into events, as the WHATWG standard reads them.
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6. Where a browser would go on, a stream
-that carries an answer is broken: bytes that are not UTF-8, an event without end, an event larger than allowed. The one
-exception is the `[DONE]` that says that nothing follows: some servers end their stream right behind it.
+that carries an answer is broken: bytes that are not UTF-8, an event without end, an event larger than allowed.
+
+Some servers close the connection without the blank line after the last event. fxai reads this event if its data is
+whole: an object or array of JSON, or `[DONE]`.
 
 >>> read_events([b"event: ping\ndata: 1\n\nda", b"ta: 2\n\n"])
 ((Event(name='ping', data='1', id=None), Event(name='message', data='2', id=None)), None)
@@ -17,6 +19,8 @@ from typing import Final, final
 import msgspec
 
 from fxai.messages.reason import InvalidOutputError, NetworkError
+from fxai.providers.http.wire_json import begins_json, read_json
+from fxai.schema.data import JSON_ERRORS
 
 LARGEST: Final = 64 * 2**20
 """The bytes that one event may have, by default: an image in base64 fits."""
@@ -24,6 +28,10 @@ LARGEST: Final = 64 * 2**20
 DONE: Final = "[DONE]"
 """The data of the event behind which nothing follows, where a protocol has one."""
 
+WHOLE: Final = "whole answer"
+"""The name of an event that fxai makes from a whole answer, which a server sent instead of a stream."""
+
+_EMPTY: Final = frozenset(("", "null", "{}", "[]"))
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
@@ -41,6 +49,11 @@ class Event(msgspec.Struct, frozen=True):
     name: str
     data: str
     id: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the data says nothing. Proxies send such events to keep a connection open."""
+        return self.data.strip() in _EMPTY
 
 
 @final
@@ -87,20 +100,22 @@ class EventReader:
         return events
 
     def last(self) -> list[Event]:
-        """Tells that no bytes follow; gives the event that needs no end, `[DONE]`, if the stream breaks off behind it.
+        """Return the last event if only its blank line is missing. No bytes follow.
 
-        What else was cut off is for `end` to tell.
+        `end` reports an event that was cut.
         """
-        if self._fault is not None:
-            return []
         line = b"".join(self._pieces).removeprefix(_BOM if self._first else b"")
-        whole = [*self._data, line.removeprefix(b"data:").decode("utf-8", "replace")] if line else self._data
-        if [text.strip() for text in whole] != [DONE] or (line and not line.startswith(b"data:")):
+        try:
+            field, _, value = line.decode().partition(":")
+        except UnicodeDecodeError:
+            return []
+        text = "\n".join([*self._data, value.removeprefix(" ")] if field == "data" else self._data)
+        if self._fault is not None or not _is_whole(text):
             return []
         self._pieces.clear()
         self._data.clear()
         name, self._name = self._name, ""
-        return [Event(name or "message", DONE, self._id)]
+        return [Event(name or "message", text, self._id)]
 
     def end(self) -> InvalidOutputError | NetworkError | None:
         """Tells that no bytes follow; gives the fault: one that came before, or an event that was cut off."""
@@ -159,6 +174,16 @@ class EventReader:
             self._data.clear()
         self._name = ""
         self._size = 0
+
+
+def _is_whole(text: str) -> bool:
+    """Return True if no further line can belong to the data of an event."""
+    if text.strip() == DONE:
+        return True
+    try:
+        return begins_json(text.encode()) and read_json(text) is not None
+    except JSON_ERRORS:
+        return False
 
 
 def read_events(

@@ -23,7 +23,7 @@ from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.reason import NetworkError
 from fxai.providers.http.client import Answer, Client
-from fxai.providers.http.event import Event
+from fxai.providers.http.event import WHOLE, Event
 from fxai.schema.data import JSON_ERRORS
 
 _A = TypeVar("_A")
@@ -183,6 +183,9 @@ class BackgroundResponse:
 
     def _is_new(self, event: Event) -> bool:
         """Whether an event did not come before; notes where the stream is."""
+        if event.name == WHOLE:
+            self._is_over = True
+            return True
         try:
             mark = _MARK.decode(event.data)
         except JSON_ERRORS:

@@ -54,7 +54,12 @@ class ChatCall(msgspec.Struct):
 
 @final
 class ChatCalls:
-    """The calls of one answer, in the order in which they started; each has an id of its own."""
+    """The calls of one answer, in the order in which they started; each has an id of its own.
+
+    Servers identify the pieces of a call in different ways: by an index, by an id, or by neither. Some give all calls
+    one index, and some change the id of a call after its first piece. A piece starts another call if it cannot continue
+    the call at its place: it names another tool, or the arguments there are whole.
+    """
 
     def __init__(self) -> None:
         self.answer: str | None = None
@@ -62,36 +67,62 @@ class ChatCalls:
         self._calls: list[ChatCall] = []
         self._places: dict[Any, tuple[int, str]] = {}  # from the server's index to the place and the id there
         self._latest: Any = 0
+        self._named: set[int] = set()  # the calls that the current chunk names
         self._ids: set[str] = set()
 
     def __iter__(self) -> Iterator[ChatCall]:
-        return iter(self._calls)
+        return iter([call for call in self._calls if call.name or call.text])
+
+    def begin_chunk(self) -> None:
+        """Note that the next pieces are in another chunk. Within one chunk, each name is another call."""
+        self._named.clear()
 
     def add(self, piece: Item) -> ChatCall:
         """The call that a piece belongs to, with what the piece says of it."""
-        call = self._call_of(piece)
         kind, fields = _kind_and_fields(piece)
+        name, text = str(fields.get("name") or ""), _arguments(fields.get("input" if kind == "custom" else "arguments"))
+        call = self._call_of(piece, name, text)
         call.custom = call.custom or kind == "custom"
-        call.name = call.name or str(fields.get("name") or "")
-        call.deltas.append(_arguments(fields.get("input" if kind == "custom" else "arguments")))
+        call.name = call.name or name
+        call.deltas.append(text)
         extras = {key: value for key, value in piece.items() if key not in _KNOWN and value not in _NOTHING}
         inner = {key: value for key, value in fields.items() if key not in _FUNCTION and value not in _NOTHING}
         if extras or inner:
             call.extras = {**call.extras, **extras, **({kind: inner} if inner else {})}
         return call
 
-    def _call_of(self, piece: Item) -> ChatCall:
-        """By its index; a new id at an index that is known is another call."""
+    def _call_of(self, piece: Item, name: str, text: str) -> ChatCall:
         id_, index = str(piece.get("id") or ""), piece.get("index")
         is_index = isinstance(index, int) and not isinstance(index, bool)
-        key = self._latest = index if is_index else (id_ or self._latest)
+        key: Any = index if is_index else id_ or self._latest
         known = self._places.get(key)
-        if known is None or (id_ and known[1] and known[1] != id_):
-            self._places[key] = len(self._calls), id_
+        if known is None and not is_index and not name and self._continues_latest(text):
+            key, known = self._latest, self._places[self._latest]  # the id changed, and no index is known
+        if known is None or self._is_other(known, id_, name, text, is_index=is_index):
+            self._places[key] = known = len(self._calls), id_
             self._calls.append(ChatCall(self._free(id_)))
         elif id_ and not known[1]:
-            self._places[key] = known[0], id_
-        return self._calls[self._places[key][0]]
+            self._places[key] = known = known[0], id_
+        self._latest = key
+        if name:
+            self._named.add(known[0])
+        return self._calls[known[0]]
+
+    def _continues_latest(self, text: str) -> bool:
+        known = self._places.get(self._latest)
+        return known is not None and bool(text) and not _is_whole(self._calls[known[0]])
+
+    def _is_other(self, known: tuple[int, str], id_: str, name: str, text: str, *, is_index: bool) -> bool:
+        """Return True if a piece starts another call at the place of a known call."""
+        place, before = known
+        call, is_new_id = self._calls[place], bool(id_ and before and id_ != before)
+        if not call.name or (id_ and id_ == before):
+            return False
+        if not name:
+            return is_new_id and _is_whole(call)
+        if place in self._named or name != call.name or _is_whole(call) or (is_new_id and not is_index):
+            return True
+        return is_new_id and not call.text and not text
 
     def _free(self, id_: str) -> str:
         """An id that no other call of the answer has."""
@@ -104,6 +135,12 @@ class ChatCalls:
             free = f"{free}_{place}"
         self._ids.add(free)
         return free
+
+
+def _is_whole(call: ChatCall) -> bool:
+    """Return True if the arguments of a call are an object, so that no text can follow."""
+    last = next((text for text in reversed(call.deltas) if text.strip()), "")
+    return last.rstrip().endswith("}") and isinstance(parse_json(call.text), Success)
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})

@@ -34,7 +34,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
 from fxai.providers.openai.media import ChatFiles, chat_file, is_taken, is_text
-from fxai.providers.openai.options import marks
+from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_calls import CALL_IDS, arguments_of, input_of, item_type, result_text
 from fxai.providers.openai.tool_encoding import RequestTools
@@ -77,6 +77,7 @@ class ChatWriter:
         self._files = ChatFiles(video=server.video, file_urls=server.file_urls, only_pdf=server.official)
         rules = HistoryRules(
             name=CHAT.name if server.name == "openai" else server.name,
+            provider=NAME,
             tool_names=NameRule(CHAT.longest_name),
             call_ids=_SHORT_IDS if server.short_call_ids else CALL_IDS,
             blank_texts=True,

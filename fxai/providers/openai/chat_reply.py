@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, final
 
 import msgspec
 
 from fxai.messages.accumulate import gather
+from fxai.messages.errors import error_in, error_of_finish
 from fxai.messages.message import FileUrl
 from fxai.messages.part import (
     File,
@@ -39,19 +40,23 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
+from fxai.providers.http.event import DONE, WHOLE
+from fxai.providers.http.wire_json import JsonEvents
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
     Item,
-    ReplyError,
     cut,
+    failure_of,
     finish_metadata,
     form_error,
     metadata_of,
     objects_in,
+    objects_of,
     parse_object,
-    reason_of_error,
+    parts_before_error,
+    refusal_of,
     turn_end,
     usage_of,
 )
@@ -60,7 +65,6 @@ from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks,
 from fxai.providers.openai.tool_calls import is_wrapper, unwrap_parallel
 from fxai.schema.data import is_array, is_object
 
-_DONE = "[DONE]"
 _TEXT, _REFUSAL, _CONTENT, _DETAILS = "text", "refusal", "content", "reasoning_details"
 
 _CHAT: Final[Mapping[str, FinishReason]] = {
@@ -72,7 +76,9 @@ _CHAT: Final[Mapping[str, FinishReason]] = {
     "content_filter": "content-filter",
     "tool_calls": "tool-calls",
     "function_call": "tool-calls",
-    "error": "error",
+    "sensitive": "content-filter",
+    "safety": "content-filter",
+    "refusal": "content-filter",
 }
 
 
@@ -116,39 +122,63 @@ class ChatReader:
         self._metadata: ResponseMetadata | None = None
         self._envelope = _Envelope()
         self._reason: str | None = None
+        self._has_answer = False
+        self._events = JsonEvents()
         self.done: bool = False
         """Whether the answer is whole."""
 
     def read(self, name: str, data: str) -> list[StreamPart]:
-        """The parts of an event. Raises `ReplyError`: it is no chunk, or it is an error."""
-        if self.done:
-            return []
-        if data.strip() == _DONE:
-            return self._finish()
-        chunk = parse_object(data)
-        if chunk.get("error") or name == "error":
-            return self._refusal(chunk)
-        return self._chunk(chunk, "delta")
+        """Return the parts of an event. Raises `ReplyError` if it is no chunk, or if it is or contains an error."""
+        return [] if self.done else parts_before_error(self._read_event(name, data))
 
-    def whole(self, answer: Item) -> list[StreamPart]:
-        """The parts of a whole answer. Raises `ReplyError`: it is none, or it is an error."""
-        if answer.get("error"):
-            return self._refusal(answer)
+    def whole(self, answer: Item) -> Iterator[StreamPart]:
+        """Yield the parts of a whole answer. Raises `ReplyError` if it is none, or if it is or contains an error."""
+        error = error_in(answer, "choices")
+        if error is not None:
+            yield from self._refusal(answer, error)
+            return
         choices = objects_in(answer, "choices")
+        if choices:
+            _raise_failure(choices[0])
         if not choices or not is_object(choices[0].get("message")):
             raise form_error("the answer has no message", "/choices/0/message")
-        return [*self._chunk(answer, "message"), *self._finish()]
+        yield from self._chunk(answer, "message")
+        yield from self._finish()
 
     def end(self) -> list[StreamPart]:
-        """The last parts, where the stream ended without its last event.
+        """Return the last parts of a stream that ended without its last event.
 
-        Raises `ReplyError`: it ended before the model did.
+        Raises `ReplyError` if it ended before the model did.
         """
-        if self.done:
-            return []
-        if not self._reason:
+        return [] if self.done else parts_before_error(self._end(is_cut=True))
+
+    def _end(self, *, is_cut: bool) -> Iterator[StreamPart]:
+        for chunk in self._events.end():
+            yield from self._read_chunk("", chunk)
+        if is_cut and not self._reason:
             raise cut("the model was done")
-        return self._finish()
+        if not self._has_answer:
+            raise failure_of("the stream ended without an answer")
+        yield from self._finish()
+
+    def _read_event(self, name: str, data: str) -> Iterator[StreamPart]:
+        if data.strip() == DONE:
+            yield from self._end(is_cut=False)
+        elif name == WHOLE:
+            yield from self.whole(parse_object(data))
+        else:
+            for chunk in objects_of(self._events, name, data):
+                yield from self._read_chunk(name, chunk)
+
+    def _read_chunk(self, name: str, chunk: Item) -> Iterator[StreamPart]:
+        error = error_in(chunk, "choices", "usage", "id")
+        if error is not None or name == "error":
+            yield from self._refusal(chunk, chunk if error is None else error)
+            return
+        yield from self._chunk(chunk, "delta")
+        for choice in objects_in(chunk, "choices"):
+            if not choice.get("index"):
+                _raise_failure(choice)
 
     def _chunk(self, chunk: Item, field: Literal["delta", "message"]) -> list[StreamPart]:
         parts = self._begin(chunk)
@@ -157,6 +187,7 @@ class ChatReader:
         # Of several answers, the first one is the answer.
         for choice in choices[:1] if field == "message" else [one for one in choices if not one.get("index")]:
             message = choice.get(field)
+            self._has_answer = True
             if is_object(message):
                 parts.extend(self._message(message, is_whole=field == "message"))
             self._envelope.add_choice(choice)
@@ -189,10 +220,11 @@ class ChatReader:
             for piece in objects_in(message, "content"):
                 yield from self._piece(piece)
         if isinstance(refusal, str) and refusal:
-            yield from self._texts.write(_REFUSAL, refusal)
+            yield from self._texts.write(_REFUSAL, refusal, mark(refusal=True))
         yield from self._annotations(message)
         yield from self._files(message)
         self._rest(message)
+        self._calls.begin_chunk()
         for place, call in enumerate(calls):
             yield from self._call({**call, "index": place} if is_whole else call)
 
@@ -373,15 +405,14 @@ class ChatReader:
             return offer.parsed_call(call.name, call.id, call.text, call.metadata)
         return offer.call(call.name, call.id, call.text, call.metadata)
 
-    def _refusal(self, chunk: Item) -> list[StreamPart]:
-        """The parts of an error: calls that the server refused as wrong are the model's, who is told what is wrong.
+    def _refusal(self, chunk: Item, error: object) -> list[StreamPart]:
+        """Return the parts of an error about calls that the server refused as wrong: the model receives the error.
 
-        Raises `ReplyError`: it is another error.
+        Raises `ReplyError` for every other error.
         """
-        error = chunk.get("error") or chunk
         calls = failed_generation(error)
         if calls is None:
-            raise ReplyError(reason_of_error(error))
+            raise failure_of(error)
         parts = self._chunk({**chunk, "error": error}, "message")
         for place, (name, text) in enumerate(calls, len(tuple(self._calls))):
             parts.extend(self._call({"index": place, "function": {"name": name, "arguments": text}}))
@@ -391,6 +422,7 @@ class ChatReader:
 
     def _finish(self) -> list[StreamPart]:
         self.done = True
+        refusal = self._texts.text(_REFUSAL)
         parts = list(self._last_parts())
         reason = turn_end(parts, lambda calls: chat_finish_of(self._reason, calls=calls))
         names = [call.name for call in self._calls]
@@ -398,7 +430,8 @@ class ChatReader:
             reason = "stop"
         said = None if _CHAT.get(self._reason or "") == reason else self._reason
         metadata = self._envelope.metadata(said)
-        return [*parts, Finish(reason, usage_of(self._envelope.usage), metadata=metadata)]
+        usage = usage_of(self._envelope.usage)
+        return [*parts, Finish(reason, usage, refusal_of(reason, refusal), metadata=metadata)]
 
     def _last_parts(self) -> Iterable[StreamPart]:
         yield from self._end_reasoning()
@@ -416,6 +449,17 @@ class ChatReader:
             yield from self._carry(mark(message=self._kept))
         for call in self._calls:
             yield from self._end_call(call)
+
+
+def _raise_failure(choice: Item) -> None:
+    """Raise the error that a choice contains, or that its `finish_reason` states.
+
+    Raises:
+        ReplyError: If there is one.
+    """
+    error = choice.get("error") or error_of_finish(choice.get("finish_reason"))
+    if error is not None:
+        raise failure_of(error)
 
 
 def _calls_in(message: Item) -> list[dict[str, Any]]:

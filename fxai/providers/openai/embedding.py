@@ -25,7 +25,7 @@ from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
 from fxai.models.model_info import ModelInfo
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.model import MODULE, AccountOptions, open_account
-from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
+from fxai.providers.openai.reply import ReplyError, failure_of, form_error
 from fxai.schema.data import JSON_ERRORS
 
 MOST_TEXTS: Final = 2048
@@ -73,7 +73,7 @@ def read_embeddings(reply: bytes) -> Embeddings:
     except JSON_ERRORS as error:
         raise form_error(f"the answer is no list of embeddings: {error}") from None
     if answer.error:
-        raise ReplyError(reason_of_error(answer.error))
+        raise failure_of(answer.error)
     places = [at if item.index is None else item.index for at, item in enumerate(answer.data)]
     if sorted(places) != list(range(len(places))):
         raise form_error(f"the embeddings are not numbered from 0 on, each once: {places[:20]}", "/data")

@@ -27,6 +27,7 @@ from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
+from fxai.messages.think_tag import ThinkTags, split_thoughts
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
@@ -42,6 +43,7 @@ from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_call import is_refused_call
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
 from fxai.providers.openai.known_models import facts_at
+from fxai.providers.openai.options import NAME
 from fxai.providers.openai.reply import ReplyError, parse_object, read_responses
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
@@ -179,7 +181,8 @@ def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tup
         ReplyError: it is not what the API answers, or it is an error.
     """
     data = parse_object(reply)
-    return read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
+    parts = read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
+    return split_thoughts(parts, NAME) if sent.think_tags else parts
 
 
 @final
@@ -300,14 +303,18 @@ class OpenAIModel(LanguageModel):
         """Reads the events of a stream until its last one, and emits their parts; `begun` is filled by the first."""
         body: bytes = yield from self._attempt("ask_stream", lambda: sent.encoded)
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
-        keeps, turn = self._keeps(whole), list[StreamPart]()
+        tags, keeps, turn = ThinkTags(NAME), self._keeps(whole), list[StreamPart]()
         events = yield from self._source(sent, body).pull()
         is_over = False
         while not is_over:
             event: Any = yield from events
             try:
                 parts = reader.end() if event is END else reader.read(event.name, event.data)
+                parts = [one for part in parts for one in tags.read(part)] if sent.think_tags else parts
             except ReplyError as error:
+                for part in error.parts:
+                    for one in tags.read(part) if sent.think_tags else (part,):
+                        yield from emit(one)
                 yield from fx.fail(self._error("ask_stream", error.reason))
                 return
             is_over = reader.done

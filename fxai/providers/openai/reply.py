@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from fxai.messages.errors import reason_of_status
+from fxai.messages.errors import error_in, reason_of_body
 from fxai.messages.part import (
     AnyPart,
     Finish,
@@ -33,11 +33,14 @@ from fxai.messages.part import (
     Reasoning,
     ResponseMetadata,
     Source,
+    StreamPart,
     Text,
+    ToolCall,
     Usage,
 )
-from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason
+from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason, UnknownError
 from fxai.models.prepared_tools import without_nulls
+from fxai.providers.http.wire_json import JsonEvents, read_json
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import OURS, calls_of, hosted_parts, is_hosted, is_undecided, last_that_goes_on
@@ -48,9 +51,6 @@ Item: TypeAlias = Mapping[str, Any]
 
 # -- failures
 
-_STATUS: Final = {"server_error": 500, "rate_limit_exceeded": 429, "insufficient_quota": 429, "overloaded": 503}
-_REFUSALS: Final = frozenset(("bio_policy", "misalignment_policy_violation", "cyber_policy"))
-
 
 class ReplyError(Exception):
     """A reply that is no answer, with the `reason`; the layer's effects fail with it as an `AiError`."""
@@ -58,28 +58,20 @@ class ReplyError(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
         self.reason = reason
+        self.parts: tuple[StreamPart, ...] = ()
+        """The parts of a stream that its event contains before the error."""
 
     def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
         return (ReplyError, (self.reason,))
 
 
-def reason_of_error(error: object) -> Reason:
-    """The reason of an error as it is written: an object with `code` (or `type`), `message` and `param`, or a text.
+def failure_of(error: object) -> ReplyError:
+    """Return the failure of an error in an answer, a choice or an event: an object or a string.
 
-    >>> reason_of_error({"code": "rate_limit_exceeded", "message": "Slow down."}).is_retryable
+    >>> failure_of({"code": "rate_limit_exceeded", "message": "Slow down."}).reason.is_retryable
     True
     """
-    fields: Item = error if is_object(error) else {"message": str(error)}
-    code = fields.get("code") or fields.get("type")
-    if isinstance(code, int):  # servers of others write the status there
-        return reason_of_status(code if code >= 400 else 500, {"error": error}, {})
-    code = None if code in (None, "error") else str(code)
-    message, parameter = str(fields.get("message") or ""), fields.get("param")
-    if code is not None and (code in _REFUSALS or code.endswith("_policy_violation")):
-        return ContentPolicyError(message)
-    about = {"code": code, "message": message, "param": parameter if isinstance(parameter, str) else None}
-    about.update({key: fields[key] for key in ("metadata", "failed_generation") if key in fields})
-    return reason_of_status(_STATUS.get(code or "", 400 if code else 500), {"error": about}, {})
+    return ReplyError(reason_of_body({"error": error}))
 
 
 def form_error(description: str, pointer: str = "") -> ReplyError:
@@ -90,6 +82,18 @@ def form_error(description: str, pointer: str = "") -> ReplyError:
 def cut(before: str) -> ReplyError:
     """The error of a stream that ended too early; what came before it stands."""
     return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
+
+
+def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
+    """Return the parts of an event. A `ReplyError` carries the parts before it."""
+    found: list[StreamPart] = []
+    try:
+        for part in parts:
+            found.append(part)  # noqa: PERF402  # the parts before an error remain
+    except ReplyError as error:
+        error.parts = tuple(found)
+        raise
+    return found
 
 
 # -- both APIs
@@ -104,12 +108,33 @@ def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(reply, bytes | str):
         return reply
     try:
-        data = msgspec.json.decode(reply)
+        data = read_json(reply)
     except JSON_ERRORS as error:
         raise form_error(f"the answer is not JSON: {error}") from None
+    return _as_object(data)
+
+
+def _as_object(data: object) -> Item:
     if not is_object(data):
         raise form_error(f"the answer is JSON, but no object: {type(data).__name__}")
     return data
+
+
+def objects_of(events: JsonEvents, name: str, data: str) -> list[Item]:
+    """Return the objects of a stream that are whole after an event.
+
+    Args:
+        events: The reader of the stream.
+        name: The name of the event.
+        data: The data of the event.
+
+    Raises:
+        ReplyError: If the data is not an object. In an event named `error`, it is the words of the error.
+    """
+    try:
+        return [_as_object(one) for one in events.read(data)]
+    except JSON_ERRORS as error:
+        raise failure_of(data) if name == "error" else form_error(f"the answer is not JSON: {error}") from None
 
 
 def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
@@ -235,6 +260,18 @@ def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]
     return "pending" if request and reason == "stop" else reason
 
 
+def refusal_of(reason: FinishReason, words: str) -> ContentPolicyError | None:
+    """Return the reason of a refusal. None if the turn did not end by one.
+
+    Args:
+        reason: The reason why the turn ended.
+        words: The words of the model; empty if a filter of the provider ended the turn.
+    """
+    if reason != "content-filter":
+        return None
+    return ContentPolicyError(words or "a filter of the provider ended the answer")
+
+
 # -- Responses
 
 _CUT: Final[Mapping[str, FinishReason]] = {
@@ -260,31 +297,48 @@ def read_responses(data: Item, sent: WireRequest) -> Iterable[Part]:
     Raises:
         ReplyError: it is not what the API answers, or it is an error.
     """
-    if data.get("error"):
-        raise ReplyError(reason_of_error(data["error"]))
+    error = error_in(data, "output")
+    if error is not None:
+        raise failure_of(error)
     if not isinstance(data.get("output"), list):
         raise form_error("the answer has no list of items", "/output")
     items = objects_in(data, "output")
     last = last_that_goes_on(items)
-    parts = [part for place, item in enumerate(items) for part in item_parts(item, sent, went_on=place < last)]
+    found = ((place, part) for place, item in enumerate(items) for part in item_parts(item, sent, went_on=place < last))
+    parts = [with_id(part, str(place)) if part.type == "tool-call" else part for place, part in found]
     return [*sent.warnings, metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
 
 
-def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
+def with_id(call: ToolCall, place: str) -> ToolCall:
+    """Return the call with an id. A server that gives none gets one by the place of the call."""
+    return call if call.id else msgspec.structs.replace(call, id=f"call_{place}")
+
+
+def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Finish:
     """How a response ended whose parts are these.
+
+    Args:
+        data: The response.
+        parts: Its parts.
+        refusal: The words of a refusal in a stream.
 
     Raises:
         ReplyError: it failed, or it has not ended.
     """
     status = data.get("status")
-    if status == "failed":
-        raise ReplyError(reason_of_error(data.get("error") or "the response failed, and nothing says why"))
+    if status == "failed" or data.get("error"):
+        raise failure_of(data.get("error") or "the response failed; the server states no reason")
+    said = list(parts)
+    if status == "cancelled" and not said:
+        raise ReplyError(UnknownError("the response was cancelled before the model wrote anything"))
     if status in ("queued", "in_progress"):
         raise form_error(f"the response is still {status}, and was not asked for in the background", "/status")
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
-    known = "error" if status == "cancelled" else turn_end(parts, lambda calls: finish_of(reason, calls=calls))
-    return Finish(known, usage_of(data.get("usage")), metadata=finish_metadata(data, _PLACED))
+    known = "error" if status == "cancelled" else turn_end(said, lambda calls: finish_of(reason, calls=calls))
+    words = refusal or "".join(part.text for part in said if part.type == "text" and marks(part).get("refusal"))
+    usage = usage_of(data.get("usage"))
+    return Finish(known, usage, refusal_of(known, words), metadata=finish_metadata(data, _PLACED))
 
 
 # What of a response has a place of its own, and what repeats the request or says the default in its place.

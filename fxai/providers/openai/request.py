@@ -99,6 +99,8 @@ class WireRequest(msgspec.Struct, frozen=True):
     """How an answer that is made in the background is waited for; None: it comes at once."""
     response_id: str | None = None
     """The response in the background with which it goes on: nothing is sent but questions for that."""
+    think_tags: bool = True
+    """True if `<think>…</think>` before a text is reasoning: on every host but OpenAI's own."""
 
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
@@ -218,6 +220,7 @@ def prepare_request(
     if stream and known.api == "chat" and asks_usage(request.provider_options, known.server):
         merged["stream_options"] = {"include_usage": True, **merged.get("stream_options", {})}
     sent = WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
+    sent = msgspec.structs.replace(sent, think_tags=not known.server.official)
     return _in_background(sent, request, known)
 
 

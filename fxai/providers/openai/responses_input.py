@@ -294,6 +294,7 @@ def _rules(stored: bool, has_results: bool) -> HistoryRules:
     """
     return HistoryRules(
         name=RESPONSES.name,
+        provider=NAME,
         tool_names=NameRule(RESPONSES.longest_name),
         call_ids=CALL_IDS,
         hosted_ids=ITEM_IDS,

@@ -17,11 +17,12 @@ fxai.providers.openai.reply.ReplyError: ...the stream ended before...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, final
 
 import msgspec
 
+from fxai.messages.errors import error_in
 from fxai.messages.part import (
     AnyPart,
     Part,
@@ -40,19 +41,24 @@ from fxai.messages.part import (
     ToolResult,
 )
 from fxai.messages.response import stream_of
-from fxai.providers.openai.options import marks
+from fxai.providers.http.event import DONE, WHOLE
+from fxai.providers.http.wire_json import JsonEvents
+from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
     Item,
-    ReplyError,
     cut,
+    failure_of,
     finish_part,
     item_parts,
     kind_of_item,
     metadata_of,
     objects_in,
+    objects_of,
     parse_object,
-    reason_of_error,
+    parts_before_error,
+    read_responses,
     source_of,
+    with_id,
 )
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import (
@@ -82,7 +88,7 @@ class Blocks:
 
     def __init__(
         self,
-        start: Callable[[str], StreamPart],
+        start: Callable[..., StreamPart],
         delta: Callable[[str, str], StreamPart],
         end: Callable[..., StreamPart],
     ) -> None:
@@ -96,16 +102,16 @@ class Blocks:
         """The blocks that are open."""
         return tuple(self._texts)
 
-    def open(self, id_: str) -> list[StreamPart]:
+    def open(self, id_: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
         """The start of a block, unless it is open."""
         if id_ in self._texts:
             return []
         self._texts[id_] = []
-        return [self._start(id_)]
+        return [self._start(id_, metadata=metadata or {})]
 
-    def write(self, id_: str, delta: str) -> list[StreamPart]:
+    def write(self, id_: str, delta: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
         """More of a block, with its start if it has none."""
-        parts = self.open(id_)
+        parts = self.open(id_, metadata)
         if delta:
             self._texts[id_].append(delta)
             parts.append(self._delta(id_, delta))
@@ -174,7 +180,10 @@ class StreamItem:
     ['tool-params-start', 'tool-params-delta', 'tool-params-end', 'tool-call']
     """
 
-    __slots__ = ("_call", "_deltas", "_done", "_item", "_key", "_places", "_reasoning", "_sent", "_sources", "_texts")
+    __slots__ = (
+        *("_call", "_deltas", "_done", "_item", "_key", "_places", "_reasoning", "_sent", "_sources", "_texts"),
+        *("_whole", "refusal"),
+    )
 
     def __init__(self, key: str, texts: Blocks, reasoning: Blocks, sent: WireRequest) -> None:
         self._key = key
@@ -187,10 +196,19 @@ class StreamItem:
         self._places: dict[tuple[str, int], str] = {}  # of reasoning: from what the provider counts to ids of blocks
         self._sources: set[str] = set()
         self._done = False
+        self._whole: Item = {}
+        self.refusal: str = ""
+        """The words of a refusal so far."""
 
     @property
     def _is_custom(self) -> bool:
         return kind_of_item(self._item) == "custom_tool_call"
+
+    def is_other(self, item: Item, *, begins: bool) -> bool:
+        """Return True if an item at the same index is another item: this item began or ended before."""
+        if begins or not self._done:
+            return begins and bool(self._item or self._done)
+        return any(item.get(name) != self._whole.get(name) for name in _ESSENCE)
 
     # -- while it comes
 
@@ -224,13 +242,16 @@ class StreamItem:
         kind = part.get("type") if is_object(part) else None
         if kind == "reasoning_text":
             return self._reasoning.open(self._reasoning_id(event))
-        return self._texts.open(self._text_id(event)) if kind in ("output_text", "refusal") else []
+        about = _REFUSED if kind == "refusal" else None
+        return self._texts.open(self._text_id(event), about) if kind in ("output_text", "refusal") else []
 
     def text_delta(self, event: Item) -> Iterable[StreamPart]:
         """More of a text or of a refusal."""
         id_, delta = self._text_id(event), str(event.get("delta", ""))
-        is_answer = event.get("type") == "response.output_text.delta"
-        return self._texts.hold(id_, delta) if is_answer and self._sent.is_buffered else self._texts.write(id_, delta)
+        if event.get("type") != "response.output_text.delta":
+            self.refusal += delta
+            return self._texts.write(id_, delta, _REFUSED)
+        return self._texts.hold(id_, delta) if self._sent.is_buffered else self._texts.write(id_, delta)
 
     def annotation(self, event: Item) -> Iterable[StreamPart]:
         """A source of a text."""
@@ -304,7 +325,7 @@ class StreamItem:
         """The item is whole: what of it was not given yet, and the ends; `went_on` as of `item_parts`."""
         if self._done:
             return
-        self._done = True
+        self._done, self._whole = True, item
         parts = item_parts(item, self._sent, went_on=went_on) if item.get("type") else []
         match item.get("type"):
             case "reasoning":
@@ -347,7 +368,7 @@ class StreamItem:
 
     def _end_call(self, call: ToolCall) -> Iterable[StreamPart]:
         if self._call is None:
-            yield from stream_of([call])
+            yield from stream_of([with_id(call, self._key)])
             return
         if not self._deltas:
             text = msgspec.json.encode(call.params).decode() if call.params_text is None else call.params_text
@@ -363,6 +384,8 @@ def _number(event: Item, field: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+_REFUSED: Final = mark(refusal=True)
+_ESSENCE: Final = ("type", "call_id", "name", "content", "summary", *OURS.values())
 _TERMINAL: Final = frozenset(("response.completed", "response.incomplete", "response.cancelled"))
 _FIRST: Final = frozenset(("response.created", "response.in_progress", "response.queued"))
 
@@ -390,7 +413,11 @@ class ResponsesReader:
         self._texts = text_blocks()
         self._reasoning = reasoning_blocks()
         self._items: dict[int | str, StreamItem] = {}
-        self._keys: dict[str, int | str] = {}  # from an item's id to where it is in `_items`
+        self._keys: dict[str, int | str] = {}  # from an item's ids to where it is in `_items`
+        self._newest: dict[int, int | str] = {}  # from an index to the newest item there
+        self._places: dict[int | str, int] = {}  # from an item to its index
+        self._shares_index = False
+        self._events = JsonEvents()
         self._latest: int | str = 0
         self._undecided: list[tuple[StreamItem, Item]] = []  # calls that are whole, and nobody knows who runs them
         self._metadata: ResponseMetadata | None = None
@@ -403,26 +430,39 @@ class ResponsesReader:
 
         Raises `ReplyError`: it is no event, or it is an error.
         """
-        if self.done or data.strip() == "[DONE]":
-            return []
-        event = parse_object(data)
+        return [] if self.done or data.strip() == DONE else parts_before_error(self._read_event(name, data))
+
+    def _read_event(self, name: str, data: str) -> Iterator[StreamPart]:
+        if name == WHOLE:
+            yield from stream_of(read_responses(parse_object(data), self._sent))
+            self.done = True
+            return
+        for event in objects_of(self._events, name, data):
+            yield from self._read_object(name, event)
+
+    def _read_object(self, name: str, event: Item) -> Iterator[StreamPart]:
         kind = str(event.get("type") or name)
-        if kind in ("error", "response.failed") or (event.get("error") and "type" not in event):
-            # Servers write it into the event, beside its type, or into the response.
-            error = _object(event, "response").get("error") or event.get("error")
-            raise ReplyError(reason_of_error(error or {key: one for key, one in event.items() if key != "type"}))
-        parts = list(self._parts(kind, event))
-        self._ends.extend(part for part in parts if part.type in ("tool-call", "tool-approval-request", "text-end"))
+        error = _error_of(event, name, kind)
+        if error is not None:
+            raise failure_of(error)
+        for part in self._parts(kind, event):
+            if part.type in ("tool-call", "tool-approval-request", "text-end"):
+                self._ends.append(part)
+            yield part
         if kind in _TERMINAL:
             self.done = True
-            parts.append(finish_part(_object(event, "response"), self._ends))
-        return parts
+            refusal = "".join(item.refusal for item in self._items.values())
+            yield finish_part(_object(event, "response"), self._ends, refusal)
 
     def end(self) -> list[StreamPart]:
-        """Nothing, where the answer is whole. Raises `ReplyError`: the stream ended before that."""
+        """Return the last parts. Raises `ReplyError` if the stream ended before the response was complete."""
+        return [] if self.done else parts_before_error(self._end())
+
+    def _end(self) -> Iterator[StreamPart]:
+        for event in self._events.end():
+            yield from self._read_object("", event)
         if not self.done:
             raise cut("the response was completed")
-        return []
 
     def _parts(self, kind: str, event: Item) -> Iterable[StreamPart]:
         if kind in _EVENTS:
@@ -460,10 +500,11 @@ class ResponsesReader:
 
     def _rest(self, response: Item) -> Iterable[StreamPart]:
         """The items that the response holds and whose own events were missing or never ended them."""
-        items = objects_in(response, "output")
+        items, started = objects_in(response, "output"), list(self._items)
         last = last_that_goes_on(items)
         for place, item in enumerate(items):
-            known = self._keys.get(str(item.get("id")), place)
+            by_order = started[place] if self._shares_index and place < len(started) else place
+            known = next((self._keys[name] for name in _names_of(item) if name in self._keys), by_order)
             yield from self._at(known).finish(item, went_on=place < last)
         for undecided, whole in self._undecided:
             yield from undecided.finish(whole)
@@ -471,14 +512,24 @@ class ResponsesReader:
             yield from known_item.end()
 
     def _item(self, event: Item, item: Item) -> StreamItem:
-        """The item that an event is about, by the index, or by the id where a server gives none."""
-        index, id_ = event.get("output_index"), item.get("id") or event.get("item_id")
-        if isinstance(index, int):
-            key: int | str = index
+        """Return the item of an event: by its ids if they are known at the index, otherwise the newest at the index.
+
+        Some servers give all items one index, and other servers change the id of an item within a stream.
+        """
+        index, names = event.get("output_index"), [*_names_of(item), *_names_of(event)]
+        known = next((self._keys[name] for name in names if name in self._keys), None)
+        if not isinstance(index, int):
+            key: int | str = known if known is not None else names[0] if names else self._latest
+        elif known is not None and self._places.get(known) == index:
+            key = known
         else:
-            key = self._keys.get(str(id_), str(id_)) if id_ else self._latest
-        if id_:
-            self._keys.setdefault(str(id_), key)
+            key = self._newest.get(index, index)
+            if item and self._at(key).is_other(item, begins=event.get("type") == "response.output_item.added"):
+                self._shares_index = True
+                key = f"{index}.{len(self._items)}"
+            self._newest[index], self._places[key] = key, index
+        for name in names:
+            self._keys.setdefault(name, key)
         self._latest = key
         return self._at(key)
 
@@ -486,6 +537,21 @@ class ResponsesReader:
         if key not in self._items:
             self._items[key] = StreamItem(str(key), self._texts, self._reasoning, self._sent)
         return self._items[key]
+
+
+def _names_of(item: Item) -> list[str]:
+    """Return the ids by which an item, or an event about it, is known."""
+    return [str(item[key]) for key in ("id", "item_id", "call_id") if item.get(key)]
+
+
+def _error_of(event: Item, name: str, kind: str) -> object:
+    """Return the error that an event is or contains: itself, beside its type, or in the response."""
+    inner = _object(event, "response").get("error") or event.get("error")
+    if kind in ("error", "response.error", "response.failed") or name == "error":
+        return inner or {key: one for key, one in event.items() if key != "type"}
+    if "type" not in event:
+        return error_in(event, "response", "item", "delta")
+    return inner if inner and (not kind.startswith("response.") or kind in _TERMINAL) else None
 
 
 def _object(event: Item, key: str) -> Item:

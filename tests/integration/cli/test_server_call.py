@@ -13,6 +13,8 @@ import pytest
 from tests.integration.cli.test_process import command, environment
 from tests.kit.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 SERVED = """
 from fxai.tools.tool import tool
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.integration.cli.test_process import command, environment
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 FAULTY = ROOT / "tests" / "kit" / "faulty_tools.py"
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.kit.source import ROOT
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = """
 import sys
 from importlib.machinery import PathFinder

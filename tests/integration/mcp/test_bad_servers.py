@@ -12,6 +12,8 @@ from fxai.effects import EffectOf
 from fxai.mcp import Connection
 from tests.kit.mcp_programs import by_hand, failure_of, left_running, used
 
+pytestmark = pytest.mark.slow
+
 LOOPS = ("asyncio", "trio")
 BAD = {
     "dies_at_start": ("connection", "ended with the exit code 3", "no module named 'config'"),

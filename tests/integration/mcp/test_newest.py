@@ -16,9 +16,12 @@ from tests.kit.mcp_programs import used
 from tests.kit.server_process import serving
 
 # The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Async generator 'httpx2:ResourceWarning", "ignore:Async generator 'httpcore2:ResourceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore:Async generator 'httpx2:ResourceWarning", "ignore:Async generator 'httpcore2:ResourceWarning"
+    ),
+]
 
 Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 Start: TypeAlias = Callable[..., McpServer]

@@ -14,7 +14,7 @@ from fxai.annotations import Meta, Readonly, Title
 from fxai.tools import Toolkit
 from tests.kit.server_process import serving
 
-pytestmark = pytest.mark.xdist_group("mcp_own_client")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mcp_own_client")]
 
 Seen: TypeAlias = tuple[Any, Any, Any, Any, Any]
 

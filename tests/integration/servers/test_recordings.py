@@ -42,6 +42,7 @@ def test_every_recording_is_replayed(wire: str) -> None:
     assert len(failed) <= 5, failed
 
 
+@pytest.mark.slow
 @wires
 def test_every_leaf_of_an_answer_is_held(wire: str) -> None:
     """Text, reasoning with signatures, calls, hosted tools, sources, files, usage, ids: another leaf, other parts."""

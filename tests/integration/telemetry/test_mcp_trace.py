@@ -16,6 +16,8 @@ from fxai.mcp import ToolServer
 from tests.kit.mcp_client import Era, text
 from tests.kit.traces import Traces
 
+pytestmark = pytest.mark.slow
+
 
 @tool
 def add(a: int, b: int) -> int:

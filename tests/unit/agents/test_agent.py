@@ -465,6 +465,7 @@ def test_runs_of_one_agent_do_not_mix(backend: Backend) -> None:
     assert {len(answer.history) for answer in answers} == {4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "rounds"), [("execute", 1000), ("stream", 400)])
 def test_the_memory_of_a_long_run_grows_with_its_length(way: str, rounds: int) -> None:
     """A thousand rounds take about ten times what a hundred take, not a hundred times."""

@@ -344,6 +344,7 @@ def test_talk_of_secrets_is_no_secret(tmp_path: Path, said: str) -> None:
     assert text(tmp_path, "notes.txt") == Success(f"{said}\n")
 
 
+@pytest.mark.slow
 def test_the_files_of_this_project_are_read() -> None:
     """Nearly nothing of a whole project is taken for a secret: what is refused are keys that tests have made up."""
     project = Path(__file__).parents[3]

@@ -15,7 +15,8 @@ from tests.kit.command_line import Run
 
 _APP = """
 from returns.result import Success
-from fxai import Agent, Tool, Toolkit
+from fxai import Agent, Tool, Toolkit, fx
+from fxai.durable import Reply, Runs
 from fxai.testing import ScriptedModel, call, text
 
 wipe = Tool.make("wipe", description="Wipes.", parameters=int, success=str, needs_approval=True)
@@ -32,6 +33,16 @@ def crash(n):
 charge = Tool.make("charge", description="Charges.", parameters=int, success=str)
 till = Agent.make("till", toolkit=Toolkit.make(charge))
 crashing = charge.handler(crash) | ScriptedModel.make([call("charge", 1)]).layer
+
+
+@fx.gen
+def approve(_):
+    runs = Runs.at()
+    for question in (yield from runs.show("r")).questions:
+        yield from runs.answer("r", question.id, Reply.approve())
+
+
+hasty = Agent.make("hasty", toolkit=Toolkit.make(wipe), on_step=approve)
 """
 
 
@@ -67,6 +78,16 @@ def test_a_run_waits_for_an_answer_and_goes_on(fxai: Run, place: Path) -> None:
     answered = fxai("runs", "answer", "r", _question(fxai), "--approve")
     assert (answered.code, answered.out) == (0, "answered: approve; fxai runs resume r goes on with it\n")
     resumed = _resume(fxai, "--quiet")
+    assert (resumed.code, resumed.out) == (0, "It is done.\n")
+
+
+def test_a_run_that_is_answered_just_after_it_stopped_waiting_is_resumed(fxai: Run) -> None:
+    """The command names the run, and the command that resumes it."""
+    begun = fxai("run", "--durable", "r", "--agent", "app.py:hasty", "--layer", "app.py:first", "Wipe it.")
+    assert begun.code == 1
+    assert "the run 'r' stopped just before its answers arrived" in begun.err
+    assert "fxai runs resume r" in begun.err
+    resumed = fxai("runs", "resume", "r", "--agent", "app.py:hasty", "--layer", "app.py:rest", "--quiet")
     assert (resumed.code, resumed.out) == (0, "It is done.\n")
 
 

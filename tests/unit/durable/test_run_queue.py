@@ -39,14 +39,29 @@ class Shop:
 
     def wiping(self, run: str) -> Any:
         """The program of a run that asks for an approval."""
+        return self._wipe(run, lambda asked: asked)
 
+    def _wipe(self, run: str, make: Callable[[Any], Any]) -> Any:
         def do(number: int) -> Any:
             self.log.append((run, number))
             return Success(number)
 
         layer: Any = wipe.handler(do) | Layer.succeed(LanguageModel, _Wiping())
         asked: Any = Agent.make("clerk", toolkit=Toolkit.make(wipe)).execute("Go.")
-        return asked.provide(durable(layer, run=run, store=self.place))
+        return make(asked).provide(durable(layer, run=run, store=self.place))
+
+    def hasty(self, run: str) -> Any:
+        """The program of a run that asks for an approval, and gets it when it has stopped waiting."""
+
+        def answer() -> Gen[None, Any, Any]:
+            for question in (yield from self.runs.show(run)).questions:
+                yield from self.runs.answer(run, question.id, Reply.approve())
+            yield from step("read", fx.succeed(1), int)
+
+        def answer_after(_: object) -> Any:
+            return fx.gen(answer)()
+
+        return self._wipe(run, lambda asked: asked.tap(answer_after))
 
     def plain(self, run: str) -> Any:
         """The program of a run that does one thing."""
@@ -60,7 +75,7 @@ class Shop:
 
     def with_worker(self, do: Callable[[], Any], workers: int = 1, **options: Any) -> Any:
         """What `do` gives while workers work."""
-        programs = {"wiping": self.wiping, "plain": self.plain, "hanging": self.hanging}
+        programs = {"wiping": self.wiping, "hasty": self.hasty, "plain": self.plain, "hanging": self.hanging}
 
         def program() -> Gen[Any, Any, Any]:
             for _ in range(workers):
@@ -145,6 +160,14 @@ def test_an_answer_that_comes_at_once_is_not_lost(shop: Shop) -> None:
 
     shop.with_worker(fx.gen(answer_all), workers=2)
     assert sorted(shop.log) == [(name, 1) for name in names]
+
+
+def test_an_answer_that_comes_while_a_run_stops_is_used_by_the_same_worker(shop: Shop) -> None:
+    """The run has not ended, although its program has: the worker runs the program again."""
+    assert fx.run(shop.runs.submit("a", "hasty"))
+    shop.with_worker(lambda: shop.until("a", "done"))
+    assert shop.log == [("a", 1)]
+    assert len(fx.run(shop.runs.open("a")).known.submitted) == 1
 
 
 def test_a_queued_run_is_cancelled(shop: Shop) -> None:

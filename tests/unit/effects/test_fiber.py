@@ -59,6 +59,7 @@ LINKS: list[tuple[Callable[[Program], Program], Program, int]] = [
 ]
 
 
+@pytest.mark.slow
 @every(
     ("link", "start", "value"),
     LINKS,
@@ -69,6 +70,7 @@ def test_deep_chains_do_not_overflow(link: Callable[[Program], Program], start: 
     assert fx.run_sync(chained(link, start).catch_all(fx.succeed)) == value
 
 
+@pytest.mark.slow
 def test_deep_recursion_of_generators_does_not_overflow() -> None:
     """Generators call generators 100,000 deep, and a failure unwinds them all."""
 
@@ -109,6 +111,7 @@ async def _awaited(effect: Program) -> Program:
     return effect
 
 
+@pytest.mark.slow
 @every("nest", NESTS.values(), ids=NESTS)
 def test_800_levels_of_any_operator_do_not_overflow(nest: Callable[[Program], Program], backend: Backend) -> None:
     """Whether what is inside waits and succeeds, or fails, or is interrupted: its finalizer runs once."""
@@ -223,6 +226,7 @@ class Watch:
         return Stream.from_iterable(range(LONG)).map(self.at).fold(0, lambda _, step: step)
 
 
+@pytest.mark.slow
 @every("loop", [Watch.flat_map, Watch.gen_succeed, Watch.gen_sync, Watch.gen_catch, Watch.stream])
 def test_long_loops_do_not_grow_memory(loop: Callable[[Watch], Effect[int]]) -> None:
     """In a loop of 1,000,000 steps no step leaves anything behind."""

@@ -168,6 +168,7 @@ def test_a_merge_prefers_the_right_for_one_key() -> None:
     assert fx.run_sync(fx.service(Number).provide(merged)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["left", "right"])
 def test_very_many_layers_are_merged_in_linear_time(form: str, backend: Backend) -> None:
     """2,000 of them, one by one from either side, with and without a loop; each is built once."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any, get_args
 
 import pytest
@@ -27,6 +29,7 @@ from fxai.messages import (
     UnknownError,
     UnsupportedSchemaError,
 )
+from fxai.messages.errors import error_in, reason_of_body
 from tests.kit.every import every
 
 
@@ -187,7 +190,11 @@ def test_an_invalid_request_names_its_parameter() -> None:
         ({"retry_after": "Fri, 02 Jan 2026 12:00:09 GMT", "date": "Fri, 02 Jan 2026 12:00:00 GMT"}, 9.0),
         ({"retry_after": "Fri, 02 Jan 2026 11:00:00 GMT", "date": "Fri, 02 Jan 2026 12:00:00 GMT"}, 0.0),
         ({"retry_after": "-3"}, 0.0),
-        ({"retry_after": "Fri, 02 Jan 2026 12:00:09 GMT"}, None),
+        ({"retry_after": "Fri, 02 Jan 2026 12:00:09 GMT"}, 0.0),
+        ({"retry_after": "2026-01-02T12:00:09Z", "date": "Fri, 02 Jan 2026 12:00:00 GMT"}, 9.0),
+        ({"retry_after": "1m30s"}, 90.0),
+        ({"retry_after": "7.5s"}, 7.5),
+        ({"retry_after": "250 ms"}, 0.25),
         ({"retry_after": "soon"}, None),
         ({"retry_after": "inf"}, None),
         ({"retry_after": "nan"}, None),
@@ -198,6 +205,133 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
     """Seconds, milliseconds and dates against the answer's own date; nonsense is as if nothing was said."""
     assert _reason(429, None, **headers).retry_after == seconds
     assert _reason(503, None, **headers).retry_after == seconds
+
+
+def test_a_date_without_the_date_of_the_answer_is_compared_with_the_clock() -> None:
+    """A date in the future asks to wait, and a date in the past does not."""
+    later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    wait = _reason(503, None, retry_after=later).retry_after
+
+    assert wait is not None
+    assert 0 < wait <= 3600
+
+
+@every(
+    ("status", "advice", "expected"),
+    [
+        (409, None, True),
+        (409, "false", False),
+        (400, None, False),
+        (400, "true", True),
+        (422, " True ", True),
+        (429, "false", False),
+        (500, "false", False),
+        (500, "maybe", True),
+        (529, None, True),
+        (408, None, True),
+        (504, "true", True),
+    ],
+)
+def test_the_server_advises_about_a_retry(status: int, advice: str | None, expected: bool) -> None:
+    """`x-should-retry` wins over the status. A conflict (409) can pass, as the official SDKs assume."""
+    reason = _reason(status, None, **({} if advice is None else {"X_Should_Retry": advice}))
+
+    assert reason.is_retryable is expected
+    assert ("retry" in reason.advice.lower()) or not expected
+    assert AiError.from_json(AiError("m", "ask", reason).to_json()).unwrap().is_retryable is expected
+
+
+@every(
+    ("words", "seconds"),
+    [
+        ("Rate limit reached for gpt-5.5 on tokens per min: Limit 30000. Please try again in 7.66s.", 7.66),
+        ("Please try again in 1m12.5s. Visit https://example.com/limits.", 72.5),
+        ("Please try again in 850ms.", 0.85),
+        ("Try again in 20 seconds", 20.0),
+        ("Please retry after 6 seconds.", 6.0),
+        ("Please retry in 13.58s", 13.58),
+        ("Rate limited; wait 2 minutes and 5 seconds", 125.0),
+        ("You can try again in about 1 hour", 3600.0),
+        ("Too many requests, retry after 20.", 20.0),
+        ("try again after 3 attempts", None),
+        ("The limit is 7 requests in 30 seconds.", None),
+        ("Slow down.", None),
+    ],
+)
+def test_the_words_of_an_error_state_how_long_to_wait(words: str, seconds: float | None) -> None:
+    """In the body of a status, and in the body of a 200 or an event; a header wins over the words."""
+    assert _reason(429, {"error": {"message": words}}).retry_after == seconds
+    assert reason_of_body({"error": {"code": 429, "message": words}}).retry_after == seconds
+    assert _reason(429, {"error": {"message": words}}, retry_after="3").retry_after == 3.0
+    assert _reason(400, {"error": {"message": words}}).retry_after is None
+
+
+@every(
+    ("error", "seconds"),
+    [
+        ({"code": 429, "retry_after": 4}, 4.0),
+        ({"code": 429, "retry_after_ms": 1500}, 1.5),
+        ({"code": 429, "metadata": {"headers": {"Retry-After": "9"}}}, 9.0),
+        ({"code": 429, "details": [{"@type": "x"}, {"retryDelay": "13s"}]}, 13.0),
+        ({"code": 429, "retry_after": True, "details": {}, "metadata": [1]}, None),
+    ],
+)
+def test_a_field_of_an_error_states_how_long_to_wait(error: dict[str, Any], seconds: float | None) -> None:
+    """Routers repeat headers, and Google's servers write a duration."""
+    assert reason_of_body({"error": error}).retry_after == seconds
+
+
+@every(
+    ("error", "kind", "again"),
+    [
+        ("upstream connection lost", InternalProviderError, True),
+        ("Too many requests", RateLimitError, True),
+        ("The model is overloaded", InternalProviderError, True),
+        ("Request timed out", RequestTimeoutError, True),
+        ("no", InternalProviderError, True),
+        ({"message": "upstream lost", "code": 502}, InternalProviderError, True),
+        ({"message": "m", "code": "503"}, InternalProviderError, True),
+        ({"message": "m", "status_code": 529}, InternalProviderError, True),
+        ({"message": "m", "type": "overloaded_error"}, InternalProviderError, True),
+        ({"message": "m", "type": "upstream_error"}, InternalProviderError, True),
+        ({"message": "m", "code": "engine_overloaded"}, InternalProviderError, True),
+        ({"message": "m", "code": "RESOURCE_EXHAUSTED"}, RateLimitError, True),
+        ({"message": "m", "code": "gateway_timeout"}, RequestTimeoutError, True),
+        ({"message": "m", "type": "invalid_request_error"}, InvalidRequestError, False),
+        ({"message": "m", "type": "conflict_error"}, InvalidRequestError, True),
+        ({"message": "m", "type": "authentication_error"}, AuthenticationError, False),
+        ({"message": "m", "code": "insufficient_quota"}, QuotaExhaustedError, False),
+        ({"message": "m", "code": "cyber_policy"}, ContentPolicyError, False),
+    ],
+)
+def test_an_error_without_status_is_typed(error: object, kind: type[Any], again: bool) -> None:
+    """The code or the words of an error in a 200 decide which reason it is, and whether a retry can help."""
+    for body in ({"error": error}, error):
+        reason = reason_of_body(body)
+
+        assert isinstance(reason, kind)
+        assert reason.is_retryable is again
+
+
+@every(
+    ("answer", "is_error"),
+    [
+        ({"choices": []}, False),
+        ({"choices": [], "message": "usage"}, False),
+        ({"choices": [], "error": {"message": "m"}}, True),
+        ({"error": "m"}, True),
+        ({"object": "error", "message": "m", "code": 40303}, True),
+        ({"type": "error", "message": "m"}, True),
+        ({"detail": "no worker"}, True),
+        ({"message": "no worker", "success": False}, True),
+        ({"errors": [{"message": "m"}], "success": False}, True),
+        ({"id": "x"}, False),
+        ({}, False),
+    ],
+)
+def test_an_answer_without_content_is_an_error(answer: dict[str, Any], is_error: bool) -> None:
+    """Servers write errors of status 200 in many forms; content is never taken for one."""
+    assert (error_in(answer, "choices") is not None) is is_error
 
 
 @every(

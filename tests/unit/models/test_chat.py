@@ -650,6 +650,7 @@ for n in range(4):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_many_processes_share_a_chat(kind: str, tmp_path: Path) -> None:
     """Three of them, four turns each: no turn is lost, and none is torn apart by another."""

@@ -49,6 +49,7 @@ def _ask(wire: str, rounds: int, tools: int, cache: Any) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_four_times_the_rounds_call_four_times_the_functions_at_most(wire: str) -> None:
     """A run of many rounds grows by its rounds, not by their square."""
@@ -58,6 +59,7 @@ def test_four_times_the_rounds_call_four_times_the_functions_at_most(wire: str) 
     assert many <= 4.2 * few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_round_calls_no_function_for_each_tool(wire: str) -> None:
     """The tools are prepared in the first round; later rounds cost the same with few tools and with many."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fxai.tools import NameConflictError, NameMap, NameRule, Tool
 from tests.kit.every import every
@@ -20,12 +23,23 @@ OPENAI, ANTHROPIC = NameRule(64), NameRule(128)
         ("Calculator.add", "Calculator__add"),
         ("files: read / write", "files__read__write"),
         ("a-b_c9", "a-b_c9"),
-        ("größe", "gr__e"),
     ],
 )
 def test_other_signs_become_two_underscores(name: str, wire: str) -> None:
     """Letters, digits, `_` and `-` stay; each run of anything else is `__`."""
     assert OPENAI.of(name) == wire
+
+
+@every("rule", [OPENAI, ANTHROPIC])
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), unique=True, max_size=8))
+def test_names_in_other_scripts_are_distinct(rule: NameRule, names: list[str]) -> None:
+    """Every name has its own legal name on the wire, unless two names differ only in signs of ASCII."""
+    foreign = [name for name in names if not name.isascii()]
+    sent = [rule.of(name) for name in ("查询天气", "获取时间", "größe", "grüße", "погода", *foreign)]
+
+    assert len(set(sent)) == len({"查询天气", "获取时间", "größe", "grüße", "погода", *foreign})
+    assert all(re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{rule.length}}}", wire) for wire in sent)
+    assert NameMap.of(map(Tool.make, ("查询天气", "获取时间")), rule).meant(sent[1]) == "获取时间"
 
 
 @pytest.mark.parametrize(("rule", "length"), [(OPENAI, 64), (ANTHROPIC, 128)])

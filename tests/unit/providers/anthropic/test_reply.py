@@ -352,7 +352,7 @@ def test_an_error_in_place_of_a_message_is_that_error(kind: str, reason: type[Re
         ({"type": "message"}, "/content"),
         (message([{"type": "text"}]), "/content/0/text"),
         (message([5]), "/content/0/type"),
-        (message([_text("a"), {"type": "tool_use", "name": "x", "input": {}}]), "/content/1/id"),
+        (message([_text("a"), {"type": "server_tool_use", "name": "x", "input": {}}]), "/content/1/id"),
         (message([{"type": "web_search_tool_result", "content": [RESULT]}]), "/content/0/tool_use_id"),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import pytest
 from anyio.lowlevel import checkpoint
 from typing_extensions import override
 
@@ -63,6 +64,7 @@ def _asked(wire: _Wire, how: str) -> Any:
     return fx.scoped(opened.flat_map(lambda client: client.events("/", b"{}").drain()))
 
 
+@pytest.mark.slow
 @every("breaks", [False, True], ids=["stays away", "breaks off"])
 @every(("how", "status"), [("post", 200), ("post", 503), ("events", 200), ("events", 503)])
 def test_every_answer_is_closed_however_often_asyncio_cancels(how: str, status: int, breaks: bool) -> None:

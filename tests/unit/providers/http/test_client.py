@@ -289,6 +289,17 @@ def test_json_by_any_of_its_names_is_taken(kind: str) -> None:
     assert got.body == b"{}"
 
 
+@every("body", [b"{}", b"[]", b" \n{}", b"\xef\xbb\xbf{}"])
+@every(
+    "kind", ["text/plain", "text/plain; charset=utf-8", "application/octet-stream", "text/html", "text/event-stream"]
+)
+def test_json_of_another_media_type_is_read(kind: str, body: bytes) -> None:
+    """The client reads JSON whatever its type is, and removes a byte order mark."""
+    got = fx.run(_mocked(lambda _: httpx2.Response(200, content=body, headers={"content-type": kind})))
+
+    assert got.body == body.removeprefix(b"\xef\xbb\xbf")
+
+
 def test_a_refused_connection_is_a_network_error(backend: Backend) -> None:
     """Where nobody listens, the failure names the place and can be tried again."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -709,8 +720,9 @@ def test_a_bug_is_no_failure() -> None:
 
 def test_a_secret_that_is_repeated_is_not_shown() -> None:
     """Where the provider repeats the key, as is or behind its scheme, the failure holds none of it."""
-    for body in (f'{{"error": {{"message": "bad key {KEY}"}}}}', f"bad key {KEY} " * 20, f"<h1>Bearer {KEY}</h1>"):
-        for status in (200, 401):
+    error = f'{{"error": {{"message": "bad key {KEY}"}}}}'
+    for body in (error, f"bad key {KEY} " * 20, f"<h1>Bearer {KEY}</h1>"):
+        for status in (401,) if body == error else (200, 401):
             reply = httpx2.Response(status, content=body.encode(), headers={"content-type": "text/plain"})
             asked = _mocked(_always(reply), headers={"authorization": Secret(f"Bearer {KEY}")})
             failure: AiError = fx.run_result(asked).failure()

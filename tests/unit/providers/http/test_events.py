@@ -166,12 +166,42 @@ def test_an_error_status_is_its_reason() -> None:
     assert reason == RateLimitError("slow down", retry_after=2.0)
 
 
-def test_an_answer_that_is_no_stream_is_invalid_output() -> None:
-    """JSON where events were asked for is shown."""
-    with peer([answer(200, b'{"error": "streams are off"}')]) as server:
+@every("kind", ["application/json", "text/event-stream", "text/plain"])
+def test_a_whole_answer_instead_of_a_stream_is_one_event(kind: str) -> None:
+    """The reader of the events decides about a JSON object, because it can be an answer or an error."""
+    with peer([answer(200, b'\xef\xbb\xbf\n{"error": "streams are off"}', kind=kind)]) as server:
+        came, failed = fx.run(_kept(_events(server.url)))
+
+    assert (came, failed) == ([Event("whole answer", '\n{"error": "streams are off"}')], None)
+
+
+def test_a_page_instead_of_a_stream_is_invalid_output() -> None:
+    """The failure of a page shows how the page begins."""
+    with peer([answer(200, b"<h1>Log in</h1>", kind="text/html")]) as server:
         _, reason = _failure(fx.run(_kept(_events(server.url))))
 
-    assert reason.description == 'expected text/event-stream, got application/json: {"error": "streams are off"}'
+    assert reason.description == "expected text/event-stream, got text/html: <h1>Log in</h1>"
+
+
+@every("kind", ["text/plain", "text/plain; charset=utf-8", "application/octet-stream", "text/html", "application/json"])
+@every("cut", [1, 3, 64])
+def test_events_of_another_media_type_are_read(kind: str, cut: int) -> None:
+    """The first field of the body shows that it is a stream of events, wherever the bytes are cut."""
+    body = b": hello\n\ndata: 1\n\nevent: x\ndata: 2\n\n"
+    pieces = [body[place : place + cut] for place in range(0, len(body), cut)]
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n".encode()
+    with peer([head, *pieces, Step.CLOSE]) as server:
+        came, failed = fx.run(_kept(_events(server.url)))
+
+    assert (came, failed) == ([Event("message", "1"), Event("x", "2")], None)
+
+
+def test_empty_events_are_not_given() -> None:
+    """Proxies send events without content to keep a connection open."""
+    with peer(events(b"data:\n\ndata: \n\ndata: {}\n\ndata: null\n\ndata: 1\n\ndata\n\n")) as server:
+        came, failed = fx.run(_kept(_events(server.url)))
+
+    assert (came, failed) == ([Event("message", "1")], None)
 
 
 def test_bytes_that_are_not_utf8_are_a_failure_behind_what_came() -> None:

@@ -365,7 +365,7 @@ def test_a_failed_response_says_why_where_it_says_so() -> None:
     """In the words of the provider; without them, that there are none."""
     for error, said in (
         ({"code": "server_error", "message": "Oh."}, "Oh."),
-        (None, "the response failed, and nothing says why"),
+        (None, "the response failed; the server states no reason"),
     ):
         with pytest.raises(openai.ReplyError, match=said):
             openai.read_reply({"status": "failed", "output": [], "error": error}, _sent())

@@ -27,7 +27,7 @@ from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai import Api
 from fxai.providers.openai.chat_reply import ChatReader
-from fxai.providers.openai.reply import reason_of_error
+from fxai.providers.openai.reply import failure_of
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.schema import JsonSchema
 from fxai.tools import Tool
@@ -155,11 +155,11 @@ def test_streamed_thoughts_are_those_of_the_whole_item() -> None:
 def test_an_error_goes_by_its_code(code: Any, kind: type[Any]) -> None:
     """Or by its type, or by the status that servers of others write there."""
     error = {"message": "Oh.", "param": "input"}
-    reason = reason_of_error({**error, "code": code})
+    reason = failure_of({**error, "code": code}).reason
 
     assert isinstance(reason, kind)
     assert getattr(reason, "status", 500) == (503 if code == "overloaded" else 500)
-    assert isinstance(reason_of_error({**error, "type": code}), kind)
+    assert isinstance(failure_of({**error, "type": code}).reason, kind)
 
 
 def test_interleaved_calls_do_not_mix() -> None:

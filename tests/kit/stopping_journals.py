@@ -1,0 +1,44 @@
+"""Journals that refuse new records after a number of records, as if the process had ended there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast, final
+
+__all__ = ["stop_after"]
+
+
+def stop_after(left: int, store: Any) -> Any:
+    """Returns the journals of a store that does not block, to which one program can append `left` records."""
+    return _StoppingJournals(store, left)
+
+
+@final
+class _StoppingJournals:
+    blocks = False
+
+    def __init__(self, store: Any, left: int) -> None:
+        self._store = store
+        self.left = left
+
+    def journal(self, name: str) -> Any:
+        """Returns the journal of a name."""
+        journal = self._store.journal(name)
+        append, stops = journal.append, self
+
+        def append_or_stop(*args: Any) -> None:
+            stops.left -= 1
+            if stops.left < 0:
+                raise OSError("the process has ended")
+            append(*args)
+
+        journal.append = append_or_stop
+        return journal
+
+    def states(self) -> Iterator[Any]:
+        """Returns the states of all journals."""
+        return cast("Iterator[Any]", self._store.states())
+
+    def listen(self, name: str, tell: Callable[[int], None]) -> Callable[[], None]:
+        """Calls `tell` for each new entry of a journal, until the returned function is called."""
+        return cast("Callable[[], None]", self._store.listen(name, tell))
