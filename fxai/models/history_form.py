@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from operator import is_
 from typing import Any, TypeVar, final
 
 import msgspec
@@ -40,8 +41,10 @@ from fxai.messages.message import (
     WithMetadata,
 )
 from fxai.messages.part import WarningPart
+from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.think_tag import with_tags
+from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.schema.surrogate import is_whole_text, mend_data, mend_text
 from fxai.tools.identity import NameMap, NameRule
@@ -137,6 +140,25 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """Returns whether a call can be sent without a result."""
     adapt: Callable[[Any], Any] = _same
     """Returns a part with metadata that the API accepts."""
+
+
+# -- the texts of a request
+
+
+def mend_request(request: ModelRequest) -> tuple[ModelRequest, tuple[WarningPart, ...]]:
+    """Return a request whose messages have whole texts, and the warning if this changed a message.
+
+    Use this function for a model that accepts any other history.
+
+    Args:
+        request: The request.
+    """
+    messages = request.prompt.messages
+    mended = [mend_data(message) for message in messages]
+    if all(map(is_, mended, messages)):
+        return request, ()
+    warning = WarningPart("half surrogate pairs in the prompt are sent as U+FFFD", "history")
+    return msgspec.structs.replace(request, prompt=Prompt(mended)), (warning,)
 
 
 # -- the history
