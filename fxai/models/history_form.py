@@ -104,7 +104,7 @@ def _is_block(part: AssistantContent) -> bool:
     return part.type != "tool-approval-request"
 
 
-def _no_wait(_call: ToolCallPart) -> bool:
+def _never(_call: ToolCallPart) -> bool:
     return False
 
 
@@ -136,8 +136,10 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """Returns why a part of a turn cannot be sent. `""` for a part without content of its own. None if it is sent."""
     is_block: Callable[[AssistantContent], bool] = _is_block
     """Returns whether a part that is sent is content of its own, for which reasoning can be."""
-    may_wait: Callable[[ToolCallPart], bool] = _no_wait
+    may_wait: Callable[[ToolCallPart], bool] = _never
     """Returns whether a call can be sent without a result."""
+    keeps_id: Callable[[ToolCallPart], bool] = _never
+    """Returns whether the server made the id of a call itself and reads this id only."""
     adapt: Callable[[Any], Any] = _same
     """Returns a part with metadata that the API accepts."""
 
@@ -323,16 +325,20 @@ class HistoryForm:
 
     def _call(self, part: ToolCallPart, paired: PairedCall) -> ToolCallPart:
         """Return a call with a legal id and a legal name."""
-        id_ = self._id(paired.id, part.id)
+        id_ = self._id(paired.id, part)
         name = part.name if part.name in self._naming else self._name(part.name)
         formed = part if (id_, name) == (part.id, part.name) else msgspec.structs.replace(part, id=id_, name=name)
         paired.id = id_
         self._calls[id_] = formed
         return formed
 
-    def _id(self, own: str, original: str) -> str:
+    def _id(self, own: str, part: ToolCallPart) -> str:
         """Return the id on the wire, which no other call has."""
-        id_, count = self._rules.call_ids.of(own), 1
+        original, count = part.id, 1
+        if own == original and own not in self._used and self._rules.keeps_id(part):
+            self._used.add(own)
+            return own
+        id_ = self._rules.call_ids.of(own)
         while id_ in self._used:
             count += 1
             id_ = self._rules.call_ids.of(f"{own}_{count}")

@@ -434,3 +434,17 @@ def test_two_halves_are_one_character() -> None:
     body, _ = _send("chat", UserMessage.make("\ud83d\ude00"))
 
     assert body["messages"][0]["content"] == "\U0001f600"
+
+
+def test_a_long_id_goes_back_to_the_server_that_made_it() -> None:
+    """Gateways keep signatures of thinking in ids; OpenAI's own host accepts 64 characters."""
+    id_ = "call_1__thought__" + "A" * 80
+    message = {"role": "assistant", "tool_calls": [{"id": id_, "type": "function", "function": {"name": "look"}}]}
+    asked = openai.prepare_request(ModelRequest(Prompt([HI])), model="m", api="chat")
+    parts = openai.read_reply({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}, asked)
+    turn = Prompt.from_json(Prompt.from_parts(parts).to_json()).unwrap()
+    request = ModelRequest(Prompt([HI, *turn, ToolMessage.make(ToolResultPart(id_, "look", 1))]))
+    back = openai.prepare_request(request, model="m", api="chat").body
+
+    assert _ids(back, "chat") == [(id_, id_)]
+    assert len(_ids(_chat(request)[0], "chat")[0][0]) == 64
