@@ -429,6 +429,16 @@ def test_half_surrogate_pairs_are_replaced(wire: Wire, messages: list[Message]) 
     assert _changes(warnings)
 
 
+@every("wire", WIRES)
+@every("tool", [Tool.make("look", description=HALF), Tool.make(HALF)])
+def test_half_surrogate_pairs_of_a_tool_are_replaced(wire: Wire, tool: Any) -> None:
+    """A toolkit can come from a server that describes its tools so."""
+    body, _ = _send(wire, HI, tools=[tool])
+
+    assert json.dumps(body, ensure_ascii=False).encode()
+    assert len(body["tools"]) == 1
+
+
 def test_two_halves_are_one_character() -> None:
     """A character that was split in two is whole again."""
     body, _ = _send("chat", UserMessage.make("\ud83d\ude00"))
