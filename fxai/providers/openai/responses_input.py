@@ -372,7 +372,7 @@ def _adapt(part: AssistantContent) -> AssistantContent:
         is_hosted = part.type == "file" or (isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed)
         own |= {"id": ITEM_IDS.of(str(id_))} if is_hosted else {}
         own = own if is_hosted else {key: value for key, value in own.items() if key not in ("id", "status")}
-    if is_object(item) and not ITEM_IDS.accepts(str(item.get("id", "_"))):
+    if is_object(item) and "id" in item and not (isinstance(item["id"], str) and ITEM_IDS.accepts(item["id"])):
         own["item"] = {key: value for key, value in item.items() if key != "id"}
     return part if own == marks(part) else msgspec.structs.replace(part, metadata={**part.metadata, NAME: own})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from returns.result import Success
@@ -92,3 +93,16 @@ def test_a_tool_of_one_run_does_not_break_the_next_run() -> None:
     assert request.tools == ()
     assert [_breaches(one) for one in model.requests] == [[], [], []]
     assert body["messages"][1]["content"][0]["name"] == "Calculator__add"
+
+
+def test_half_surrogate_pairs_do_not_end_a_run_with_a_memory(tmp_path: Path) -> None:
+    """A file stores UTF-8, so the next run reads U+FFFD instead of the half."""
+    memory = Memory.file(tmp_path / "talk.json")
+    model = ScriptedModel.make([text("cut \ud83d"), text("Done.")])
+    agent = Agent.make("a").with_memory(memory)
+    fx.run(agent.execute("caf\udce9").provide(model.layer))
+    fx.run(agent.execute("Go on.").provide(model.layer))
+    first, second, _ = model.requests[-1].prompt
+
+    assert model.requests[0].prompt[0] == UserMessage.make("caf\udce9")
+    assert (first, second) == (UserMessage.make("caf\ufffd"), AssistantMessage.make("cut \ufffd"))
