@@ -84,7 +84,10 @@ def test_a_last_event_without_blank_line_is_read(wire: str, cut: int) -> None:
 @every("wire", WIRES)
 @every(
     "empty",
-    [b"data:\n\n", b"data: {}\n\n", b"data: null\n\n", b"event: ping\n\n", b": ping\n\n", b"event: x\ndata:\n\n"],
+    [
+        *(b"data:\n\n", b"data: {}\n\n", b"data: null\n\n", b"event: ping\n\n", b": ping\n\n", b"event: x\ndata:\n\n"),
+        b"event: keepalive\ndata: still here\n\n",
+    ],
 )
 def test_empty_events_are_skipped(wire: str, empty: bytes) -> None:
     """Before the first event, between two events, and after the last event."""
@@ -102,6 +105,31 @@ def test_a_whole_answer_instead_of_a_stream_is_read(wire: str) -> None:
     came = _streamed(wire, reply(body(wire, "Hi", ("look", '{"city":"A"}'))))
 
     assert (came.response.text, came.calls, came.error) == ("Hi", [("look", {"city": "A"})], None)
+
+
+@every("wire", WIRES)
+@every("end", [b"", b"\n", b": bye\n\n"])
+def test_a_stream_instead_of_a_whole_answer_is_read(wire: str, end: bytes) -> None:
+    """Some servers stream in any case."""
+    written = event_bytes(wire, events(wire, ["<think>Hm.</think>H", "i"], ("look", ['{"city":', '"A"}'])))
+    came = _whole(wire, reply(written + end))
+    cut = _whole(wire, reply(written[: len(written) // 2]))
+    failed = _whole(wire, reply(b'data: {"error": {"code": 503, "message": "full"}}\n\n'))
+
+    assert (came.response.reasoning_text, came.response.text, came.error) == ("Hm.", "Hi", None)
+    assert came.calls == [("look", {"city": "A"})]
+    assert cut.error.is_retryable
+    assert isinstance(failed.error.reason, InternalProviderError)
+
+
+def test_an_empty_answer_without_a_reason_is_a_failure() -> None:
+    """A choice without content that states no reason is an outage, not an empty answer."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": None}
+    sent = [chunk({"role": "assistant", "content": ""})]
+
+    assert _whole("chat", reply({"choices": [choice]})).error.is_retryable
+    assert _streamed("chat", reply(event_bytes("chat", sent))).error.is_retryable
+    assert _whole("chat", reply({"choices": [{**choice, "finish_reason": "stop"}]})).error is None
 
 
 @every("wire", WIRES)
