@@ -256,16 +256,46 @@ def test_null_stands_for_empty_arguments(wire: str, text: str) -> None:
     assert _streamed(wire, reply(event_bytes(wire, events(wire, [], ("ping", []))))).calls == [("ping", {})]
 
 
-@every("value", [None, {}, "", "null"])
-def test_missing_arguments_are_empty(value: Any) -> None:
-    """Servers of Chat Completions write no arguments as null, as an object, or not at all."""
-    call = {"id": "c", "type": "function", "function": {"name": "ping", "arguments": value}}
-    bare = {"id": "c", "type": "function", "function": {"name": "ping"}}
-    for one in (call, bare):
-        message = {"role": "assistant", "content": None, "tool_calls": [one]}
-        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+MISSING = object()
 
-        assert _whole("chat", reply(answer)).calls == [("ping", {})]
+
+@every("wire", WIRES)
+@every("value", [None, {}, "", "null", "{}", MISSING])
+def test_missing_arguments_are_empty(wire: str, value: object) -> None:
+    """Servers write no arguments as null, as an object, as text, or not at all."""
+    answer = body(wire, "", ("ping", "{}"))
+    if wire == "chat":
+        fields, name = answer["choices"][0]["message"]["tool_calls"][0]["function"], "arguments"
+    elif wire == "messages":
+        fields, name = answer["content"][0], "input"
+    else:
+        fields, name = answer["output"][0], "arguments"
+    fields[name] = value
+    if value is MISSING:
+        del fields[name]
+    item: dict[str, Any] = {"type": "response.output_item.done", "output_index": 0, "item": fields}
+    streams = [[item, {"type": "response.completed", "response": answer}]] if wire == "responses" else []
+
+    assert _whole(wire, reply(answer)).calls == [("ping", {})]
+    for sent in streams:
+        assert _streamed(wire, reply(event_bytes(wire, sent))).calls == [("ping", {})]
+
+
+@every("wire", WIRES)
+@every("as_text", [False, True])
+def test_arguments_are_read_as_data_and_as_text(wire: str, as_text: bool) -> None:
+    """Some servers write the other form than the protocol has."""
+    given: Any = '{"city":"A"}' if as_text else {"city": "A"}
+    answer = body(wire, "", ("look", "{}"))
+    if wire == "chat":
+        answer["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = given
+    elif wire == "messages":
+        answer["content"][0]["input"] = given
+    else:
+        answer["output"][0]["arguments"] = given
+
+    assert _whole(wire, reply(answer)).calls == [("look", {"city": "A"})]
+    assert _streamed(wire, reply(answer)).calls == [("look", {"city": "A"})]
 
 
 def test_items_of_responses_without_ids_are_different_calls() -> None:
