@@ -291,6 +291,7 @@ class Blocks:
     def _call(self, block: dict[str, Any], pointer: str) -> Part:
         wire = text_at(block, "name", pointer)
         params = block.get("input")
+        params = input_of(params) if isinstance(params, str) else params
         broken = _unread(params)
         answer = self._sent.answer
         if answer is not None and wire == answer.tool:
@@ -344,6 +345,14 @@ class Unread(msgspec.Struct, frozen=True):
     """The text that a stream had in place of the JSON of a call."""
 
     text: str
+
+
+def input_of(text: str) -> Any:
+    """Return the parameters of a call that a server wrote as JSON text."""
+    try:
+        return read_json(text) if text.strip() else {}
+    except JSON_ERRORS:
+        return Unread(text)
 
 
 def _unread(params: Any) -> str | None:
