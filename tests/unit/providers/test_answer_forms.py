@@ -537,6 +537,18 @@ def test_a_wrapped_answer_of_a_list_is_read(wire: str) -> None:
 
 
 @every("wire", WIRES)
+@every("written", ['<think>Hm.</think>```json\n{"value":[1,2]}\n```', '\ufeff{"value":[1,2]}', "```\n[1,2]\n```"])
+def test_a_wrapped_answer_of_a_streamed_run_is_read(wire: str, written: str) -> None:
+    """An answer in a strict form arrives whole, after its reasoning."""
+    sent = event_bytes(wire, events(wire, [written[:9], written[9:]]))
+    program: Any = Agent.make("a", output=list[int]).stream("Hi")
+    came = ask_stream(program, model(wire, reply(sent)))
+
+    assert came.error is None
+    assert came.response.reasoning_text == ("Hm." if "<think>" in written else None)
+
+
+@every("wire", WIRES)
 @every("written", ['```json\n{"name":', "```json\n12", "<think>Hm.", "A {} b", "```\n```", '```\n{"name":1}\n```'])
 def test_what_is_no_answer_stays_a_failure(wire: str, written: str) -> None:
     """JSON that was cut, thoughts alone, and an answer that does not fit."""
