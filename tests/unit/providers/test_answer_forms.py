@@ -130,6 +130,10 @@ def test_an_empty_answer_without_a_reason_is_a_failure() -> None:
     assert _whole("chat", reply({"choices": [choice]})).error.is_retryable
     assert _streamed("chat", reply(event_bytes("chat", sent))).error.is_retryable
     assert _whole("chat", reply({"choices": [{**choice, "finish_reason": "stop"}]})).error is None
+    assert _whole("messages", reply({**body("messages"), "stop_reason": None})).error.is_retryable
+    silent = [events("messages")[0], {"type": "message_stop"}]
+    assert _streamed("messages", reply(event_bytes("messages", silent))).error.is_retryable
+    assert _whole("messages", reply(body("messages"))).error is None
 
 
 @every("wire", WIRES)
