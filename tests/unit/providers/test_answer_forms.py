@@ -130,6 +130,10 @@ def test_an_empty_answer_without_a_reason_is_a_failure() -> None:
     assert _whole("chat", reply({"choices": [choice]})).error.is_retryable
     assert _streamed("chat", reply(event_bytes("chat", sent))).error.is_retryable
     assert _whole("chat", reply({"choices": [{**choice, "finish_reason": "stop"}]})).error is None
+    assert _whole("messages", reply({**body("messages"), "stop_reason": None})).error.is_retryable
+    silent = [events("messages")[0], {"type": "message_stop"}]
+    assert _streamed("messages", reply(event_bytes("messages", silent))).error.is_retryable
+    assert _whole("messages", reply(body("messages"))).error is None
 
 
 @every("wire", WIRES)
@@ -534,6 +538,18 @@ def test_a_wrapped_answer_of_a_list_is_read(wire: str) -> None:
         served = model(wire, reply(body(wire, written)))
 
         assert fx.run(LanguageModel.generate_object("Hi", list[int]).provide(served)).value == [1, 2]
+
+
+@every("wire", WIRES)
+@every("written", ['<think>Hm.</think>```json\n{"value":[1,2]}\n```', '\ufeff{"value":[1,2]}', "```\n[1,2]\n```"])
+def test_a_wrapped_answer_of_a_streamed_run_is_read(wire: str, written: str) -> None:
+    """An answer in a strict form arrives whole, after its reasoning."""
+    sent = event_bytes(wire, events(wire, [written[:9], written[9:]]))
+    program: Any = Agent.make("a", output=list[int]).stream("Hi")
+    came = ask_stream(program, model(wire, reply(sent)))
+
+    assert came.error is None
+    assert came.response.reasoning_text == ("Hm." if "<think>" in written else None)
 
 
 @every("wire", WIRES)
