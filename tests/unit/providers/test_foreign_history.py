@@ -191,6 +191,25 @@ def test_an_illegal_item_id_does_not_go_to_openai(id_: Any) -> None:
     assert len(_changes(warnings)) == 2
 
 
+def test_a_turn_that_is_there_twice_has_each_item_id_once() -> None:
+    """A copy of a turn goes without ids and without its reasoning."""
+    own = {"openai": {"id": "rs_1", "encrypted_content": "e"}}
+    said, asked = {"openai": {"id": "msg_1"}}, {"openai": {"id": "fc_1"}}
+    turn = AssistantMessage.make(
+        ReasoningPart("", metadata=own), TextPart("Yes.", metadata=said), ToolCallPart("c", "look", {}, metadata=asked)
+    )
+    answer = ToolMessage.make(ToolResultPart("c", "look", 1))
+    body, warnings = _send("responses", HI, turn, answer, turn, answer)
+
+    assert [(item["type"], item.get("id")) for item in body["input"][5:]] == [
+        ("message", None),
+        ("function_call", None),
+        ("function_call_output", None),
+    ]
+    assert body["input"][5]["content"] == "Yes."
+    assert len([one for one in _changes(warnings) if "another item has" in one]) == 3
+
+
 def test_ids_of_hosted_calls_are_legal() -> None:
     """Anthropic reads the ids of calls that its servers ran, and of their results."""
     own: Any = {"provider_executed": True}
