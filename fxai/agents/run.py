@@ -269,7 +269,7 @@ class Run:
             self.ended = "pending"
         elif verdict == "done" or self.is_last:
             ended: Ended = "limit" if self.is_last else "done"
-            if response.refusal is not None and not response.text.strip():
+            if not response.text and response.refusal is not None:
                 error = AiError("Agent", "execute", response.refusal)  # it is no empty answer
                 self.failure = RunFailed.of(error, self.history, self.state)
             elif self.plan.output is None:

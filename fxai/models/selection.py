@@ -45,7 +45,7 @@ from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.token_count import TokenCount
 from fxai.schema.data import is_object
 
-_SAYS_NOTHING: Final = frozenset({"response-metadata", "warning"})
+_SAYS_NOTHING: Final = frozenset({"response-metadata", "warning", "reasoning-start", "reasoning-end"})
 
 
 def retryable(error: AiError) -> bool:

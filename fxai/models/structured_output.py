@@ -165,7 +165,8 @@ def json_texts(text: str) -> Iterator[str]:
         closing = re.compile(rf"\n[ \t]*{fence}")
         ends = [found.start() for found in islice(closing.finditer(bare, start), _MOST_FENCES)]
         last = bare.rfind(fence, start)
-        for end in dict.fromkeys((*ends, *([last] if last >= 0 else []), len(bare))):
+        ends += [end for end in (last, len(bare)) if end >= 0 and end not in ends]
+        for end in ends:
             inside = bare[start:end].strip("\ufeff \t\r\n")
             if inside and (end < len(bare) or inside[-1] in "}]"):
                 yield inside

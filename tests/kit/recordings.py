@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from returns.result import Result
 
 from fxai.effects import Effect, Gen, Layer, fx
@@ -137,7 +138,8 @@ def server_of(exchange: Exchange) -> openai.Server:
 def _layer(exchange: Exchange, url: str, *, whole: bool = True) -> Layer[LanguageModel, AiError]:
     given: dict[str, Any] = {"api_key": "sk-test", "retry": None}
     if exchange.wire == "anthropic":  # with many tokens, a whole answer is asked for as a stream
-        return anthropic.layer(exchange.model, base_url=url, max_tokens=1000 if whole else 64000, **given)
+        facts = msgspec.structs.replace(anthropic.facts(exchange.model), max_output_tokens=64000)
+        return anthropic.layer(exchange.model, base_url=url, facts=facts, max_tokens=1000 if whole else 64000, **given)
     if exchange.wire == "chat":
         return openai.layer(exchange.model, server=server_of(exchange), base_url=url, **given)
     return openai.layer(exchange.model, api="responses", base_url=url, **given)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
-import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.messages.errors import AiError, error_in
@@ -40,7 +39,16 @@ from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import CUT, Blocks, ReplyError, Unread, error_of, metadata_of, parse_reply, text_at
+from fxai.providers.anthropic.reply import (
+    CUT,
+    Blocks,
+    ReplyError,
+    error_of,
+    input_of,
+    metadata_of,
+    parse_reply,
+    text_at,
+)
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.http.event import WHOLE
 from fxai.providers.http.wire_json import JsonEvents
@@ -265,7 +273,7 @@ class Reader:
         if opened.kind in ("text", "thinking"):
             opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
         elif opened.kind in _CALLS and written:
-            opened.block["input"] = _json(written)
+            opened.block["input"] = input_of(written)
         parts = self._blocks.parts(opened.block, f"/content/{index}", is_cut=is_cut)
         return [event for part in parts for event in self._whole(part, opened)]
 
@@ -308,10 +316,3 @@ def _index(event: Mapping[str, Any]) -> int:
     if not isinstance(index, int):
         raise ReplyError("/index", "the number of a block belongs here")
     return index
-
-
-def _json(written: str) -> Any:
-    try:
-        return msgspec.json.decode(written)
-    except JSON_ERRORS:
-        return Unread(written)

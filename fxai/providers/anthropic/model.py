@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import msgspec
+from returns.result import Failure, Result
 from typing_extensions import Unpack, override
 
 from fxai.effects import fx
@@ -23,7 +24,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
-from fxai.messages.think_tag import ThinkTags
+from fxai.messages.think_tag import ThinkTags, split_thoughts
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
@@ -39,6 +40,7 @@ from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
 from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.providers.http.event import FIRST_FIELD, read_events
 from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.tools.identity import NameConflictError
@@ -149,7 +151,7 @@ class AnthropicModel(LanguageModel):
             parts = self._stream(request, "ask").collect()
             return parts.map(lambda stream: Response.from_stream(stream).content)
         answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
-        read = answered.flat_map(lambda answer: fx.lift(parse_reply(answer.body, sent)))
+        read = answered.flat_map(lambda answer: fx.lift(_read_whole(answer.body, sent)))
         return read.map_error(self._client.redact)
 
     def _stream(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
@@ -193,6 +195,23 @@ class AnthropicModel(LanguageModel):
             return AiError(NAME, method, error.reason)
         except NameConflictError as error:
             return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
+
+
+def _read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], AiError]:
+    """Return the parts of a whole answer. Some servers send a stream of events in any case."""
+    if not FIRST_FIELD.match(body):
+        return parse_reply(body, sent)
+    reader, parts = Reader(sent, method="ask"), list[StreamPart]()
+    events, _ = read_events([body])  # an event that was cut is the failure of `end`
+    for event in events:
+        if not (event.is_empty or reader.done):
+            read = reader.read(event.data, event.name)
+            if isinstance(read, Failure):
+                return Failure(read.failure())
+            parts += read.unwrap()
+    ended = reader.end()
+    whole = ended.map(lambda last: Response.from_stream([*parts, *last]).content)
+    return whole if sent.unsigned is None else whole.map(lambda found: split_thoughts(found, NAME))
 
 
 def open_account(

@@ -162,6 +162,7 @@ class Blocks:
         self._has_calls = False  # a tool of ours
         self._has_answer = False  # by the tool that stands for the answer
         self._programmed = False  # a tool of ours, by a program in a container
+        self._is_empty = True  # whether no block came
         self._nameless = 0  # the calls that came without an id
         self._bound = sent.bound
         self._digest: PrefixDigest | None = None  # of the blocks so far, after the first that is no thinking
@@ -178,6 +179,7 @@ class Blocks:
             ReplyError: it lacks what its type must have.
         """
         kind = text_at(block, "type", pointer)
+        self._is_empty = False
         block = self.with_id(block)
         parts = self._parts(block, kind, pointer)
         if kind == "thinking" and self._sent.unsigned is not None and not (block.get("signature") or is_cut):
@@ -240,7 +242,10 @@ class Blocks:
         The program goes on only where the next request names its container: an empty text carries it there. `ended`
         holds the reason, and what else is said of the message: the message, or that and what a stream says at its end.
         """
-        error = error_of_finish(ended.get("stop_reason"))
+        stop = ended.get("stop_reason")
+        error = error_of_finish(stop)
+        if stop is None and self._is_empty:
+            error = "the answer is empty, and the server states no reason"
         if error is not None:
             raise ReplyError("/stop_reason", "the answer broke off", reason_of_body(error))
         said = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
@@ -291,6 +296,7 @@ class Blocks:
     def _call(self, block: dict[str, Any], pointer: str) -> Part:
         wire = text_at(block, "name", pointer)
         params = block.get("input")
+        params = input_of(params) if isinstance(params, str) else params
         broken = _unread(params)
         answer = self._sent.answer
         if answer is not None and wire == answer.tool:
@@ -344,6 +350,14 @@ class Unread(msgspec.Struct, frozen=True):
     """The text that a stream had in place of the JSON of a call."""
 
     text: str
+
+
+def input_of(text: str) -> Any:
+    """Return the parameters of a call that a server wrote as JSON text."""
+    try:
+        return read_json(text) if text.strip() else {}
+    except JSON_ERRORS:
+        return Unread(text)
 
 
 def _unread(params: Any) -> str | None:

@@ -43,7 +43,7 @@ from fxai.messages.reason import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http.event import WHOLE, Event, EventReader
+from fxai.providers.http.event import FIRST_FIELD, WHOLE, Event, EventReader
 from fxai.providers.http.http_error import (
     BrokenAnswerError,
     reason_of_fault,
@@ -69,7 +69,6 @@ _ERROR_TIME: Final = 10.0  # seconds that the body of an error may take
 _BUFFERED: Final = 16_384  # pieces that may have been received and not read yet: 64 KiB in chunks of a byte
 _KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
 _BOM: Final = b"\xef\xbb\xbf"
-_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)\b|:")
 _FIRST_BYTES: Final = 6  # enough to know the first field of a stream of events
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110, section 5.5, without its obsolete bytes
 
@@ -127,7 +126,7 @@ class Answer(msgspec.Struct, frozen=True):
     Attributes:
         status: Below 300, but for a request that `may_be_missing`, and for an error that is read all the same.
         headers: As they came, named in lower case; none of an error.
-        body: Decompressed.
+        body: Decompressed. A server may write a stream of events instead of JSON.
     """
 
     status: int
@@ -422,7 +421,7 @@ class Line:
             return Answer(response.status_code, headers, self._redact(read, call))
         if call.accept == JSON:
             kind = kind_of(response)
-            if kind and not _fits(JSON, kind) and not begins_json(read):
+            if kind and not _fits(JSON, kind) and not (begins_json(read) or FIRST_FIELD.match(read)):
                 raise BrokenAnswerError(self.wrong_type(call, kind, read))
             read = read.removeprefix(_BOM)
         return Answer(response.status_code, headers, read)
@@ -555,7 +554,7 @@ class _Reading:
         if begins_json(start):
             body = await self._rest(first)
             self._ready.append(Event(WHOLE, body.removeprefix(_BOM).decode("utf-8", "replace")))
-        elif kind not in ("", EVENTS) and not _FIRST_FIELD.match(start):
+        elif kind not in ("", EVENTS) and not FIRST_FIELD.match(start):
             raise BrokenAnswerError(self._line.wrong_type(self.call, kind, await self._rest(first)))
         else:
             self._take(self._reader.feed(first))

@@ -32,6 +32,9 @@ WHOLE: Final = "whole answer"
 """The name of an event that fxai makes from a whole answer, which a server sent instead of a stream."""
 
 _EMPTY: Final = frozenset(("", "null", "{}", "[]"))
+_SIGNS_OF_LIFE: Final = frozenset(("ping", "keepalive", "keep-alive", "heartbeat"))
+FIRST_FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:data|event|id|retry)\b|:)")
+"""The beginning of a stream of events."""
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
@@ -52,8 +55,8 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if the data says nothing. Proxies send such events to keep a connection open."""
-        return self.data.strip() in _EMPTY
+        """True if the event says nothing. Proxies send such events to keep a connection open."""
+        return self.data.strip() in _EMPTY or self.name.lower() in _SIGNS_OF_LIFE
 
 
 @final

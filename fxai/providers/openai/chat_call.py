@@ -21,7 +21,7 @@ from returns.result import Success
 
 from fxai.messages.part import Source, ToolCall, ToolResult
 from fxai.providers.openai.options import mark
-from fxai.providers.openai.tool_calls import CALL_IDS
+from fxai.providers.openai.tool_calls import CALL_IDS, arguments_text
 from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
 
@@ -82,7 +82,10 @@ class ChatCalls:
     def add(self, piece: Item) -> ChatCall:
         """The call that a piece belongs to, with what the piece says of it."""
         kind, fields = _kind_and_fields(piece)
-        name, text = str(fields.get("name") or ""), _arguments(fields.get("input" if kind == "custom" else "arguments"))
+        name, text = (
+            str(fields.get("name") or ""),
+            arguments_text(fields.get("input" if kind == "custom" else "arguments")),
+        )
         call = self._call_of(piece, name, text)
         call.custom = call.custom or kind == "custom"
         call.name = call.name or name
@@ -159,13 +162,6 @@ def _kind_and_fields(piece: Item) -> tuple[str, Item]:
     return "function", function if is_object(function) else {}
 
 
-def _arguments(value: object) -> str:
-    """Arguments as JSON text; some servers write them as the data itself."""
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode() if value else ""
-
-
 # -- calls that a server refused
 
 
@@ -207,7 +203,7 @@ def _refused_call(data: object) -> tuple[str, str] | None:
     name = fields.get("name") if is_object(fields) else None
     if not is_object(fields) or not isinstance(name, str) or not name:
         return None
-    return name, _arguments(fields.get("arguments", fields.get("parameters", {})))
+    return name, arguments_text(fields.get("arguments", fields.get("parameters", {})))
 
 
 # -- tools that a server ran

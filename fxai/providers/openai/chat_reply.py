@@ -123,6 +123,7 @@ class ChatReader:
         self._envelope = _Envelope()
         self._reason: str | None = None
         self._has_answer = False
+        self._has_content = False
         self._events = JsonEvents()
         self.done: bool = False
         """Whether the answer is whole."""
@@ -189,7 +190,9 @@ class ChatReader:
             message = choice.get(field)
             self._has_answer = True
             if is_object(message):
-                parts.extend(self._message(message, is_whole=field == "message"))
+                content = list(self._message(message, is_whole=field == "message"))
+                self._has_content = self._has_content or bool(content)
+                parts.extend(content)
             self._envelope.add_choice(choice)
             if isinstance(choice.get("finish_reason"), str):
                 self._reason = choice["finish_reason"] or self._reason or ""
@@ -430,6 +433,8 @@ class ChatReader:
             reason = "stop"
         said = None if _CHAT.get(self._reason or "") == reason else self._reason
         metadata = self._envelope.metadata(said)
+        if not (self._reason or parts or self._has_content):
+            raise failure_of("the answer is empty, and the server states no reason")
         usage = usage_of(self._envelope.usage)
         return [*parts, Finish(reason, usage, refusal_of(reason, refusal), metadata=metadata)]
 

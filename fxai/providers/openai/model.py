@@ -24,6 +24,7 @@ from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.messages.accumulate import gather
 from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
@@ -36,7 +37,7 @@ from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
-from fxai.providers.http.event import Event
+from fxai.providers.http.event import FIRST_FIELD, Event, read_events
 from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.background import Background, BackgroundResponse
@@ -174,15 +175,27 @@ def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tup
     """The parts of a whole answer: warnings, metadata of the response, the items in order, and how it finished.
 
     Args:
-        reply: the body, as it came or parsed.
+        reply: the body, as it came or parsed. It may be a stream of events, which some servers send in any case.
         sent: the request that it answers.
 
     Raises:
         ReplyError: it is not what the API answers, or it is an error.
     """
-    data = parse_object(reply)
-    parts = read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
+    if isinstance(reply, bytes) and FIRST_FIELD.match(reply):
+        parts = _read_events(reply, sent)
+    else:
+        data = parse_object(reply)
+        parts = read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
     return split_thoughts(parts, NAME) if sent.think_tags else parts
+
+
+def _read_events(reply: bytes, sent: WireRequest) -> tuple[Part, ...]:
+    reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
+    events, fault = read_events([reply])
+    parts = [part for event in events if not event.is_empty for part in reader.read(event.name, event.data)]
+    if fault is not None and not reader.done:
+        raise ReplyError(fault)
+    return gather([*parts, *reader.end()])
 
 
 @final

@@ -43,7 +43,15 @@ from fxai.models.prepared_tools import without_nulls
 from fxai.providers.http.wire_json import JsonEvents, read_json
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.tool_calls import OURS, calls_of, hosted_parts, is_hosted, is_undecided, last_that_goes_on
+from fxai.providers.openai.tool_calls import (
+    OURS,
+    arguments_text,
+    calls_of,
+    hosted_parts,
+    is_hosted,
+    is_undecided,
+    last_that_goes_on,
+)
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
@@ -375,7 +383,7 @@ def item_parts(item: Item, sent: WireRequest, *, went_on: bool = False) -> list[
     if kind == "reasoning":
         return list(_reasoning(item))
     if kind == "function_call" and sent.is_answer(item.get("name")):
-        return [Text(sent.answer(str(item.get("arguments", ""))))]
+        return [Text(sent.answer(arguments_text(item.get("arguments"))))]
     if is_hosted(item, sent.offer) or (went_on and is_undecided(item, sent.offer)):
         return list(hosted_parts(item, sent.offer))
     if kind in OURS:

@@ -89,7 +89,7 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
     kept["beside"] = rest or None  # an API may refuse what this version does not know: it does not go back
     match kind:
         case "function_call":
-            return offer.call(str(item.get("name", "")), id_, str(item.get("arguments", "")), mark(**kept))
+            return offer.call(str(item.get("name", "")), id_, arguments_text(item.get("arguments")), mark(**kept))
         case "custom_tool_call":
             return offer.parsed_call(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **kept))
         case "computer_call":
@@ -97,6 +97,17 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
             return _own_call(offer, kind, id_, _actions(item), mark(type=kind, **kept, **one))
         case _:
             return _own_call(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **kept))
+
+
+def arguments_text(value: object) -> str:
+    """Return the arguments of a call as JSON text. Some servers write them as the data itself, or as null.
+
+    >>> arguments_text({"a": 1}), arguments_text(None), arguments_text("{}")
+    ('{"a":1}', '', '{}')
+    """
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode() if value else ""
 
 
 def calls_of(item: Mapping[str, Any], offer: RequestTools) -> list[ToolCall]:

@@ -84,7 +84,10 @@ def test_a_last_event_without_blank_line_is_read(wire: str, cut: int) -> None:
 @every("wire", WIRES)
 @every(
     "empty",
-    [b"data:\n\n", b"data: {}\n\n", b"data: null\n\n", b"event: ping\n\n", b": ping\n\n", b"event: x\ndata:\n\n"],
+    [
+        *(b"data:\n\n", b"data: {}\n\n", b"data: null\n\n", b"event: ping\n\n", b": ping\n\n", b"event: x\ndata:\n\n"),
+        b"event: keepalive\ndata: still here\n\n",
+    ],
 )
 def test_empty_events_are_skipped(wire: str, empty: bytes) -> None:
     """Before the first event, between two events, and after the last event."""
@@ -102,6 +105,35 @@ def test_a_whole_answer_instead_of_a_stream_is_read(wire: str) -> None:
     came = _streamed(wire, reply(body(wire, "Hi", ("look", '{"city":"A"}'))))
 
     assert (came.response.text, came.calls, came.error) == ("Hi", [("look", {"city": "A"})], None)
+
+
+@every("wire", WIRES)
+@every("end", [b"", b"\n", b": bye\n\n"])
+def test_a_stream_instead_of_a_whole_answer_is_read(wire: str, end: bytes) -> None:
+    """Some servers stream in any case."""
+    written = event_bytes(wire, events(wire, ["<think>Hm.</think>H", "i"], ("look", ['{"city":', '"A"}'])))
+    came = _whole(wire, reply(written + end))
+    cut = _whole(wire, reply(written[: len(written) // 2]))
+    failed = _whole(wire, reply(b'data: {"error": {"code": 503, "message": "full"}}\n\n'))
+
+    assert (came.response.reasoning_text, came.response.text, came.error) == ("Hm.", "Hi", None)
+    assert came.calls == [("look", {"city": "A"})]
+    assert cut.error.is_retryable
+    assert isinstance(failed.error.reason, InternalProviderError)
+
+
+def test_an_empty_answer_without_a_reason_is_a_failure() -> None:
+    """A choice without content that states no reason is an outage, not an empty answer."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": None}
+    sent = [chunk({"role": "assistant", "content": ""})]
+
+    assert _whole("chat", reply({"choices": [choice]})).error.is_retryable
+    assert _streamed("chat", reply(event_bytes("chat", sent))).error.is_retryable
+    assert _whole("chat", reply({"choices": [{**choice, "finish_reason": "stop"}]})).error is None
+    assert _whole("messages", reply({**body("messages"), "stop_reason": None})).error.is_retryable
+    silent = [events("messages")[0], {"type": "message_stop"}]
+    assert _streamed("messages", reply(event_bytes("messages", silent))).error.is_retryable
+    assert _whole("messages", reply(body("messages"))).error is None
 
 
 @every("wire", WIRES)
@@ -228,16 +260,46 @@ def test_null_stands_for_empty_arguments(wire: str, text: str) -> None:
     assert _streamed(wire, reply(event_bytes(wire, events(wire, [], ("ping", []))))).calls == [("ping", {})]
 
 
-@every("value", [None, {}, "", "null"])
-def test_missing_arguments_are_empty(value: Any) -> None:
-    """Servers of Chat Completions write no arguments as null, as an object, or not at all."""
-    call = {"id": "c", "type": "function", "function": {"name": "ping", "arguments": value}}
-    bare = {"id": "c", "type": "function", "function": {"name": "ping"}}
-    for one in (call, bare):
-        message = {"role": "assistant", "content": None, "tool_calls": [one]}
-        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+MISSING = object()
 
-        assert _whole("chat", reply(answer)).calls == [("ping", {})]
+
+@every("wire", WIRES)
+@every("value", [None, {}, "", "null", "{}", MISSING])
+def test_missing_arguments_are_empty(wire: str, value: object) -> None:
+    """Servers write no arguments as null, as an object, as text, or not at all."""
+    answer = body(wire, "", ("ping", "{}"))
+    if wire == "chat":
+        fields, name = answer["choices"][0]["message"]["tool_calls"][0]["function"], "arguments"
+    elif wire == "messages":
+        fields, name = answer["content"][0], "input"
+    else:
+        fields, name = answer["output"][0], "arguments"
+    fields[name] = value
+    if value is MISSING:
+        del fields[name]
+    item: dict[str, Any] = {"type": "response.output_item.done", "output_index": 0, "item": fields}
+    streams = [[item, {"type": "response.completed", "response": answer}]] if wire == "responses" else []
+
+    assert _whole(wire, reply(answer)).calls == [("ping", {})]
+    for sent in streams:
+        assert _streamed(wire, reply(event_bytes(wire, sent))).calls == [("ping", {})]
+
+
+@every("wire", WIRES)
+@every("as_text", [False, True])
+def test_arguments_are_read_as_data_and_as_text(wire: str, as_text: bool) -> None:
+    """Some servers write the other form than the protocol has."""
+    given: Any = '{"city":"A"}' if as_text else {"city": "A"}
+    answer = body(wire, "", ("look", "{}"))
+    if wire == "chat":
+        answer["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = given
+    elif wire == "messages":
+        answer["content"][0]["input"] = given
+    else:
+        answer["output"][0]["arguments"] = given
+
+    assert _whole(wire, reply(answer)).calls == [("look", {"city": "A"})]
+    assert _streamed(wire, reply(answer)).calls == [("look", {"city": "A"})]
 
 
 def test_items_of_responses_without_ids_are_different_calls() -> None:
@@ -476,6 +538,18 @@ def test_a_wrapped_answer_of_a_list_is_read(wire: str) -> None:
         served = model(wire, reply(body(wire, written)))
 
         assert fx.run(LanguageModel.generate_object("Hi", list[int]).provide(served)).value == [1, 2]
+
+
+@every("wire", WIRES)
+@every("written", ['<think>Hm.</think>```json\n{"value":[1,2]}\n```', '\ufeff{"value":[1,2]}', "```\n[1,2]\n```"])
+def test_a_wrapped_answer_of_a_streamed_run_is_read(wire: str, written: str) -> None:
+    """An answer in a strict form arrives whole, after its reasoning."""
+    sent = event_bytes(wire, events(wire, [written[:9], written[9:]]))
+    program: Any = Agent.make("a", output=list[int]).stream("Hi")
+    came = ask_stream(program, model(wire, reply(sent)))
+
+    assert came.error is None
+    assert came.response.reasoning_text == ("Hm." if "<think>" in written else None)
 
 
 @every("wire", WIRES)

@@ -108,6 +108,46 @@ def test_a_fallback_acts_on_a_refusal(wire: str, stream: bool, words: str, when:
         assert "another model answers: LanguageModel" in came.response.warnings[0].message
 
 
+def test_a_fallback_acts_on_a_refusal_after_hidden_reasoning() -> None:
+    """Reasoning models begin with an item of encrypted reasoning, which shows the reader nothing."""
+    item: dict[str, Any] = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "E"}
+    said: list[dict[str, Any]] = [
+        {**one, "output_index": 1} if "output_index" in one else one for one in _stream("responses")
+    ]
+    last = said[-1]["response"]
+    said[-1] = {**said[-1], "response": {**last, "output": [item, *last["output"]]}}
+    begun: list[dict[str, Any]] = [
+        {"type": f"response.output_item.{kind}", "output_index": 0, "item": item} for kind in ("added", "done")
+    ]
+    thought = {"type": "redacted_thinking", "data": "D"}
+    events_ = _stream("messages")
+    block = [
+        {"type": "content_block_start", "index": 0, "content_block": thought},
+        {"type": "content_block_stop", "index": 0},
+    ]
+    hidden = [events_[0], *block, *events_[1:]]
+    for first in (
+        model("responses", reply(event_bytes("responses", [*begun, *said]))),
+        model("messages", reply(event_bytes("messages", hidden))),
+    ):
+        second = model("chat", _yes("chat", stream=True))
+        came = _came(fallback(first, second, when=is_refusal), stream=True)
+
+        assert (came.response.text, came.response.reasoning_text, came.error) == ("Yes.", None, None)
+
+
+def test_a_stream_that_wrote_before_it_refused_stays() -> None:
+    """The reader has the content already, so no other model answers."""
+    sent = events("messages", ["I begin"])
+    sent[-2]["delta"] = {"stop_reason": "refusal", "stop_details": DETAILS}
+    second = ScriptedModel.make(["Yes."])
+    first = model("messages", reply(event_bytes("messages", sent)))
+    came = _came(fallback(first, second.layer, when=is_refusal), stream=True)
+
+    assert (came.response.text, came.response.refusal) == ("I begin", ContentPolicyError(NO, code="cyber"))
+    assert second.requests == []
+
+
 @every("wire", WIRES)
 @every("stream", [False, True])
 @every("when", [retryable, unavailable])

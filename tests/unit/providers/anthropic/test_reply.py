@@ -102,7 +102,7 @@ def test_a_refusal_is_filtered_content() -> None:
 def test_a_reason_that_nobody_knows_is_another_one() -> None:
     """The API may add stop reasons; none at all is unknown."""
     assert _parts([], "tired").finish_reason == "other"
-    assert _parts([], stop_reason=None).finish_reason == "unknown"
+    assert _parts([_text("a")], stop_reason=None).finish_reason == "unknown"
 
 
 def test_citations_become_sources_once_each() -> None:
