@@ -55,7 +55,7 @@ _GENERIC: Final = ("", "application/octet-stream", "binary/octet-stream", "image
 def media_type_of(data: bytes, label: str) -> str:
     """Return the media type of a file by its first bytes. If they have no known form, return the label.
 
-    A label that is another name for the same type stays, in small letters and without parameters.
+    Another name of an image or a document, such as `image/jpg`, becomes the common name. Another name of a sound stays.
 
     Args:
         data: The file, or its first bytes.
@@ -63,6 +63,9 @@ def media_type_of(data: bytes, label: str) -> str:
     """
     plain = label.partition(";")[0].strip().lower()
     found = _read_start(data[:_FIRST], plain)
+    alias = _ALIASES.get(plain, "audio/")
+    if not alias.startswith("audio/") and found in (None, alias):
+        return alias
     if found is None:
         return label
     is_same = _ALIASES.get(plain, plain) == found or plain.startswith(_FAMILIES.get(found, ("/",)))
@@ -207,5 +210,5 @@ def _label_data(one: Mapping[str, Any], note: Note) -> Mapping[str, Any]:
 
 
 def _note_change(label: str, media_type: str, name: str | None, note: Note) -> None:
-    if label.lower() != media_type and not is_generic(label):
+    if media_type not in (label.lower(), _ALIASES.get(label.lower())) and not is_generic(label):
         note(label, media_type, name)

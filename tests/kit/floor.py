@@ -256,7 +256,7 @@ def _chat(body: _Object, kinds: Sequence[str]) -> Iterator[str]:
             yield from _chat_turn(message, calls, place, seen, kinds)
             waiting = [str(call.get("id")) for call in calls]
         elif role == "user":
-            yield from _chat_content(message.get("content"), place)
+            yield from _chat_content(message.get("content"), place, is_open=len(kinds) > 1)
         elif role in ("system", "developer"):
             yield from _chat_texts(message.get("content"), place)
         else:
@@ -293,7 +293,7 @@ def _chat_texts(content: Any, place: str, kinds: Sequence[str] = ("text",)) -> I
         yield f"{place}: the content {content!r}"
 
 
-def _chat_content(content: Any, place: str) -> Iterator[str]:
+def _chat_content(content: Any, place: str, *, is_open: bool) -> Iterator[str]:
     if isinstance(content, str):
         return
     if not is_array(content) or not content:
@@ -311,8 +311,9 @@ def _chat_content(content: Any, place: str) -> Iterator[str]:
             case "file":
                 data = one["file"].get("file_data")
                 if "file_id" not in one["file"]:
-                    is_data = str(data).startswith("data:")
-                    yield from (f"{place}: {why}" for why in _url(data if is_data else None, ("application/pdf",)))
+                    is_data, own = str(data).startswith("data:"), str(data)[5:].partition(";")[0]
+                    accepted = (own if is_open and not own.startswith(("image/", "audio/")) else "application/pdf",)
+                    yield from (f"{place}: {why}" for why in _url(data if is_data else None, accepted))
             case kind:
                 yield f"{place}: the content {kind!r}"
 

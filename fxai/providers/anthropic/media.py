@@ -72,7 +72,7 @@ def _extras(part: FilePart, kind: str, own: Mapping[str, Any]) -> dict[str, Any]
 def _source(part: FilePart, kind: str) -> dict[str, Any]:
     data = part.data
     if isinstance(data, bytes):
-        return _of_bytes("image/jpeg" if part.media_type == "image/jpg" else part.media_type, data)
+        return _of_bytes(part.media_type, data)
     if data.url.startswith("data:"):
         raise refusal("a data: URL cannot be read; give the bytes of the file")
     if kind == "image" or part.media_type == _PDF:

@@ -24,7 +24,7 @@ from fxai.models.prepared_tools import PreparationError
 from fxai.providers.openai.options import marks
 
 _UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
-_IMAGES: Final = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
+_IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SOUNDS: Final = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",

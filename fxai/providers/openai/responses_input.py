@@ -126,7 +126,9 @@ class InputWriter:
         self._digests: tuple[bytes, ...] = ()
         self._form = HistoryForm(_rules(stored, has_results), offer.prepared.naming)
         self._item_ids: set[str] = set()
-        self._requests: set[str] = set()  # approval requests of the provider that have no answer yet
+        self._requests: dict[
+            str, str
+        ] = {}  # by the id of the call, approval requests of the provider that have no answer yet
         self._offer = offer
         self._role = system_role
         self._kept: set[str] = set()  # tools that were removed: they stay
@@ -268,10 +270,11 @@ class InputWriter:
             self.items.append(item_of(part, self._offer))
             return
         item = hosted_item(part, result, pictures)
+        if item is not None and item["type"] == "mcp_approval_request":
+            item = {"id": part.id, **item}
+            self._requests[part.id] = str(item["id"])
         if item is not None:
             self.items.append(item)
-        if _kind(part) == "mcp_approval_request":
-            self._requests.add(part.id)
 
     def _other(self, part: AssistantContent) -> None:
         kind = _kind(part)
@@ -288,9 +291,8 @@ class InputWriter:
                 if call is not None:
                     self.items.extend(output_of(part, call, self._offer, self._result_item))
                 continue
-            request = self._form.hosted_id(part.approval_id)
-            if request is not None and request in self._requests:
-                self._requests.discard(request)
+            request = self._requests.pop(self._form.hosted_id(part.approval_id) or "", None)
+            if request is not None:
                 why = {} if part.reason is None else {"reason": part.reason}
                 approves = part.approved and part.unanswered is None
                 about = {"approval_request_id": request, "approve": approves}

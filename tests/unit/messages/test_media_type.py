@@ -12,7 +12,9 @@ from tests.kit.every import every
     ("data", "label", "found"),
     [
         (b"\x89PNG\r\n\x1a\n", "image/jpeg", "image/png"),
-        (b"\xff\xd8\xff\xe0", "image/jpg", "image/jpg"),
+        (b"\xff\xd8\xff\xe0", "image/jpg", "image/jpeg"),
+        (b"hi", "image/jpg", "image/jpeg"),
+        (b"GIF87a", "image/jpg", "image/gif"),
         (b"\xff\xd8\xff\xe0", "IMAGE/JPEG; q=1", "image/jpeg"),
         (b"GIF87a", "image/png", "image/gif"),
         (b"RIFF\x00\x00\x00\x00WEBP", "image/png", "image/webp"),
