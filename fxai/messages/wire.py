@@ -19,6 +19,7 @@ from fxai.messages.part import AnyPart, Part, ToolResult
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.parsing import Limits, parse_json_unsafe
+from fxai.schema.surrogate import mend_data
 
 _A = TypeVar("_A")
 _Messages: TypeAlias = tuple[Message, ...]
@@ -105,8 +106,13 @@ def messages_from_json(
 
 
 def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """The messages as plain data; raises a `MessageError` that names a payload which is no JSON data."""
-    data = cast("list[dict[str, Any]]", _require_json(_MESSAGES.encode(messages)))
+    """The messages as plain data; raises a `MessageError` that names a payload which is no JSON data.
+
+    UTF-8 has no form for half a surrogate pair, so U+FFFD is in its place.
+    """
+    encoded = _MESSAGES.encode(messages)
+    whole = encoded if isinstance(encoded, Success) else _MESSAGES.encode(mend_data(messages))
+    data = cast("list[dict[str, Any]]", _require_json(whole))
     for message in map(_drop_empty, data):
         for part in message["content"] if message["role"] != "system" else ():
             _drop_empty(part)
@@ -115,7 +121,8 @@ def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 def messages_to_json(messages: tuple[Message, ...]) -> str:
     """The messages as JSON text; raises as `messages_to_data` does."""
-    text = _require_json(_MESSAGES.encode_json(messages))
+    encoded = _MESSAGES.encode_json(messages)
+    text = _require_json(encoded if isinstance(encoded, Success) else _MESSAGES.encode_json(mend_data(messages)))
     return (msgspec.json.encode(messages_to_data(messages)) if b'"metadata":{}' in text else text).decode()
 
 

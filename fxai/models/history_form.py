@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from operator import is_
 from typing import Any, TypeVar, final
 
 import msgspec
@@ -40,8 +41,10 @@ from fxai.messages.message import (
     WithMetadata,
 )
 from fxai.messages.part import WarningPart
+from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.think_tag import with_tags
+from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.schema.surrogate import is_whole_text, mend_data, mend_text
 from fxai.tools.identity import NameMap, NameRule
@@ -101,7 +104,7 @@ def _is_block(part: AssistantContent) -> bool:
     return part.type != "tool-approval-request"
 
 
-def _no_wait(_call: ToolCallPart) -> bool:
+def _never(_call: ToolCallPart) -> bool:
     return False
 
 
@@ -133,10 +136,31 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """Returns why a part of a turn cannot be sent. `""` for a part without content of its own. None if it is sent."""
     is_block: Callable[[AssistantContent], bool] = _is_block
     """Returns whether a part that is sent is content of its own, for which reasoning can be."""
-    may_wait: Callable[[ToolCallPart], bool] = _no_wait
+    may_wait: Callable[[ToolCallPart], bool] = _never
     """Returns whether a call can be sent without a result."""
+    keeps_id: Callable[[ToolCallPart], bool] = _never
+    """Returns whether the server made the id of a call itself and reads this id only."""
     adapt: Callable[[Any], Any] = _same
     """Returns a part with metadata that the API accepts."""
+
+
+# -- the texts of a request
+
+
+def mend_request(request: ModelRequest) -> tuple[ModelRequest, tuple[WarningPart, ...]]:
+    """Return a request whose messages have whole texts, and the warning if this changed a message.
+
+    Use this function for a model that accepts any other history.
+
+    Args:
+        request: The request.
+    """
+    messages = request.prompt.messages
+    mended = [mend_data(message) for message in messages]
+    if all(map(is_, mended, messages)):
+        return request, ()
+    warning = WarningPart("half surrogate pairs in the prompt are sent as U+FFFD", "history")
+    return msgspec.structs.replace(request, prompt=Prompt(mended)), (warning,)
 
 
 # -- the history
@@ -301,16 +325,20 @@ class HistoryForm:
 
     def _call(self, part: ToolCallPart, paired: PairedCall) -> ToolCallPart:
         """Return a call with a legal id and a legal name."""
-        id_ = self._id(paired.id, part.id)
+        id_ = self._id(paired.id, part)
         name = part.name if part.name in self._naming else self._name(part.name)
         formed = part if (id_, name) == (part.id, part.name) else msgspec.structs.replace(part, id=id_, name=name)
         paired.id = id_
         self._calls[id_] = formed
         return formed
 
-    def _id(self, own: str, original: str) -> str:
+    def _id(self, own: str, part: ToolCallPart) -> str:
         """Return the id on the wire, which no other call has."""
-        id_, count = self._rules.call_ids.of(own), 1
+        original, count = part.id, 1
+        if own == original and own not in self._used and self._rules.keeps_id(part):
+            self._used.add(own)
+            return own
+        id_ = self._rules.call_ids.of(own)
         while id_ in self._used:
             count += 1
             id_ = self._rules.call_ids.of(f"{own}_{count}")

@@ -38,6 +38,7 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict
+from fxai.schema.surrogate import mend_data
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.tool_options import ExplicitNull, Strict
@@ -165,7 +166,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         """The prepared tools of a request's fields; a field of None, and a list of no tools, is left out."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
         return PreparedTools(
-            msgspec.json.encode(sent),
+            msgspec.json.encode(mend_data(sent)),
             naming,
             () if notes is None else tuple(notes.warnings),
             () if notes is None else tuple(dict.fromkeys(notes.betas)),

@@ -160,7 +160,7 @@ class NameRule(msgspec.Struct, frozen=True):
             return plain
         from hashlib import sha256
 
-        digest = sha256(name.encode()).hexdigest()[:8]
+        digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
         return f"{plain[: self.length - 9]}_{digest}"
 
 

@@ -136,6 +136,10 @@ def _responses(body: _Object) -> Iterator[str]:
         place = f"input/{at}"
         if "id" in item and not (isinstance(item["id"], str) and _ITEM.fullmatch(item["id"])):
             yield f"{place}: the item id {item['id']!r}"
+        if "id" in item and any(
+            item["id"] == one.get("id") and kind == one.get("type", "message") for one in items[:at]
+        ):
+            yield f"{place}: the item id {item['id']!r} twice"
         if kind == "message":
             yield from _item_message(item, place)
         elif kind == "reasoning":

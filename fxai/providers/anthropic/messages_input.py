@@ -192,6 +192,10 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
     return known if known and len(known) == len(blocks) else json_of(result).decode()
 
 
+def _is_reference(one: Any) -> bool:
+    return is_object(one) and one.get("type") == "tool_reference" and "tool_name" in one
+
+
 def _is_empty(one: Any) -> bool:
     return is_object(one) and one.get("type") == "text" and not str(one.get("text", "")).strip()
 
@@ -553,7 +557,19 @@ class HistoryWriter:
     def _answer(self, result: ToolResultPart) -> dict[str, Any]:
         call = self._form.call(result.id)
         named = None if call is None else self._tools.wire_call(call.name, call.params).toolset
-        return result_block(result, None if call is None else toolset_of(call, named), self._left_out)
+        known = self._with_known_references(result)
+        return result_block(known, None if call is None else toolset_of(call, named), self._left_out)
+
+    def _with_known_references(self, part: ToolResultPart) -> ToolResultPart:
+        """Return a result that refers to tools of the request only: the API refuses other references."""
+        names = [one.get("tool_name") for one in part.result if _is_reference(one)] if is_array(part.result) else []
+        gone = [name for name in names if name not in self._tools.names]
+        if not gone:
+            return part
+        self.notes.warn("history", part.name, f"references to tools that are not in this request are left out: {gone}")
+        kept = [one for one in part.result if not _is_reference(one) or one["tool_name"] not in gone]
+        texts = [{"type": "text", "text": f"(the tool {name!r} is not available now)"} for name in gone]
+        return msgspec.structs.replace(part, result=[*kept, *texts])
 
 
 def _mark_system(text: str) -> str:

@@ -1,7 +1,8 @@
 """A program as a language model: asked through its standard input and output.
 
 >>> from fxai.effects import fx
->>> from fxai.models.language_model import LanguageModel
+>>> from fxai.models.history_form import mend_request
+from fxai.models.language_model import LanguageModel
 >>> shouts = model("tr", "a-z", "A-Z", format="text", lifetime="request")
 >>> fx.run(LanguageModel.generate_text("hello").provide(shouts)).text
 'HELLO'
@@ -28,6 +29,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.messages.wire import MessageError
+from fxai.models.history_form import mend_request
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ToolChoice
@@ -67,10 +69,13 @@ class HostModel(LanguageModel):
             return AiError(_MODULE, method, reason_of(failure))
 
         def body(channel: Channel[StreamPart]) -> EffectOf[None, AiError]:
-            question = _question(request, self._program)
+            whole, mended = mend_request(request)
+            question = _question(whole, self._program)
             if isinstance(question, Failure):
                 return fx.fail(AiError(_MODULE, method, InvalidUserInputError(question.failure())))
-            return _turn(self._host, request, question.unwrap(), self._program, channel).map_error(to_error)
+            asked = question.unwrap()
+            asked = msgspec.structs.replace(asked, warnings=(*mended, *asked.warnings))
+            return _turn(self._host, whole, asked, self._program, channel).map_error(to_error)
 
         return StreamOf.from_channel(body)
 

@@ -39,6 +39,7 @@ from fxai.messages.reason import (
     StructuredOutputError,
     UnsupportedSchemaError,
 )
+from fxai.models.history_form import mend_request
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
 from fxai.providers.local.conversation import Conversation, clauses, conversation
@@ -86,11 +87,11 @@ class Turn:
 
     def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
         self.engine = engine
-        self.request = request
+        self.request, self.mended = mend_request(request)
         self.emit = emit
         self.bounds = bounds
         self.usage: Usage = Usage()
-        self.talk: Conversation = conversation(request.prompt.messages)
+        self.talk: Conversation = conversation(self.request.prompt.messages)
         self.tools: dict[str, Tool[Any, Any, Any]] = {
             tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)
         }
@@ -104,7 +105,7 @@ class Turn:
         answer = self.request.response_schema
         shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
 
-        for warning in warnings_of(self.request, self.talk.noted):
+        for warning in (*self.mended, *warnings_of(self.request, self.talk.noted)):
             self.emit(warning)
         self.emit(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
         chosen, said = await self._choose(wanted)
@@ -277,7 +278,7 @@ def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
 
     Raises `LocalError`: the prompt has files; the tool choice asks for an unknown tool.
     """
-    talk = conversation(request.prompt.messages)
+    talk = conversation(mend_request(request)[0].prompt.messages)
     _refuse_files(talk)
     tools = {tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)}
     wanted = Wanted.of(tuple(tools), request.tool_choice)

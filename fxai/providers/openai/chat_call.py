@@ -21,7 +21,7 @@ from returns.result import Success
 
 from fxai.messages.part import Source, ToolCall, ToolResult
 from fxai.providers.openai.options import mark
-from fxai.providers.openai.tool_calls import arguments_text
+from fxai.providers.openai.tool_calls import CALL_IDS, arguments_text
 from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
 
@@ -50,7 +50,8 @@ class ChatCall(msgspec.Struct):
     @property
     def metadata(self) -> dict[str, Any]:
         """What the server wrote beside, which goes back with the call, such as Gemini's `extra_content`."""
-        return mark(type="custom_tool_call" if self.custom else None, call=self.extras or None)
+        own_id = None if CALL_IDS.accepts(self.id) else self.id
+        return mark(type="custom_tool_call" if self.custom else None, call=self.extras or None, call_id=own_id)
 
 
 @final

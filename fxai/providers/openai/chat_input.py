@@ -74,7 +74,7 @@ class ChatWriter:
         self._offer = offer
         self._role = system_role
         self._server = server
-        self._files = ChatFiles(video=server.video, file_urls=server.file_urls)
+        self._files = ChatFiles(video=server.video, file_urls=server.file_urls, only_pdf=server.official)
         rules = HistoryRules(
             name=CHAT.name if server.name == "openai" else server.name,
             provider=NAME,
@@ -84,6 +84,7 @@ class ChatWriter:
             reasoning_last=True,
             loss=self._loss,
             is_block=_is_block,
+            keeps_id=self._keeps_id,
         )
         self._form = HistoryForm(rules, offer.prepared.naming)
 
@@ -207,6 +208,10 @@ class ChatWriter:
             is_told = bool(part.text) or self._server.returns is None
             return self._explain("reasoning", "it has no place for it") if is_told else ""
         return None
+
+    def _keeps_id(self, call: ToolCallPart) -> bool:
+        """Return whether a long id goes back to a server that made it: gateways keep signatures of thinking in ids."""
+        return not self._server.official and marks(call).get("call_id") == call.id
 
     def _takes(self, part: ReasoningPart) -> bool:
         """Return whether the server has a place for reasoning."""

@@ -46,6 +46,8 @@ class ChatFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it takes films."""
     file_urls: Literal["file_data", "document_url"] | None = None
     """How a document goes that it is to fetch; None: it fetches none."""
+    only_pdf: bool = False
+    """True if it accepts no other documents than PDF."""
 
 
 def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
@@ -118,6 +120,8 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
         return {"type": "file", **extras, "file": {"file_id": _file_id(part)}}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return _document_at(part, part.data.url, known, extras)
+    if known.only_pdf and part.media_type != "application/pdf":
+        raise _refusal(part, "Chat Completions takes PDF and text: give its text, or use Responses")
     return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
 
 

@@ -146,7 +146,7 @@ class WireRequest(msgspec.Struct, frozen=True):
             PreparationError: JSON cannot carry a part of it.
         """
         if self.api == "chat":
-            return self.encoded
+            return json_of(self.fields)
         return json_of({name: value for name, value in self.fields.items() if name in _COUNTED})
 
 

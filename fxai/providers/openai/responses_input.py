@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -43,13 +43,14 @@ from fxai.providers.openai.tool_calls import (
     ANSWERED,
     CALL_IDS,
     ITEM_IDS,
+    OURS,
     hosted_item,
     is_hosted_type,
     item_of,
     output_of,
 )
 from fxai.providers.openai.tool_encoding import RequestTools
-from fxai.schema.data import is_object
+from fxai.schema.data import is_array, is_object
 from fxai.schema.request_form import RESPONSES
 from fxai.tools.identity import NameRule
 
@@ -124,6 +125,7 @@ class InputWriter:
         """The system messages at the front, where they are sent as instructions."""
         self._digests: tuple[bytes, ...] = ()
         self._form = HistoryForm(_rules(stored, has_results), offer.prepared.naming)
+        self._item_ids: set[str] = set()
         self._requests: set[str] = set()  # approval requests of the provider that have no answer yet
         self._offer = offer
         self._role = system_role
@@ -202,6 +204,7 @@ class InputWriter:
         """A turn of the model."""
         results = {part.id: part for part in message.content if part.type == "tool-result"}
         pictures = {str(marks(part).get("id")): part for part in message.content if part.type == "file"}
+        start = len(self.items)
         for (kind, _), group in groupby(message.content, key=_of_item):
             parts: Any = list(group)
             match kind:
@@ -215,14 +218,34 @@ class InputWriter:
                 case _:
                     for part in parts:
                         self._other(part)
+        self.items[start:] = [one for item in self.items[start:] if (one := self._distinct(item)) is not None]
+        while len(self.items) > start and self.items[-1].get("type") == "reasoning":
+            self.items.pop()  # the item after it was left out
+
+    def _distinct(self, item: _Item) -> _Item | None:
+        """Return an item whose id no other item has. None for reasoning and hosted calls that are there already.
+
+        A history that was merged or copied has a turn twice, and the API refuses one id for two items.
+        """
+        id_ = item.get("id")
+        if not isinstance(id_, str) or id_ not in self._item_ids:
+            self._item_ids |= {id_} if isinstance(id_, str) else set()
+            return item
+        self.notes.warn_once(
+            f"an item whose id {id_!r} another item has is sent without the id, or left out", "history"
+        )
+        kind = item.get("type", "message")
+        if kind == "message":
+            content = item.get("content")
+            texts = [one.get("text", one.get("refusal", "")) for one in content] if is_array(content) else [content]
+            return {"type": "message", "role": "assistant", "content": "".join(map(str, texts))}
+        return {key: one for key, one in item.items() if key != "id"} if kind in _WITHOUT_ID else None
 
     def _texts(self, parts: list[TextPart]) -> None:
         first, message = marks(parts[0]), {"type": "message", "role": "assistant"}
         phase = marks(parts[0], "phase")
         if "item" in first:
-            items = [marks(part)["item"] for part in parts]
-            # a history may hold any metadata: what stands in a turn of the model speaks for no one else
-            self.items.extend(one for one in items if is_object(one) and one.get("role", "assistant") == "assistant")
+            self.items.extend(dict(marks(part)["item"]) for part in parts)
         elif "id" not in first:
             self.items.extend({**message, **phase, "content": part.text} for part in parts if part.text)
         else:
@@ -282,6 +305,9 @@ class InputWriter:
         return _text_item(file_note(part))
 
 
+_WITHOUT_ID: Final = frozenset(OURS) - {"local_shell_call", "computer_call"}
+"""The calls that need no id of an item."""
+
 # -- the rules of the API for a history
 
 
@@ -321,9 +347,7 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
     match part.type:
         case "text":
             item = own.get("item")
-            # a history may hold any metadata: what stands in a turn of the model speaks for no one else
-            speaks = is_object(item) and item.get("role", "assistant") == "assistant"
-            return None if speaks or "item" not in own else ""
+            return None if "item" not in own or _speaks(item) else ""
         case "reasoning" if "id" not in own:
             return _explain("reasoning that another wire or provider wrote", "it cannot check it")
         case "reasoning" if not (stored or any("encrypted_content" in marks(one) for one in _siblings(part, turn))):
@@ -342,6 +366,13 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
             )
         case _:
             return None
+
+
+def _speaks(item: object) -> bool:
+    """Return whether an item in metadata, which can be anything, is content of the model that pairs with no other."""
+    kind = str(item.get("type", "message")) if is_object(item) else ""
+    is_paired = kind in OURS or kind.endswith("_output") or kind == "reasoning"
+    return is_object(item) and item.get("role", "assistant") == "assistant" and not is_paired
 
 
 def _explain(what: str, why: str) -> str:
@@ -372,7 +403,7 @@ def _adapt(part: AssistantContent) -> AssistantContent:
         is_hosted = part.type == "file" or (isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed)
         own |= {"id": ITEM_IDS.of(str(id_))} if is_hosted else {}
         own = own if is_hosted else {key: value for key, value in own.items() if key not in ("id", "status")}
-    if is_object(item) and not ITEM_IDS.accepts(str(item.get("id", "_"))):
+    if is_object(item) and "id" in item and not (isinstance(item["id"], str) and ITEM_IDS.accepts(item["id"])):
         own["item"] = {key: value for key, value in item.items() if key != "id"}
     return part if own == marks(part) else msgspec.structs.replace(part, metadata={**part.metadata, NAME: own})
 

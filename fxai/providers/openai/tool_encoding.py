@@ -261,7 +261,7 @@ def strict_keywords_of(facts: ModelFacts) -> tuple[str, ...]:
     """Return the keywords that strict mode accepts for a model in addition to the common keywords.
 
     >>> strict_keywords_of(known_facts("gpt-5.5")), strict_keywords_of(known_facts("ft:gpt-5.5:acme"))
-    (('maxLength', 'minLength'), ())
+    (('minLength', 'maxLength'), ())
     """
     own = facts.strict_keywords
     return tuple(sorted(OPENAI.model_keywords)) if own is None else own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Any, Final
 
 from returns.result import Success
@@ -73,8 +73,8 @@ def test_the_rest_of_a_window_and_late_results_do_not_fail(messages: tuple[Messa
 def _breaches(request: ModelRequest) -> list[str]:
     """The broken rules of a request on all wires."""
     messages = anthropic.prepare_request(request, model="claude-sonnet-5").body
-    responses = json.loads(openai.prepare_request(request, model="gpt-5.5").body())
-    chat = json.loads(openai.prepare_request(request, model="gpt-4o", api="chat").body())
+    responses = openai.prepare_request(request, model="gpt-5.5").body
+    chat = openai.prepare_request(request, model="gpt-4o", api="chat").body
     found = request_breaches(messages, "messages", system_between=False)
     return [*found, *request_breaches(responses, "responses"), *request_breaches(chat, "chat")]
 
@@ -93,3 +93,16 @@ def test_a_tool_of_one_run_does_not_break_the_next_run() -> None:
     assert request.tools == ()
     assert [_breaches(one) for one in model.requests] == [[], [], []]
     assert body["messages"][1]["content"][0]["name"] == "Calculator__add"
+
+
+def test_half_surrogate_pairs_do_not_end_a_run_with_a_memory(tmp_path: Path) -> None:
+    """A file stores UTF-8, so the next run reads U+FFFD instead of the half."""
+    memory = Memory.file(tmp_path / "talk.json")
+    model = ScriptedModel.make([text("cut \ud83d"), text("Done.")])
+    agent = Agent.make("a").with_memory(memory)
+    fx.run(agent.execute("caf\udce9").provide(model.layer))
+    fx.run(agent.execute("Go on.").provide(model.layer))
+    first, second, _ = model.requests[-1].prompt
+
+    assert model.requests[0].prompt[0] == UserMessage.make("caf\udce9")
+    assert (first, second) == (UserMessage.make("caf\ufffd"), AssistantMessage.make("cut \ufffd"))

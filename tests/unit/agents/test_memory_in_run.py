@@ -162,7 +162,7 @@ def test_a_memory_is_loaded_in_the_time_of_the_run(at_limit: Any, way: str, back
     """One that never is, is let go when the time is up; the run ends as its budget says, and is not kept."""
     memory = Slow(fx.never())
     model = ScriptedModel.make([text("without it")])
-    agent = Agent.make("a", budget=Budget(seconds=0.01), at_limit=at_limit).with_memory(memory)
+    agent = Agent.make("a", budget=Budget(seconds=0.3), at_limit=at_limit).with_memory(memory)
     ended = _run(agent, "?", way, model, backend)
 
     assert (memory.closed, memory.told) == (1, [])
@@ -170,7 +170,7 @@ def test_a_memory_is_loaded_in_the_time_of_the_run(at_limit: Any, way: str, back
         assert isinstance(ended, Succeeded)
         assert _shown(model, 0) == [str(Prompt.make("?"))]
     else:
-        assert ended.cause.failures == (BudgetExceeded("seconds", 0.01, Prompt.make("?")),)
+        assert ended.cause.failures == (BudgetExceeded("seconds", 0.3, Prompt.make("?")),)
 
 
 def test_what_loading_takes_is_not_there_for_the_rest(backend: Backend) -> None:

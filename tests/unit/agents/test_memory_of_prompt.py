@@ -245,7 +245,7 @@ class Slow(OwnMemory):
 def test_a_state_is_loaded_in_the_time_of_the_run(way: str, backend: Backend) -> None:
     """One that never comes is let go when the time is up; what the run says then is not kept."""
     memory = Slow()
-    agent: Any = Agent.make("a", prompt=COUNTER, budget=Budget(seconds=0.01), at_limit="answer").with_memory(memory)
+    agent: Any = Agent.make("a", prompt=COUNTER, budget=Budget(seconds=0.3), at_limit="answer").with_memory(memory)
     _, shown = _run(agent, "one", [text("0")], backend, way)
 
     assert (shown, memory.kept) == (["<count>\n0 so far\n</count>"], [])

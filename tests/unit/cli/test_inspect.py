@@ -75,18 +75,19 @@ def test_tools_are_json_too(fxai: Run) -> None:
 
 
 def test_odd_values_are_shown_all_the_same(fxai: Run, tmp_path: Path) -> None:
-    """Annotations that no JSON has, a type without a JSON form and an Any do not stop it."""
+    """An annotation that JSON cannot represent, and a type that is too deep for a JSON Schema, do not stop it."""
     file = tmp_path / "odd_tools.py"
     file.write_text(
         "import msgspec\nfrom fxai import Tool, Toolkit\nfrom fxai.annotations import Annotation\n"
-        "class P(msgspec.Struct, frozen=True):\n    c: complex\n"
+        "deep = int\nfor _ in range(130):\n    deep = list[deep]\n"
+        "P = msgspec.defstruct('P', [('c', deep)], frozen=True)\n"
         "kit = Toolkit.make(Tool.make('p', parameters=P), Tool.make('q').annotate(Annotation('o', None), object))\n"
     )
     shown = fxai("tools", f"{file}:kit")
     tools = json.loads(fxai("tools", f"{file}:kit", "--json").out)["tools"]
 
     assert shown.code == 0
-    assert "no JSON form" in tools[0]["parameters"]["$comment"]
+    assert "at most 128 levels" in tools[0]["parameters"]["$comment"]
     assert tools[1]["annotations"] == {"o": "<class 'object'>"}
 
 

@@ -34,6 +34,7 @@ RESPONSES: Final[dict[str, tuple[list[_Body], str]]] = {
     "a half": ([{**USER, "content": "\ud83d"}], "half a surrogate pair"),
     "a half in a key": ([USER, {**SAID, "\ud83d": 1}], "half a surrogate pair"),
     "an item id": ([USER, {**SAID, "id": "msg|1"}], "the item id"),
+    "an item id twice": ([USER, {**SAID, "id": "m"}, USER, {**SAID, "id": "m"}], "the item id 'm' twice"),
     "a long item id": ([USER, {**SAID, "id": "m" * 65}], "the item id"),
     "a name": ([USER, {**CALL, "name": "a.b"}, OUTPUT], "the name"),
     "an empty name": ([USER, {**CALL, "name": ""}, OUTPUT], "the name"),
@@ -73,7 +74,17 @@ def test_a_request_to_responses_is_refused(items: list[_Body], why: str) -> None
 
 def test_a_request_to_responses_is_accepted() -> None:
     """Every kind of item that breaks no rule."""
-    items = [USER, THOUGHT, THOUGHT, CALL, OUTPUT, SAID, _shows(_image("image/png")), THOUGHT, SAID]
+    items = [
+        USER,
+        THOUGHT,
+        {**THOUGHT, "id": "rs_2"},
+        CALL,
+        OUTPUT,
+        SAID,
+        _shows(_image("image/png")),
+        {**THOUGHT, "id": "rs_3"},
+        SAID,
+    ]
 
     assert request_breaches({"input": items}, "responses") == []
 

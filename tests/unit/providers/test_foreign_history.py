@@ -191,6 +191,25 @@ def test_an_illegal_item_id_does_not_go_to_openai(id_: Any) -> None:
     assert len(_changes(warnings)) == 2
 
 
+def test_a_turn_that_is_there_twice_has_each_item_id_once() -> None:
+    """A copy of a turn goes without ids and without its reasoning."""
+    own = {"openai": {"id": "rs_1", "encrypted_content": "e"}}
+    said, asked = {"openai": {"id": "msg_1"}}, {"openai": {"id": "fc_1"}}
+    turn = AssistantMessage.make(
+        ReasoningPart("", metadata=own), TextPart("Yes.", metadata=said), ToolCallPart("c", "look", {}, metadata=asked)
+    )
+    answer = ToolMessage.make(ToolResultPart("c", "look", 1))
+    body, warnings = _send("responses", HI, turn, answer, turn, answer)
+
+    assert [(item["type"], item.get("id")) for item in body["input"][5:]] == [
+        ("message", None),
+        ("function_call", None),
+        ("function_call_output", None),
+    ]
+    assert body["input"][5]["content"] == "Yes."
+    assert len([one for one in _changes(warnings) if "another item has" in one]) == 3
+
+
 def test_ids_of_hosted_calls_are_legal() -> None:
     """Anthropic reads the ids of calls that its servers ran, and of their results."""
     own: Any = {"provider_executed": True}
@@ -379,6 +398,22 @@ def test_a_file_that_no_place_accepts_is_one_typed_error(wire: Wire, media_type:
         WIRES[wire](ModelRequest(Prompt([UserMessage.make("See", FilePart(media_type, b"\x00\x01"))])))
 
 
+def test_a_reference_to_a_tool_that_is_gone_is_a_text() -> None:
+    """Anthropic refuses references to tools that are not in the request."""
+    found = [{"type": "tool_reference", "tool_name": name} for name in ("look", "gone")]
+    body, warnings = _send("messages", *_called("c", "look", found), tools=[Tool.make("look")])
+    (result,) = [block for block in body["messages"][2]["content"] if block["type"] == "tool_result"]
+
+    assert [one["type"] for one in result["content"]] == ["tool_reference", "text"]
+    assert len(_changes(warnings)) == 1
+
+
+def test_the_official_chat_completions_accepts_pdf_and_text() -> None:
+    """Other documents are one typed error there."""
+    with pytest.raises(PreparationError, match="takes PDF and text"):
+        _chat(ModelRequest(Prompt([UserMessage.make(FilePart("application/zip", b"PK"))])))
+
+
 # -- texts
 
 
@@ -413,8 +448,32 @@ def test_half_surrogate_pairs_are_replaced(wire: Wire, messages: list[Message]) 
     assert _changes(warnings)
 
 
+@every("wire", WIRES)
+@every("tool", [Tool.make("look", description=HALF), Tool.make(HALF)])
+def test_half_surrogate_pairs_of_a_tool_are_replaced(wire: Wire, tool: Any) -> None:
+    """A toolkit can come from a server that describes its tools so."""
+    body, _ = _send(wire, HI, tools=[tool])
+
+    assert json.dumps(body, ensure_ascii=False).encode()
+    assert len(body["tools"]) == 1
+
+
 def test_two_halves_are_one_character() -> None:
     """A character that was split in two is whole again."""
     body, _ = _send("chat", UserMessage.make("\ud83d\ude00"))
 
     assert body["messages"][0]["content"] == "\U0001f600"
+
+
+def test_a_long_id_goes_back_to_the_server_that_made_it() -> None:
+    """Gateways keep signatures of thinking in ids; OpenAI's own host accepts 64 characters."""
+    id_ = "call_1__thought__" + "A" * 80
+    message = {"role": "assistant", "tool_calls": [{"id": id_, "type": "function", "function": {"name": "look"}}]}
+    asked = openai.prepare_request(ModelRequest(Prompt([HI])), model="m", api="chat")
+    parts = openai.read_reply({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}, asked)
+    turn = Prompt.from_json(Prompt.from_parts(parts).to_json()).unwrap()
+    request = ModelRequest(Prompt([HI, *turn, ToolMessage.make(ToolResultPart(id_, "look", 1))]))
+    back = openai.prepare_request(request, model="m", api="chat").body
+
+    assert _ids(back, "chat") == [(id_, id_)]
+    assert len(_ids(_chat(request)[0], "chat")[0][0]) == 64

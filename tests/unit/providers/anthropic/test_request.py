@@ -293,7 +293,10 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
             [{"type": "image", "media_type": "image/png", "data": "aGk=", "more": 1}],
             '[{"type":"image","media_type":"image/png","data":"aGk=","more":1}]',
         ),
-        ([{"type": "tool_reference", "tool_name": "t"}], [{"type": "tool_reference", "tool_name": "t"}]),
+        (
+            [{"type": "tool_reference", "tool_name": "weather__now"}],
+            [{"type": "tool_reference", "tool_name": "weather__now"}],
+        ),
         (
             [{"type": "file", "media_type": "image/png", "data": "-"}],
             '[{"type":"file","media_type":"image/png","data":"-"}]',
@@ -312,7 +315,7 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
 def test_results_are_shown_as_what_they_are(result: Any, content: Any) -> None:
     """A text is itself, texts and pictures are blocks, a denial is its reason, anything else is JSON."""
     told = ToolMessage.make(ToolResultPart("c1", "weather.now", result, is_failure=True))
-    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(CALL), told)
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(CALL), told, tools=[WEATHER])
     block = sent.body["messages"][2]["content"][0]
 
     assert block == {"type": "tool_result", "tool_use_id": "c1", "content": content, "is_error": True}

@@ -364,3 +364,13 @@ def test_one_that_takes_schemas_is_sent_none_where_there_is_none(backend: Backen
     says = 'for m in asked(): say(type="result", text=str("schema" in m))'
 
     assert asked(backend, python(says), takes=["schema"]).text == "False"
+
+
+def test_half_surrogate_pairs_are_replaced_with_a_warning(backend: Backend) -> None:
+    """A program reads UTF-8, by lines or as JSON."""
+    line = asked(backend, shell('read line; echo "You said $line."'), "caf\udce9", format="text")
+    record = asked(backend, python(REPEATS), "caf\udce9")
+
+    assert line.text == "You said caf\ufffd."
+    assert msgspec.json.decode(record.text)["prompt"] == "caf\ufffd"
+    assert [one.kind for response in (line, record) for one in response.warnings] == ["history", "history"]

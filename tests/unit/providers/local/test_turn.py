@@ -71,3 +71,11 @@ def test_results_without_files_warn_of_nothing() -> None:
 
     assert not [part for part in parts if isinstance(part, WarningPart)]
     assert "a bell" in server.asked[-1]
+
+
+def test_half_surrogate_pairs_are_replaced_with_a_warning() -> None:
+    """llama.cpp reads UTF-8, which has no form for half a pair."""
+    parts, server = _turn("caf\udce9.txt")
+
+    assert [part.kind for part in parts if isinstance(part, WarningPart)] == ["history"]
+    assert "caf\ufffd.txt" in server.asked[-1]
