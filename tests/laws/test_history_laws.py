@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fxai.messages import Prompt
 from fxai.models import ModelRequest, PreparationError
-from fxai.models.request_cache import RequestCache
 from fxai.providers import anthropic, openai
 from fxai.tools import Tool
 from tests.kit.floor import request_breaches
@@ -64,37 +63,3 @@ def test_every_history_can_be_sent(name: str) -> None:
         reached("sent")
 
     reached.by(law, sent=60, refused=10)
-
-
-CACHED: Final[dict[str, Callable[[ModelRequest, Any], Any]]] = {
-    "messages": lambda request, cache: anthropic.prepare_request(request, model="claude-fable-5-1", cache=cache),
-    "responses": lambda request, cache: openai.prepare_request(request, model="gpt-5.5", cache=cache),
-    "chat": lambda request, cache: openai.prepare_request(request, model="gpt-4o", api="chat", cache=cache),
-}
-
-
-def _outcome(prepare: Callable[[ModelRequest, Any], Any], request: ModelRequest, cache: Any) -> Any:
-    try:
-        sent = prepare(request, cache)
-        return sent.encoded, sent.warnings
-    except PreparationError as error:
-        return error.reason
-
-
-@pytest.mark.parametrize("name", CACHED)
-def test_a_history_that_grows_has_the_same_form(name: str) -> None:
-    """A request that continues earlier requests is the request that fxai makes from the whole history."""
-    reached = Reached()
-
-    @settings(max_examples=100)
-    @given(histories(), st.lists(st.integers(1, 12), max_size=3))
-    def law(prompt: Prompt, cuts: list[int]) -> None:
-        cache: Any = RequestCache()
-        for length in (*sorted(cuts), len(prompt)):
-            request = ModelRequest(Prompt(prompt.messages[:length]), TOOLS)
-            found = _outcome(CACHED[name], request, cache)
-
-            assert found == _outcome(CACHED[name], request, None)
-            reached("sent" if isinstance(found, tuple) else "refused")
-
-    reached.by(law, sent=40, refused=10)

@@ -32,6 +32,7 @@ from fxai.providers.anthropic import prepare_request as prepare_anthropic
 from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Tool
 from tests.kit.every import every
+from tests.kit.foreign_histories import histories
 from tests.kit.reaching import Reached
 from tests.kit.trials import examples
 
@@ -224,3 +225,23 @@ def test_a_request_that_goes_on_is_the_one_made_anew() -> None:
         reached("from_between", cache.from_between)
 
     reached.by(law, sent=200, refused=50, resumed=100, from_between=10)
+
+
+@pytest.mark.parametrize(("prepare", "wire"), WIRES)
+def test_a_foreign_history_that_grows_has_the_same_form(prepare: Callable[..., Any], wire: str) -> None:
+    """A request that continues earlier requests is the request that fxai makes from the whole history."""
+    reached = Reached()
+
+    @settings(max_examples=examples(60))
+    @given(histories(), st.lists(st.integers(1, 12), max_size=3))
+    def law(prompt: Prompt, cuts: list[int]) -> None:
+        cache = _Watched()
+        for length in (*sorted(cuts), len(prompt)):
+            request = ModelRequest(Prompt(prompt.messages[:length]), TOOLS[3])
+            found = _outcome(prepare, request, wire, cache)
+
+            assert found == _outcome(prepare, request, wire, None)
+            reached("refused" if isinstance(found, ReasonBase) else "sent")
+        reached("resumed", cache.resumed > 0)
+
+    reached.by(law, sent=20, refused=5, resumed=5)

@@ -227,14 +227,14 @@ class InputWriter:
 
         A history that was merged or copied has a turn twice, and the API refuses one id for two items.
         """
-        id_ = item.get("id")
-        if not isinstance(id_, str) or id_ not in self._item_ids:
-            self._item_ids |= {id_} if isinstance(id_, str) else set()
+        id_, kind = item.get("id"), item.get("type", "message")
+        is_output = str(kind).endswith("_output")  # some servers give an output the id of its call
+        if not isinstance(id_, str) or is_output or id_ not in self._item_ids:
+            self._item_ids |= {id_} if isinstance(id_, str) and not is_output else set()
             return item
         self.notes.warn_once(
             f"an item whose id {id_!r} another item has is sent without the id, or left out", "history"
         )
-        kind = item.get("type", "message")
         if kind == "message":
             content = item.get("content")
             texts = [one.get("text", one.get("refusal", "")) for one in content] if is_array(content) else [content]
@@ -371,7 +371,7 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
 def _speaks(item: object) -> bool:
     """Return whether an item in metadata, which can be anything, is content of the model that pairs with no other."""
     kind = str(item.get("type", "message")) if is_object(item) else ""
-    is_paired = kind in OURS or kind.endswith("_output") or kind == "reasoning"
+    is_paired = kind.removesuffix("_output") in ("function_call", "custom_tool_call", "reasoning")
     return is_object(item) and item.get("role", "assistant") == "assistant" and not is_paired
 
 
