@@ -148,8 +148,11 @@ raw = Tool.dynamic("raw", parameters={"type": "object"}, success=int | None)
 assert_type(raw, Tool[object, int | None, Never])
 
 
-def as_mapping(value: Any) -> Result[Mapping[str, object], str]:
-    return Success(value) if isinstance(value, dict) else Failure("an object")
+def as_mapping(value: object) -> Result[Mapping[str, object], str]:
+    try:
+        return Success(msgspec.convert(value, dict[str, object]))
+    except msgspec.ValidationError as error:
+        return Failure(str(error))
 
 
 checked = Tool.dynamic("checked", parameters={"type": "object"}, validation=as_mapping, success=int | None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,9 @@ def test_ten_faults_are_ten_lines_each_with_place_and_remedy(fxai: Run) -> None:
 def test_many_faults_of_one_rule_are_one_line(fxai: Run) -> None:
     """The worst faults come first, each in a line; many faults of one rule are one line with examples."""
     inner = {f"p{number}": {"type": "string"} for number in range(40)}
-    tools = [{"name": f"t{n}", "description": f"T{n}.", "inputSchema": {"type": "object"}} for n in range(129)]
+    tools: list[dict[str, Any]] = [
+        {"name": f"t{n}", "description": f"T{n}.", "inputSchema": {"type": "object"}} for n in range(129)
+    ]
     tools[0]["inputSchema"] = {"type": "object", "properties": inner, "required": ["q"]}
     piped = json.dumps({"tools": tools})
     ended = fxai("check", "-", piped=piped)

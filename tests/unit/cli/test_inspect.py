@@ -285,7 +285,9 @@ def test_what_the_request_form_rewrites_is_told(fxai: Run) -> None:
 
 def test_a_tool_that_is_left_out_is_shown_as_not_sent(fxai: Run) -> None:
     """The preview of Chat Completions states which tools the request leaves out."""
-    tools = [{"name": f"t{n}", "inputSchema": {"type": "object", "properties": {}}} for n in range(129)]
+    tools: list[dict[str, Any]] = [
+        {"name": f"t{n}", "inputSchema": {"type": "object", "properties": {}}} for n in range(129)
+    ]
     shown = fxai("schema", "-", "--provider", "openai", "--api", "chat", piped=json.dumps({"tools": tools})).out
 
     assert "t128: not sent at openai chat" in shown

@@ -86,7 +86,11 @@ def test_schemas_that_cannot_be_one_keep_their_meaning() -> None:
 
 def test_alternatives_that_only_require_become_words() -> None:
     """The properties stay at the root, and validation by the original has the alternatives."""
-    document = {"type": "object", "properties": {"a": {}, "b": {}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    document: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {}, "b": {}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    }
     form = form_of(document)
 
     assert "anyOf" not in form.document.to_dict()
@@ -179,7 +183,7 @@ def test_both_names_in_one_call_are_not_overwritten() -> None:
 )
 def test_names_that_other_keywords_use_move_into_a_property(more: dict[str, Any]) -> None:
     """Anthropic checks the names at the root alone, so below a property the document keeps them all."""
-    document = {"type": "object", "properties": {"$top": {}, "a": {}}, **more}
+    document: dict[str, Any] = {"type": "object", "properties": {"$top": {}, "a": {}}, **more}
     form = form_of(document, MESSAGES)
 
     assert list(form.document.get("properties")) == ["value"]
@@ -188,7 +192,11 @@ def test_names_that_other_keywords_use_move_into_a_property(more: dict[str, Any]
 
 def test_an_older_draft_is_rewritten_if_the_latest_refuses_it() -> None:
     """A tuple of draft 7 and an exclusive bound of draft 4 are none in 2020-12; other documents stay."""
-    seventh = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"a": {}}}
+    seventh: dict[str, Any] = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"a": {}},
+    }
     pair = {"type": "array", "items": [STRING], "additionalItems": False}
     fourth = {"type": "number", "minimum": 1, "exclusiveMinimum": True}
 
@@ -222,7 +230,7 @@ def test_a_document_that_is_too_deep_has_no_form() -> None:
 
 def test_refusals_names_every_broken_rule() -> None:
     """Each rule of OpenAI and of Anthropic is found at its place."""
-    document = {"oneOf": [{}], "enum": [{}], "properties": {"$a": {"type": "array"}}}
+    document: dict[str, Any] = {"oneOf": [{}], "enum": [{}], "properties": {"$a": {"type": "array"}}}
 
     assert [one.pointer for one in refusals(document, RESPONSES)] == [
         "/type",
