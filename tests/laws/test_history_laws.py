@@ -17,6 +17,7 @@ from tests.kit.floor import request_breaches
 from tests.kit.floor_schema import Wire
 from tests.kit.foreign_histories import histories
 from tests.kit.reaching import Reached
+from tests.kit.trials import examples
 
 TOOLS: Final = (Tool.make("look", parameters=dict[str, int]), Tool.make("net.look", success=str))
 
@@ -47,7 +48,7 @@ def test_every_history_can_be_sent(name: str) -> None:
     wire, prepare, facts = WIRES[name]
     reached = Reached()
 
-    @settings(max_examples=150)
+    @settings(max_examples=examples(200, least=60))
     @given(histories(), st.sampled_from(["none", "high", None]))
     def law(prompt: Prompt, reasoning: Any) -> None:
         request = ModelRequest(prompt, TOOLS, reasoning=reasoning)
@@ -62,4 +63,4 @@ def test_every_history_can_be_sent(name: str) -> None:
         assert repr(prompt) == before
         reached("sent")
 
-    reached.by(law, sent=60, refused=10)
+    reached.by(law, sent=20, refused=2)
