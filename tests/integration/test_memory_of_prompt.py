@@ -100,6 +100,7 @@ def test_a_run_that_waits_goes_on_in_another_process(kind: str, tmp_path: Path) 
     assert "paid for Emma" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_a_run_goes_on_though_others_come_in_between(kind: str, tmp_path: Path) -> None:
     """They see the state as it is, and what waits is approved later all the same, or denied."""

@@ -324,6 +324,7 @@ LOOPS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @LOOPS
 def test_a_run_that_is_cut_is_remembered_whole_or_not_at_all(ways: list[Way], backend: Backend) -> None:
     """Also with sub-agents; the next run on that memory goes on."""
@@ -355,6 +356,7 @@ def test_a_run_that_is_cut_is_remembered_whole_or_not_at_all(ways: list[Way], ba
     reached.by(law, **{"cut": 10, "kept": 10, "cut in a handler": 2})
 
 
+@pytest.mark.slow
 @LOOPS
 def test_a_turn_of_a_stored_chat_that_is_cut_is_kept_whole_or_not_at_all(ways: list[Way], backend: Backend) -> None:
     """In process, in files and in SQLite; the chat is free for the next turn."""

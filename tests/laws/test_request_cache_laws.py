@@ -207,6 +207,7 @@ def test_histories_that_end_alike_are_told_apart(prepare: Callable[..., Any], wi
         assert _outcome(prepare, request, wire, cache) == _outcome(prepare, request, wire, None)
 
 
+@pytest.mark.slow
 def test_a_request_that_goes_on_is_the_one_made_anew() -> None:
     """Over histories that grow and branch, with calls and results as they should be and not, and tools that change."""
     reached = Reached()

@@ -111,6 +111,7 @@ def _without(document: Any, obstacle: Obstacle) -> Any:
     return copy
 
 
+@pytest.mark.slow
 @RULES
 @pytest.mark.parametrize("hold", [hold_back, hold_forth])
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -193,6 +194,7 @@ def document_of(drawn: dict[str, Any]) -> dict[str, Any]:
     return {**drawn, "$defs": {"Maybe": {"type": ["string", "null"]}, "Plain": {"type": "number"}}}
 
 
+@pytest.mark.slow
 @RULES
 def test_null_and_left_out_are_told_apart_exactly(rules: StrictRules) -> None:
     """With `explicit_null` every instance comes back exactly as it was, no null is weakened, and law 1 holds."""
@@ -252,6 +254,7 @@ def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
     reached.by(hold_for_generated, kept=10, listed=40 if rules.all_required else 0)
 
 
+@pytest.mark.slow
 @RULES
 @pytest.mark.parametrize("server", SERVERS, ids=lambda path: path.stem)
 def test_tools_of_real_servers_have_a_strict_form(server: Path, rules: StrictRules) -> None:

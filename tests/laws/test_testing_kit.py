@@ -78,6 +78,7 @@ def _drawn(tool: Tool[Any, Any, Any]) -> int:
     return len(seen)
 
 
+@pytest.mark.slow
 @every("server", SERVERS, ids=lambda path: path.stem)
 def test_every_tool_of_a_real_server_has_parameters(server: Path) -> None:
     """Valid ones and invalid ones, without any trouble."""
@@ -90,6 +91,7 @@ def _satisfiable() -> list[Group]:
     return [group for group in found if refusal(group) is None]
 
 
+@pytest.mark.slow
 def test_every_schema_of_the_official_suite_has_instances() -> None:
     """Of each schema for which the suite knows valid data, some is drawn."""
     for group in _satisfiable():

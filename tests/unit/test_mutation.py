@@ -150,6 +150,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, _Verdict]
     return dict(zip(FAULTS, msgspec.json.decode(result.read_bytes(), type=list[_Verdict]), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "test", "how"),
     [
@@ -184,6 +185,7 @@ def test_mutation_ignores_a_test_that_fails_without_a_mutant(verdicts: Mapping[s
     assert (found.found_by, found.reached_by) == (None, 0)
 
 
+@pytest.mark.slow
 def test_mutation_exits_with_2_if_no_test_runs(tmp_path: Path) -> None:
     """The command exits with 2 and shows the output of pytest if the tests cannot run."""
     done = _run(tmp_path, "--package", "sums", "--tests", "tests/nowhere")

@@ -1,8 +1,7 @@
 """A program as a language model: asked through its standard input and output.
 
 >>> from fxai.effects import fx
->>> from fxai.models.history_form import mend_request
-from fxai.models.language_model import LanguageModel
+>>> from fxai.models.language_model import LanguageModel
 >>> shouts = model("tr", "a-z", "A-Z", format="text", lifetime="request")
 >>> fx.run(LanguageModel.generate_text("hello").provide(shouts)).text
 'HELLO'

@@ -43,6 +43,7 @@ WIRES: tuple[Wire, ...] = ("responses", "chat", "messages")
 STRICT = pytest.mark.parametrize("strict", [None, False])
 
 
+@pytest.mark.slow
 @STRICT
 @pytest.mark.parametrize(("start", "count"), [(_microsoft, 344), (_notion, 24)])
 def test_a_request_with_the_tools_of_a_large_server_keeps_the_rules(

@@ -49,6 +49,7 @@ def test_what_ends_the_innermost_ends_all(around: Callable[[Program], Program]) 
         fx.run_sync(nested(around, 300, fx.sleep(0)))
 
 
+@pytest.mark.slow
 @every("around", AROUND.values(), ids=AROUND)
 def test_the_price_of_depth_is_linear(around: Callable[[Program], Program]) -> None:
     """Four times as deep is about four times as many calls."""

@@ -95,6 +95,7 @@ LAYERS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_model_keeps_what_its_requests_have_in_common(wire: str) -> None:
     """Asked again with one more message, the layer of each provider writes neither tools nor history anew."""
@@ -149,6 +150,7 @@ def _digests(rounds: int) -> int:
     return count.calls
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_gone_on_from_digests_only_what_is_new() -> None:
     """Each round of an incremental conversation digests what it adds, however long the history has become."""
     assert _digests(80) <= 4.2 * _digests(20)

@@ -331,6 +331,7 @@ WIDE: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @every("keyword", WIDE)
 @every("engine", ENGINES)
 def test_wide_data_is_decided_in_time_and_told_in_short(keyword: str, engine: Engine) -> None:
@@ -472,6 +473,7 @@ def test_linting_a_document_that_is_none_ends() -> None:
         assert "schema-error" in [found.code for found in findings]
 
 
+@pytest.mark.slow
 def test_drawn_data_counts_its_steps() -> None:
     """A schema that multiplies, or asks for a billion items, gives data or none, and comes to an end."""
     node: dict[str, Any] = {"properties": {"c": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "type": "object"}

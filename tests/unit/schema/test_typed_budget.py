@@ -133,6 +133,7 @@ LARGE: dict[str, tuple[Any, Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LARGE)
 def test_what_is_wrong_beyond_the_steps_is_told_as_the_decoder_says_it(case: str) -> None:
     """Data that is too large to be gone through is refused all the same, at the place that the decoder names."""

@@ -225,6 +225,7 @@ USES: dict[str, tuple[Callable[[str], dict[str, Any]], Any]] = {
 EXPLODING = ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$(?<!b)", "^(?=a)(a|a)+\\1$", "(.*)*(?=x)x", "^(([a-z])+.)+[A-Z]([a-z])+$"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("pattern", EXPLODING)
 @pytest.mark.parametrize(("make", "value"), USES.values(), ids=USES)

@@ -156,7 +156,7 @@ def test_a_hook_changes_nothing_but_what_is_recorded() -> None:
     """What it is given is its own: the history, the parameters and the results stay as they are."""
     traces, seen = Traces(), list[Any]()
     note = Tool.dynamic("note", parameters={"type": "object"})
-    model = ScriptedModel.make([call("note", {"card": "4711"}), text("Noted.")])
+    model = ScriptedModel.make([call("note", {"card": "card 4711"}), text("Noted.")])
     agent = Agent.make("clerk", toolkit=Toolkit.make(note), model=model.layer)
 
     def answer(params: Any) -> Any:
@@ -174,10 +174,10 @@ def test_a_hook_changes_nothing_but_what_is_recorded() -> None:
     told = traces.layer(content="span", redact=redact)
     answered = fx.run(agent.execute("Note it.").provide(note.handler(answer)).provide(told))
 
-    assert seen == [{"card": "4711"}]
-    assert answered.steps[0].results[0].encoded_result == {"card": "4711"}
-    assert answered.history.to_json().count("4711") == 2
-    assert "4711" not in "".join(span.to_json() for span in traces.spans)
+    assert seen == [{"card": "card 4711"}]
+    assert answered.steps[0].results[0].encoded_result == {"card": "card 4711"}
+    assert answered.history.to_json().count("card 4711") == 2
+    assert "card 4711" not in "".join(span.to_json() for span in traces.spans)
 
 
 def test_names_that_a_model_makes_up_are_no_names_of_metrics() -> None:

@@ -101,6 +101,7 @@ FAULTS: list[tuple[Callable[[], None], Found]] = [
 ]
 
 
+@pytest.mark.slow
 @every(("check", "found"), FAULTS, ids=lambda given: given.said if isinstance(given, Found) else "")
 def test_a_planted_fault_is_found(check: Callable[[], None], found: Found) -> None:
     """By the law that it breaks, with the smallest data that shows it."""

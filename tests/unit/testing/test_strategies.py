@@ -79,6 +79,7 @@ def test_hard_schemas_have_instances_and_near_misses(document: dict[str, Any]) -
     assert seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("document", "smallest"),
     [
@@ -119,6 +120,7 @@ def test_formats_of_ones_own_are_drawn() -> None:
     assert find(instances(document), lambda _: True, settings=FEW) == "always"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy",
     [
@@ -141,6 +143,7 @@ def test_what_is_not_there_is_not_drawn(strategy: st.SearchStrategy[Any]) -> Non
         drawn()
 
 
+@pytest.mark.slow
 def test_documents_hold_every_kind_of_keyword() -> None:
     """In the words of their draft."""
     seen: set[str] = set()
