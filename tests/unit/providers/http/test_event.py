@@ -106,7 +106,7 @@ def test_a_cut_stream_keeps_what_came(data: bytes, cut: int) -> None:
     """
     whole, broken = read_events([data])
     part, fault = read_events([data[: cut % (len(data) + 1)]])
-    sure = part[:-1] if part and part[-1].data == '{"a": 1}' else part
+    sure = part[:-1] if part and part[-1].data.strip() == '{"a": 1}' else part
 
     assert sure == whole[: len(sure)]
     assert broken is not None or len(part) <= len(whole) + 1
@@ -162,7 +162,8 @@ def test_a_last_event_cut_within_its_json_is_a_fault(cut: int) -> None:
     events, fault = read_events([written[:cut]])
 
     assert all(event.data in ('{"a": 1}', '{"größe": [1, "}"]}') for event in events)
-    assert (fault is None) == (cut == 0 or written[:cut].endswith((b"}", b"}\n", b"}\n\n")))
+    is_whole = written[:cut].endswith((b"1}", b"]}", b"}\n", b"}\n\n"))
+    assert (fault is None) == (cut == 0 or is_whole)
 
 
 @every("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])
