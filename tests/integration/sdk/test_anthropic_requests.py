@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from anthropic.types import message_create_params
 from anthropic.types.beta import message_create_params as beta_create_params
 from hypothesis import given, settings
@@ -35,6 +36,8 @@ from tests.kit.data import is_array, is_object
 from tests.kit.every import every
 from tests.kit.sdkcheck import faults
 from tests.kit.trials import examples
+
+pytestmark = pytest.mark.slow
 
 MODELS = ("claude-sonnet-5", "claude-fable-5-1", "claude-haiku-4-5", "claude-3-haiku-20240307", "some-server")
 CACHED = {"anthropic": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}
