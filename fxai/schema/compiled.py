@@ -24,7 +24,7 @@ import msgspec
 
 from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Findings
 from fxai.schema.conversion import Conversion, UnfitError
-from fxai.schema.data import JSON_ERRORS
+from fxai.schema.data import JSON_ERRORS, hold_hashes_apart
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
 from fxai.schema.pattern import shared_matcher
@@ -105,6 +105,8 @@ class Compiled:
         self._plain_forms = not (survey.listed or survey.blurred)
         self.read: Callable[[bytes | str], Any] = self._decoder()
         self.take: Callable[[Any], Any] = self._converter()
+        if survey.hashed:
+            self.read, self.take = partial(_read_apart, self.read), partial(_take_apart, self.take)
         self._explainer: Explainer | None = None
 
     def _decoder(self) -> Callable[[bytes | str], Any]:
@@ -300,6 +302,21 @@ def _retell(error: Exception, data: object) -> Fault:
     from fxai.schema.explain import fault_of_message
 
     return fault_of_message(str(error), data)
+
+
+def _read_apart(read: Callable[[bytes | str], Any], text: bytes | str) -> Any:
+    if len(text) > _LARGE:
+        try:
+            data = _DECODE(text)
+        except JSON_ERRORS:
+            return read(text)  # which raises
+        hold_hashes_apart(data)
+    return read(text)
+
+
+def _take_apart(take: Callable[[Any], Any], data: object) -> Any:
+    hold_hashes_apart(data)
+    return take(data)
 
 
 def _refuse_any(data: object) -> NoReturn:

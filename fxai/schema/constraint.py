@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, Final, Protocol, TypeAlias, final
 
 from fxai.schema.budget import MAX_STEPS, STRIDE, ExhaustedError, new_stack
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import is_array, is_object, number_identity
 from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import SECONDS, Matcher
 
@@ -160,7 +160,9 @@ def _is_whole(value: float, _: Work) -> bool:
 def number_of(value: Any, constants: dict[Hashable, object], known: dict[int, object], work: Work) -> object:
     """What is the same for values that JSON Schema calls equal, and for no others; a value is gone through once."""
     if value is None or isinstance(value, (str, int, float)):
-        return (value,) if isinstance(value, bool) else value
+        if isinstance(value, bool):
+            return (value,)
+        return value if value is None or isinstance(value, str) else number_identity(value)
     number = known.get(id(value))
     if number is None:
         work.take(1 + len(value))

@@ -12,7 +12,11 @@ True
 
 from __future__ import annotations
 
+import math
+import re
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, cast, final
 
@@ -57,7 +61,72 @@ def identity(value: object) -> Hashable:
         return (value,)
     if is_object(value):
         return frozenset((name, identity(one)) for name, one in value.items())
-    return ("[", *map(identity, value)) if is_array(value) else value
+    if is_array(value):
+        return ("[", *map(identity, value))
+    return number_identity(value) if isinstance(value, (int, float)) else value
+
+
+_MODULUS: Final = sys.hash_info.modulus
+"""Numbers whose difference is a multiple of it have one hash in Python."""
+
+
+def number_identity(value: float) -> Hashable:
+    """Return a key that equal numbers share and no others.
+
+    The hash of a number beyond Python's modulus, 2**61 - 1, is its remainder, so that whoever writes the data can give
+    many numbers one hash, and a set of them takes quadratic time. The key of such a number is text, which Python hashes
+    with a secret.
+
+    >>> number_identity(3), number_identity(2.0**70) == number_identity(2**70)
+    (3, True)
+    """
+    if -_MODULUS < value < _MODULUS or value in (math.inf, -math.inf) or value != value:
+        return value
+    return ("number", f"{int(value):x}")
+
+
+_FEW: Final = 64
+_TEXT_OF_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9.]{1,4999}([eE][-+]?[0-9]{1,8})?")
+
+
+def hold_hashes_apart(data: Any) -> None:
+    """Refuse data in which one array or object has more than 64 different values, or names, of one hash.
+
+    Use it before data becomes sets, or mappings with keys that are no text: Python's hashes of numbers, and of what is
+    made of numbers, have no secret. Text of digits counts as its number, and text of a UUID as its integer.
+
+    Raises:
+        msgspec.ValidationError: There are so many. The message states the place.
+    """
+    pending: list[tuple[str, Any]] = [("$", data)]
+    while pending:
+        path, value = pending.pop()
+        inner = value.values() if is_object(value) else value
+        if not (is_object(value) or is_array(value)):
+            continue
+        if len(value) > _FEW:
+            same: dict[int, set[Hashable]] = {}
+            for one in value:
+                same.setdefault(_plain_hash(one), set()).add(identity(one))
+            if max(map(len, same.values())) > _FEW:
+                raise msgspec.ValidationError(f"Expected `array` of values with different hashes - at `{path}`")
+        pending.extend((f"{path}[...]", one) for one in inner if is_object(one) or is_array(one))
+
+
+def _plain_hash(value: Any) -> int:
+    """Return the hash that Python gives to the value that plain data becomes, or one that is equal as often."""
+    if is_object(value):
+        return hash(tuple(_plain_hash(value[name]) for name in sorted(value)))
+    if is_listed(value):
+        return hash(tuple(map(_plain_hash, value)))
+    if not isinstance(value, str):
+        return hash(value)
+    if len(value) in (32, 36, 45) and (digits := value.replace("urn:uuid:", "").replace("-", "")).isalnum():
+        try:
+            return int(digits, 16) % _MODULUS
+        except ValueError:
+            pass
+    return hash(Decimal(value)) if _TEXT_OF_NUMBER.fullmatch(value) and value.count(".") < 2 else hash(value)
 
 
 def _refuse_change(*_: object, **__: object) -> NoReturn:

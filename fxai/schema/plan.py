@@ -90,7 +90,9 @@ def plan_of(tp: Any) -> Plan:
         return Plan(tp, plain_type(tp), None, found, {})
     deriving = _Deriving()
     wire, step = deriving.of(tp)
-    return Plan(tp, wire, step, survey(wire), deriving.defaults)
+    inside = survey(wire)
+    inside.hashed |= found.hashed  # also where the wire has a list, and the value a set
+    return Plan(tp, wire, step, inside, deriving.defaults)
 
 
 def mirrored_class(cls: Any) -> Any:
@@ -208,7 +210,6 @@ class _Deriving:
 _BOUNDS_OF: Final = {
     "minimum": ("ge", "gt"),
     "maximum": ("le", "lt"),
-    "pattern": ("pattern",),
     "minLength": ("min_length",),
     "maxLength": ("max_length",),
 }

@@ -41,7 +41,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
-from fxai.schema.codecs import Codec, Matching, is_light, matching
+from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.fault import SchemaError
 from fxai.schema.pattern import compiled_python_pattern
 
@@ -84,6 +84,7 @@ class Survey:
         listed: a place is an array in JSON but no list in Python, or anything.
         blurred: a place where equal Python values need not be of the declared type (decimals).
         sets: a place is a set.
+        hashed: a place is a set, or a mapping by keys, of what is no text: Python's hash of it has no secret.
         objects: a place is declared `object`: anything that JSON can carry.
         tags: by struct that has one, the name of its tag field.
         partial: a class was met that holds itself, so that this need not be all that lies inside of one in between.
@@ -95,6 +96,7 @@ class Survey:
     listed: bool = False
     blurred: bool = False
     sets: bool = False
+    hashed: bool = False
     objects: bool = False
     tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
     partial: bool = False
@@ -107,6 +109,7 @@ class Survey:
         self.listed |= other.listed
         self.blurred |= other.blurred
         self.sets |= other.sets
+        self.hashed |= other.hashed
         self.objects |= other.objects
         self.tags.update(other.tags)
         self.partial |= other.partial
@@ -149,19 +152,23 @@ def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
 
 
 def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple[Any, tuple[Any, ...]]:
-    """A codec and what stands after it, with a pattern that `re` could try without end moved into a codec of its own.
+    """Return a codec and the notes after it, with the pattern of a `Meta` moved into a codec with a time limit.
 
-    Without a codec, that of the pattern is the one.
+    `msgspec` searches by `re`, which can take exponential time and cannot be stopped. Without another codec, the codec
+    of the pattern is the result.
     """
     patterns = [note.pattern for note in after if isinstance(note, msgspec.Meta) and note.pattern is not None]
-    heavy = [pattern for pattern in patterns if not is_light(pattern)]
-    if not heavy:
+    if not patterns:
         return codec, after
     after = tuple(_without_pattern(note) if isinstance(note, msgspec.Meta) else note for note in after)
     if codec is None:
-        return matching(heavy[-1], tp), after
+        return matching(patterns[-1], tp), after
     wire: Any = Annotated
-    return msgspec.structs.replace(codec, wire=wire[codec.wire, msgspec.Meta(pattern=heavy[-1])]), after
+    keywords = codec.json_schema() or {}
+    if "pattern" in keywords:  # both patterns hold
+        keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
+    wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]
+    return Codec.make(wire, codec.decode, codec.encode, keywords or None), after
 
 
 def _without_pattern(meta: msgspec.Meta) -> msgspec.Meta:
@@ -330,7 +337,9 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
         _visit_members(tp, found, inside, done)
     elif get_origin(tp) is not Literal:
         _visit_leaf(tp, place, found)
-        if is_class(origin := get_origin(tp)) and issubclass(origin, Mapping):
+        if is_class(origin := get_origin(tp)) and issubclass(origin, (Mapping, Set)):
+            found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
+        if is_class(origin) and issubclass(origin, Mapping):
             _check_key(get_args(tp)[0], place)
         for argument in get_args(tp):
             if argument is not Ellipsis:
@@ -368,10 +377,9 @@ def _hold_searchable(codec: Codec, place: str) -> None:
             compiled_python_pattern(codec.decode.pattern)
         except ValueError as error:
             raise SchemaError(
-                f"the pattern {codec.decode.pattern!r} of {place} could take `re` a time without end, and cannot be"
-                f" searched with within a set time: {error}; write one that begins with ^ and leaves each character one"
-                " way to go on, or check the text in a codec (Annotated[str, Schema.codec(wire=str, decode=…,"
-                " encode=…)])"
+                f"the pattern {codec.decode.pattern!r} of {place} cannot be searched with a time limit: {error}. Write"
+                " a simpler pattern, or check the text in a codec: Annotated[str, Schema.codec(wire=str, decode=…,"
+                " encode=…)]"
             ) from None
 
 
@@ -419,6 +427,12 @@ def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
     return iter(hints.items()) if known else None
 
 
+def _without_notes(tp: Any) -> Any:
+    while get_origin(tp := plain_type(tp)) is Annotated:
+        tp = tp.__origin__
+    return tp
+
+
 def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
     cls = get_origin(tp) or tp
     if cls is float:
@@ -426,6 +440,7 @@ def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
     elif cls in (Any, object) or (cls in (list, dict, tuple, set, frozenset) and not get_args(tp)):
         found.open_ended = found.floats = found.listed = True
         found.sets |= cls in (set, frozenset)
+        found.hashed |= cls in (set, frozenset)
         found.objects |= cls is object
     elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
         found.listed = True

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fxai.schema.budget import MAX_LEVELS
-from fxai.schema.codecs import is_light
 from fxai.schema.pattern import (
     Characters,
     Choice,
@@ -40,7 +39,6 @@ def test_tokens_are_the_whole_pattern(pattern: str) -> None:
     assert expansion(pattern) >= 0
     assert isinstance(is_plain(pattern), bool)
     assert isinstance(translate(pattern), str)
-    assert isinstance(is_light(pattern), bool)
 
 
 @given(SOUP)
@@ -123,16 +121,3 @@ def test_what_every_provider_takes_is_plain(pattern: str, plain: bool) -> None:
 def test_python_reads_the_same_pattern(pattern: str, text: str) -> None:
     """As near as its own language comes to ECMA-262."""
     assert re.search(translate(pattern, python=True), text)
-
-
-@pytest.mark.parametrize("pattern", ["^a{,9}a*b$", r"^[]a]+a$", r"^\012+\n$", r"^[\0]*\0$"])
-def test_what_python_reads_otherwise_is_not_taken_for_light(pattern: str) -> None:
-    """The parser reads ECMA-262: where Python's own language differs, nothing is known."""
-    assert re.compile(pattern).pattern == pattern
-    assert not is_light(pattern)
-
-
-@every("pattern", ["^(?:foo|foobar)+$", "(?s)^a.$", "^(?P<n>a)b*$", "^(a|b|[0-9])+$", r"^\w+\Z", "^a++b$"])
-def test_what_is_decided_at_once_stays_light(pattern: str) -> None:
-    """Branches that begin alike, or are one character each, leave one way to go on."""
-    assert is_light(pattern)
