@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, cast, final
 
 import anyio
+import h11
 import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -31,6 +32,8 @@ _OPTIONS: Final[dict[str, Any]] = {
     "limit_concurrency": 1000,  # connections that are open at once, beside those that wait
     "timeout_graceful_shutdown": 1,
 }
+_MOST_SILENT: Final = 128  # connections of one address that wait for the head of a request
+_MOST_HEAD: Final = 65_536  # bytes of the head of a request
 
 
 def serve_app(
@@ -70,7 +73,8 @@ def serve_app(
             listening = open_socket(host, port)
         except (OSError, OverflowError) as error:
             return fail(CannotListen(host, port, getattr(error, "strerror", None) or str(error)))
-        server = _Uvicorn(uvicorn.Config(app, http=cast(Any, partial(_Connection, patience=head_timeout)), **_OPTIONS))
+        connection = partial(_Connection, patience=head_timeout, silent=_Silent())
+        server = _Uvicorn(uvicorn.Config(app, http=cast(Any, connection), **_OPTIONS))
         return Await(lambda _: _serve(server, listening, lifespan, on_listening or (lambda _: None)))
 
     return Suspend(begin)
@@ -95,14 +99,59 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+class _OneLength(h11.Connection):
+    """A connection that refuses a request with two lengths.
+
+    A proxy may read the other one, and take for a body what is a second request here. The rule is RFC 9112, 6.3.
+    """
+
+    @override
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("Content-Length and Transfer-Encoding in one request")
+        return event
+
+
+@final
+class _Silent:
+    """The connections that wait for the head of a request, by address and age. An address can have a limited number."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[_Connection, None]] = {}
+
+    def add(self, connection: _Connection, address: str) -> None:
+        """Add a connection. If its address has too many, close the oldest, so that others find room."""
+        waiting = self._waiting.setdefault(address, {})
+        waiting[connection] = None
+        if len(waiting) > _MOST_SILENT:
+            next(iter(waiting)).transport.close()  # which removes it when the connection is lost
+            del waiting[next(iter(waiting))]
+
+    def remove(self, connection: _Connection, address: str) -> None:
+        """Remove a connection that has begun a request, or is lost."""
+        waiting = self._waiting.get(address, {})
+        waiting.pop(connection, None)
+        if not waiting:
+            self._waiting.pop(address, None)
+
+
 @final
 class _Connection(H11Protocol):
-    """A connection that is closed where the head of a request is not there in time: uvicorn would keep it for ever."""
+    """A connection that is closed if the head of a request does not arrive in time; uvicorn would keep it for ever."""
 
-    def __init__(self, *given: Any, patience: float, **more: Any) -> None:
+    def __init__(self, *given: Any, patience: float, silent: _Silent, **more: Any) -> None:
         super().__init__(*given, **more)
+        self.conn = _OneLength(h11.SERVER, _MOST_HEAD)
         self._patience = patience
+        self._silent = silent
         self._late: asyncio.TimerHandle | None = None
+
+    @property
+    def _address(self) -> str:
+        return "" if self.client is None else self.client[0]
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -119,17 +168,25 @@ class _Connection(H11Protocol):
             self._expect()
 
     @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._late is None and not self.transport.is_closing():
+            self._expect()
+
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._rest()
         super().connection_lost(exc)
 
     def _expect(self) -> None:
         self._late = self.loop.call_later(self._patience, self.transport.close)
+        self._silent.add(self, self._address)
 
     def _rest(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
+            self._silent.remove(self, self._address)
 
 
 async def _serve(

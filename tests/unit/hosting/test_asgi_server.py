@@ -1,0 +1,89 @@
+"""The door of all HTTP servers of fxai: requests with two lengths, and connections that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+import anyio
+from anyio.abc import SocketStream
+
+from fxai.effects import LayerOf, runtime
+from fxai.hosting import serve_app
+from tests.kit.every import every
+
+
+async def _hello(scope: Any, receive: Any, send: Any) -> None:
+    assert scope["type"] == "http"
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@asynccontextmanager
+async def _served() -> AsyncGenerator[int]:
+    there, urls = anyio.Event(), list[str]()
+
+    def tell(url: str) -> None:
+        urls.append(url)
+        there.set()
+
+    async with runtime(LayerOf.empty()) as services, anyio.create_task_group() as group:
+        group.start_soon(services.run, serve_app(_hello, lifespan=nullcontext(), on_listening=tell))
+        await there.wait()
+        yield int(urls[0].rpartition(":")[2])
+        group.cancel_scope.cancel()
+
+
+async def _all_of(stream: SocketStream) -> bytes:
+    got = b""
+    with anyio.move_on_after(60):
+        while True:
+            try:
+                got += await stream.receive()
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                break
+    return got
+
+
+INNER = b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n"
+LENGTH = b"Content-Length: %d\r\n" % (5 + len(INNER))
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+@every("headers", [LENGTH + CHUNKED, CHUNKED + LENGTH, CHUNKED.upper() + LENGTH.lower()])
+def test_a_request_with_two_lengths_is_refused(headers: bytes) -> None:
+    """What a proxy takes for its body is not answered as a second request, and the connection ends."""
+
+    async def use() -> bytes:
+        async with _served() as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.send(b"POST / HTTP/1.1\r\nHost: a\r\n" + headers + b"\r\n0\r\n\r\n" + INNER)
+            return await _all_of(stream)
+
+    answer = anyio.run(use)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_silent_connections_leave_room_for_others_of_their_address() -> None:
+    """Of 150 connections that say nothing, the oldest are closed, and a request is answered as always."""
+
+    async def use() -> tuple[bytes, int]:
+        async with _served() as port:
+            silent = [await anyio.connect_tcp("127.0.0.1", port) for _ in range(150)]
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                await stream.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                answer = await _all_of(stream)
+            closed = 0
+            for one in silent[:20]:
+                closed += await _all_of(one) == b""
+            for one in silent:
+                await one.aclose()
+            return answer, closed
+
+    answer, closed = anyio.run(use)
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert closed == 20
