@@ -56,12 +56,21 @@ export class MessageView {
       old.part = part;
       return;
     }
-    const made = this.make(part, key, given);
+    const made = this.makeOrSay(part, key, given);
     if (old) {
       keepOpen(old, made);
       old.node.replaceWith(made.node);
     } else this.body.append(made.node);
     this.shown[at] = made;
+  }
+
+  /** A part that cannot be shown leaves the others. */
+  private makeOrSay(part: Part, key: string, given: MessageContext): Shown {
+    try {
+      return this.make(part, key, given);
+    } catch {
+      return { part, key, node: h('p', { class: 'note' }, `A part of the kind ${part.type} cannot be shown.`) };
+    }
   }
 
   private make(part: Part, key: string, given: MessageContext): Shown {

@@ -6,6 +6,7 @@ type Data = unknown;
 type Fields = Record<string, Data>;
 
 const MOST = 200; // items of a list, or rows of a table, that are shown
+const COLUMNS = 50;
 const PICTURE = /^data:image\/(png|jpeg|gif|webp|avif);base64,/;
 
 const isFields = (value: Data): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -39,11 +40,13 @@ function rowsOf(value: Data): Fields[] | null {
 }
 
 function table(rows: Fields[]): Node {
-  const names = [...new Set(rows.slice(0, MOST).flatMap(row => Object.keys(row)))];
+  const all = [...new Set(rows.slice(0, MOST).flatMap(row => Object.keys(row)))];
+  const names = all.slice(0, COLUMNS);
   const cell = (value: Data) => h('td', {}, value === undefined ? '' : isPlain(value) ? String(value) : json(value));
   const lines = rows.slice(0, MOST).map(row => h('tr', {}, ...names.map(name => cell(row[name]))));
   const head = h('tr', {}, ...names.map(name => h('th', { scope: 'col' }, name)));
-  const more = rows.length > MOST && h('p', { class: 'note' }, `and ${rows.length - MOST} more rows`);
+  const hidden = [rows.length > MOST && `${rows.length - MOST} more rows`, all.length > COLUMNS && `${all.length - COLUMNS} more columns`].filter(Boolean);
+  const more = hidden.length > 0 && h('div', {}, h('p', { class: 'note' }, `and ${hidden.join(' and ')}`), all.length > COLUMNS && json(rows));
   const shown = h('table', {}, h('thead', {}, head), h('tbody', {}, ...lines));
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Table of results' }, shown, more);
 }

@@ -20,6 +20,21 @@ HOSTILE = (
     '<img src=x onerror="document.title=1"> <script>document.title=1</script> [click](javascript:document.title=1) '
     "![spy](https://example.com/spy.png) [fine](https://example.com/)"
 )
+HEAVY = {
+    "stars": "*a " * 20_000,
+    "quotes": ">" * 6_000,
+    "spaced quotes": "> " * 6_000,
+    "lists": "- " * 6_000,
+    "nested lines": "\n".join("  " * depth + "- a" for depth in range(900)),
+    "brackets": "[" * 20_000,
+    "links": "[a](" * 10_000,
+    "ticks": "`a``b" * 8_000,
+    "tildes": "~a " * 20_000,
+    "cells": "|" + "a|" * 300 + "\n|" + "-|" * 300 + "\n" + ("|" + "a|" * 300 + "\n") * 200,
+    "entities": "&" * 60_000,
+    "headings": "# a\n" * 20_000,
+    "long": "word " * 60_000,
+}
 GUIDE = """Three things to know:
 
 1. **Effects** are values, and run when they are asked to.
@@ -88,8 +103,10 @@ def on_work(_: object, context: CallContext) -> Gen[Any]:
     return {"progress": 100}
 
 
-def rows(_: City) -> Result[list[dict[str, Any]], Any]:
-    """Gives records."""
+def rows(asked: City) -> Result[list[dict[str, Any]], Any]:
+    """Gives records, and of a wide city more than a page can show."""
+    if asked.city == "Wide":
+        return Success([{f"k{row}_{column}": 1 for column in range(300)} for row in range(200)])
     return Success([{"day": "Monday", "celsius": 21}, {"day": "Tuesday", "celsius": 18}])
 
 
@@ -124,6 +141,7 @@ def script(turn: ChatTurn) -> list[Turn]:
         "weather": call("getWeather", {"city": "Paris"}),
         "atlantis": call("getWeather", {"city": "Atlantis"}),
         "forecast": call("getForecast", {"city": "Paris"}),
+        "wide": call("getForecast", {"city": "Wide"}),
         "paint": call("paint", {"city": "Paris"}),
         "delete": call("deleteFile", {"path": "/tmp/report.txt"}),
         "delete-both": [call("deleteFile", {"path": "/a"}), call("deleteFile", {"path": "/b"})],
@@ -131,6 +149,8 @@ def script(turn: ChatTurn) -> list[Turn]:
         "work": call("mcp_work", {"n": 1}),
         "locate": call("getLocation", {}),
     }
+    if word == "heavy":
+        return [text(HEAVY[said.partition(" ")[2]] + "\n\nThe end.")]
     if word in calls:
         return [calls[word], text("That is what I found.")]
     answers: dict[str, Turn] = {

@@ -14,6 +14,7 @@ pytest.importorskip("selenium", reason="the browser is driven by selenium")
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.keys import Keys
 
+from tests.integration.ui.page_chat import HEAVY
 from tests.kit.browser import Browser, Missing, browsing
 from tests.kit.node import installed
 from tests.kit.server_process import asked, serving
@@ -88,6 +89,26 @@ def test_a_conversation_is_renamed_and_deleted(page: Browser) -> None:
     page.click("#delete-dialog button[value=delete]")
     page.until("the list", lambda: "Of greetings" not in page.text("#conversations"))
     assert page.text("#title") == "New conversation"
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_a_text_that_is_hard_to_read_leaves_the_page_usable(page: Browser, kind: str) -> None:
+    """It is shown, as it was written where it is too much, also after a reload, and the conversation goes on."""
+    page.say(f"heavy {kind}")
+    page.driver.refresh()
+    page.until("the answer", lambda: "The end." in _answers(page)[0])
+    page.say("hello there")
+    assert len(_answers(page)) == 2
+
+
+def test_a_table_with_very_many_columns_shows_some(page: Browser) -> None:
+    """The page states how many it leaves out, and shows all data as JSON that can be unfolded."""
+    page.say("wide")
+    page.click(".call[data-tool=getForecast] > summary")
+
+    assert len(page.all(".call table thead th")) == 50
+    assert "59950 more columns" in page.text(".call")
+    assert len(page.all(".call details.json")) == 1
 
 
 @pytest.mark.parametrize(
