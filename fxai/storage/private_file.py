@@ -4,7 +4,7 @@ Files of conversations, approvals, pins and recorded exchanges are opened and wr
 0600 and a folder with 0700, whatever the umask. A file that others could read is tightened when it is opened, and a
 warning says so; a stricter mode stays. A symbolic link, a device, a file of another user, and a second name (a hard
 link) of a file that is written in place, are refused. A user who may write to the folder can still put another file in
-its place: give a folder of your own.
+its place: a warning says so.
 Whatever cannot be done, or is refused, is an `OSError` that says which file, why and what to do.
 
 >>> import tempfile
@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -223,15 +224,37 @@ def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_plac
         in_place: whether it is written where it stands, so that another name of it would be written too.
     """
     _check(path, found, in_place=in_place)
+    _report_folder(path.parent)
     mode = stat.S_IMODE(found.st_mode)
     if sys.platform == "win32" or not mode & _OTHERS:
         return
+    if found.st_nlink > 1:
+        raise _RefusedError(
+            f"{path} can be read by others (mode {mode:03o}), and has another name (a hard link), whose mode fxai does"
+            " not change; put a copy in its place"
+        )
     try:
         os.chmod(descriptor, mode & _PRIVATE)  # noqa: PTH101 (a descriptor cannot be another file meanwhile)
     except OSError as error:
         warn("%s can be read by others (mode %03o), and that cannot be changed: %s", path, mode, error.strerror)
     else:
         warn("%s could be read by others (mode %03o); it is its owner's alone now", path, mode)
+
+
+@lru_cache(maxsize=256)
+def _report_folder(folder: Path) -> None:
+    """Write a warning if other users may put another file in the place of one in this folder. Once for each folder."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError):
+        found = folder.stat()
+        mode, user = stat.S_IMODE(found.st_mode), os.geteuid()
+        for_all = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and found.st_gid != os.getegid())
+        if (for_all and not mode & stat.S_ISVTX) or found.st_uid not in (user, 0):
+            message = (
+                "others may write to the folder %s (mode %03o), and replace the files in it: use a folder of your own"
+            )
+            warn(message, folder, mode)
 
 
 def warn(message: str, *about: object) -> None:

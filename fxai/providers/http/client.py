@@ -45,7 +45,9 @@ from fxai.messages.reason import (
 )
 from fxai.providers.http.event import FIRST_FIELD, WHOLE, Event, EventReader
 from fxai.providers.http.http_error import (
+    CURRENT_SECRETS,
     BrokenAnswerError,
+    hide_secrets_in_logs,
     reason_of_fault,
     redact,
     unexpected_redirect,
@@ -381,6 +383,7 @@ class Line:
         timeout: Timeout,
         module: str,
     ) -> None:
+        hide_secrets_in_logs()
         self._pool = pool
         self._base = base
         self._headers = dict(headers)
@@ -436,6 +439,7 @@ class Line:
         The reader of the body checks the type of JSON and of a stream of events: servers send the right body with a
         wrong type.
         """
+        CURRENT_SECRETS.set(lambda: self._secrets(call))
         request = self._pool.build_request(
             call.verb, self._url(call), headers=self._fields(call), content=call.body if call.verb == "POST" else None
         )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
+
+from typing_extensions import override
 
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
 from fxai.providers.http.transport import Timeout
@@ -27,13 +32,37 @@ class BrokenAnswerError(Exception):
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with each of the secrets taken out: servers and libraries repeat what they were sent."""
+    """Return the text without the secrets: servers and libraries repeat what they were sent, in either letter case."""
     for secret in secrets:
+        pattern = re.escape(secret)
         if len(secret) < _SHORT:  # as a word alone: a key such as "x" would take the x out of every other
-            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
-        else:
-            text = text.replace(secret, HIDDEN)
+            pattern = rf"(?<!\w){pattern}(?!\w)"
+        text = re.sub(pattern, HIDDEN, text, flags=re.IGNORECASE)
     return text
+
+
+CURRENT_SECRETS: Final[ContextVar[Callable[[], Iterable[str]]]] = ContextVar("fxai_current_secrets", default=tuple)
+"""The secrets of the request that the task sends, for the logs of the libraries that send it."""
+
+_LOGGERS: Final = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
+
+
+class _WithoutSecrets(logging.Filter):
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Take the secrets out of a record: the headers of an answer can repeat a key."""
+        said = record.getMessage()
+        hidden = redact(said, CURRENT_SECRETS.get()())
+        if hidden != said:
+            record.msg, record.args = hidden, ()
+        return True
+
+
+@cache
+def hide_secrets_in_logs() -> None:
+    """Take the secrets of requests out of what the HTTP libraries log. Only the first call does something."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_WithoutSecrets())
 
 
 def address_of(url: httpx2.URL) -> str:

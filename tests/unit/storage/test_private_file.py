@@ -213,6 +213,36 @@ def test_what_is_no_file_is_refused(
     assert not path.is_symlink() or not path.exists() or path.read_bytes() == b"precious"
 
 
+def test_a_name_of_a_file_elsewhere_does_not_change_its_mode(tmp_path: Path) -> None:
+    """A hard link in the place of a store is refused before anything of the file behind it is changed."""
+    other, path = tmp_path / "page.html", tmp_path / "store.json"
+    other.write_bytes(b"{}")
+    other.chmod(0o644)
+    os.link(other, path)
+
+    for act in (open_file, read_file):
+        with pytest.raises(OSError, match=r"another name \(a hard link\)"):
+            act(path)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [(0o777, True), (0o1777, False), (0o755, False), (0o700, False)])
+def test_a_folder_that_others_may_write_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, is_told: bool
+) -> None:
+    """In such a folder others can replace a file; in one with a sticky bit, as of temporary files, they cannot."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    folder.chmod(mode)
+    with caplog.at_level(logging.WARNING, "fxai.storage"):
+        for name in ("a", "b"):
+            create_file(folder / name, b"1")
+            read_file(folder / name)
+
+    about = f"others may write to the folder {folder} (mode {mode:03o}), and replace the files in it"
+    assert caplog.messages == ([f"{about}: use a folder of your own"] if is_told else [])
+
+
 def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:
     """A file is not made at the place that a link names."""
     path = tmp_path / "chat.json"

@@ -836,6 +836,20 @@ def test_no_log_holds_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     assert "word-of-ann" not in caplog.text
 
 
+@every(
+    "header", [f"x-echo: {KEY}", f"x-echo: Bearer {KEY.upper()}", f"set-cookie: k={KEY}", f"content-type: text/{KEY}"]
+)
+def test_no_log_and_no_error_holds_a_secret_that_a_server_repeats(
+    header: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Libraries log the headers of answers; a key in them is hidden, in either letter case."""
+    with caplog.at_level(logging.DEBUG), peer([answer(200, b"no json", header, kind="text/plain")]) as server:
+        ended = fx.run_exit(_post(server.url, headers={"x-api-key": Secret(KEY)}))
+
+    assert "receive_response_headers" in caplog.text
+    assert KEY.lower() not in (caplog.text + repr(ended)).lower()
+
+
 def test_a_traceback_with_locals_holds_no_secret() -> None:
     """A bug inside a request, shown with the repr of each local, shows no key."""
     shown: list[str] = []
