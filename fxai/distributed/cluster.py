@@ -69,6 +69,9 @@ class Cluster(Service):
     def local_layer(*, workers: int = 2, threads: int = 16) -> LayerOf[Cluster, ClusterUnavailable, None]:
         """The layer of a cluster of Dask of processes on this machine, which listen on the loopback address alone.
 
+        The processes use TLS with certificates that are made for this cluster alone, so that other users of the machine
+        cannot join it.
+
         Args:
             workers: how many processes there are.
             threads: how many calls each runs at once.

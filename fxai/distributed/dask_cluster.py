@@ -38,6 +38,17 @@ _LARGE: Final = 5_000_000
 _INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
 
 
+def _security_of_session() -> Security:
+    """Return certificates that exist only in the memory of this program and of the processes that it starts.
+
+    The scheduler runs whatever a client sends, and every user of the machine can reach a port of loopback.
+    """
+    from distributed.security import Security
+
+    make: Any = cast(Any, Security).temporary
+    return cast("Security", make())
+
+
 @final
 class DaskEngine(Engine):
     """A cluster of Dask that runs calls of handlers."""
@@ -66,6 +77,7 @@ class DaskEngine(Engine):
     # -- the connection, in its thread
 
     async def _start(self, workers: int, threads: int) -> None:
+        security = _security_of_session()
         local: Any = cast(Any, LocalCluster)(
             n_workers=workers,
             threads_per_worker=threads,
@@ -73,11 +85,13 @@ class DaskEngine(Engine):
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any port: without an address it is 8787, at all addresses
             worker_dashboard_address="127.0.0.1:0",
+            protocol="tls://",
+            security=security,
             asynchronous=True,
         )
         cluster: Any = await self._stack.enter_async_context(local)
         self.address = cast(str, cluster.scheduler_address)
-        await self._join(None, 10.0)
+        await self._join(security, 10.0)
 
     async def _join(self, security: Security | None, seconds: float) -> None:
         await require_scheduler(self.address, security, "client", seconds)

@@ -162,6 +162,28 @@ def test_a_worker_that_is_no_member_is_told_why(secured: Secured) -> None:
         assert "give --tls-ca, --tls-cert and --tls-key" in line
 
 
+def test_nobody_else_is_in_a_local_cluster(folder: None, tmp_path: Path) -> None:
+    """It has certificates for its session: programs with others, or with none, are told so; its own calls are run."""
+    stranger = _security(Authority(tmp_path / "other"))
+
+    def refused(cluster: Cluster) -> list[Any]:
+        layers = [Cluster.layer(cluster.address, security=security) for security in (None, stranger)]
+        return [fx.run_result(fx.service(Cluster).provide(layer)).failure() for layer in layers]
+
+    @fx.gen
+    def program() -> Any:
+        cluster = yield from fx.service(Cluster)
+        outcome = yield from kit.call("add", {"a": 1, "b": 2}).provide(distribute(tools.desk, TARGET))
+        strangers = yield from fx.in_thread(lambda: refused(cluster))
+        return cluster.address, outcome.result, [one.reason.partition(":")[0] for one in strangers]
+
+    address, result, reasons = fx.run(program().provide(Cluster.local_layer(workers=1, threads=2)))
+
+    assert address.startswith("tls://127.0.0.1:")
+    assert result == 3
+    assert reasons == ["it wants TLS, and no certificate is given", "the certificates do not fit"]
+
+
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
 def test_what_is_no_scheduler_is_told_apart(answer: bytes) -> None:
     """A server of something else answers with rubbish, or never: neither hangs, and no memory is taken for it."""
