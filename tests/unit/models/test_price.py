@@ -80,6 +80,7 @@ def test_an_unknown_kind_of_clause_is_an_error() -> None:
         pattern_of(_clause(sounds_like="gpt"))
 
 
+@pytest.mark.slow
 @installed
 @pytest.mark.parametrize(
     ("info", "usage", "cost"),
@@ -96,6 +97,7 @@ def test_the_package_knows_the_prices_of_five_models(info: ModelInfo, usage: Usa
     assert PriceTable.genai_prices(on=DAY).cost(info, usage) == Decimal(cost)
 
 
+@pytest.mark.slow
 @installed
 def test_a_gap_of_the_package_is_no_price() -> None:
     """An unknown model has no price, and the program can state one."""
@@ -108,6 +110,7 @@ def test_a_gap_of_the_package_is_no_price() -> None:
     assert table == PriceTable.genai_prices({"gpt-6.2-sol": stated}, on=DAY)
 
 
+@pytest.mark.slow
 @installed
 def test_the_package_agrees_about_every_model_of_four_providers() -> None:
     """The converted prices cost what the package itself calculates, below and above the limit of a tier."""
