@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fxai.effects import fx
+from fxai.effects.cancellation import ForeignCancellationError
 from fxai.effects.cause import (
     Cause,
     Die,
@@ -46,6 +47,7 @@ __all__ = [
     "Failed",
     "FailureError",
     "FiberHandle",
+    "ForeignCancellationError",
     "Gen",
     "Interrupt",
     "InterruptedProgramError",
