@@ -30,6 +30,7 @@ from fxai.agents.run_options import (
     is_effect,
 )
 from fxai.agents.step_record import NO_RECORD, StepRecord
+from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
 from fxai.effects.layer import LayerOf
@@ -435,7 +436,9 @@ def _hear(run: Run, at: int, listener: OnStep[Any, Any], step: Step) -> AnyEffec
 def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
     try:
         effect: Any = listener(step)
-    except Exception as bug:
+    except BaseException as bug:
+        if not is_bug(bug):
+            raise
         return _log(step, bug)
     if effect is None:
         return None

@@ -167,6 +167,30 @@ def is_foreign(raised: BaseException, delivered: int = 0, *, shielded: bool = Fa
     return not is_requested and (shielded or anyio.current_effective_deadline() != float("-inf"))
 
 
+def is_bug(raised: BaseException) -> bool:
+    """Return True if a plain function raised an ordinary exception or a cancellation: no request arrives in there."""
+    return isinstance(raised, Exception) or is_foreign(raised, sys.maxsize, shielded=True)
+
+
+async def refuse_foreign(awaitable: Awaitable[_A], delivered: int | None = None) -> _A:
+    """Return the value of `awaitable`; for code of users that no fiber awaits.
+
+    Args:
+        awaitable: What is awaited.
+        delivered: As for `is_foreign`. Default: None, as many as the task has received now.
+
+    Raises:
+        ForeignCancellationError: If `awaitable` raises a cancellation that no scope and no task requested.
+    """
+    delivered = delivered_requests() if delivered is None else delivered
+    try:
+        return await awaitable
+    except BaseException as raised:
+        if is_foreign(raised, delivered):
+            raise ForeignCancellationError.of(raised) from raised
+        raise
+
+
 _guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inherited by the callbacks of timeouts
 
 

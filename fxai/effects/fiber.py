@@ -37,6 +37,7 @@ from fxai.effects.cancellation import (
     event_loop,
     interrupt,
     is_foreign,
+    refuse_foreign,
     request_of,
 )
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Interrupt, Succeeded, attach, attachment
@@ -335,9 +336,7 @@ class Fiber(msgspec.Struct, eq=False):
             return self._fatal
         reasons = cause.reasons
         if len(reasons) == 1 and isinstance(reasons[0], Die):
-            defect = reasons[0].defect
-            is_wrapped = isinstance(defect, ForeignCancellationError) and defect.__cause__ is not None
-            return cast(BaseException, defect.__cause__) if is_wrapped else defect  # Python code expects the original
+            return reasons[0].defect
         return _Unwind(cause, self)
 
     def _shelter(self, generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
@@ -450,7 +449,7 @@ class Fiber(msgspec.Struct, eq=False):
     async def _await_guarded(self, awaited: Awaitable[Any]) -> Any:
         self._delivered = delivered_requests()
         with anyio.CancelScope(shield=True):
-            inside = self._await_own(awaited)
+            inside = refuse_foreign(awaited, self._delivered)  # no cancellation from outside arrives in there
             if event_loop() != "asyncio":
                 return await inside
             guard = Guard(inside)
@@ -458,15 +457,6 @@ class Fiber(msgspec.Struct, eq=False):
                 return await guard
             finally:
                 self._request = self._request or guard.request
-
-    async def _await_own(self, awaited: Awaitable[Any]) -> Any:
-        """Await where no cancellation from outside arrives, so that any that arrives is a defect."""
-        try:
-            return await awaited
-        except BaseException as raised:
-            if is_foreign(raised, self._delivered):
-                raise ForeignCancellationError.of(raised) from raised
-            raise
 
     def finish(self) -> Exit[Any, Any]:
         """The exit, once `step` gave None.

@@ -51,6 +51,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from typing_extensions import override
 
+from fxai.effects.cancellation import is_bug, refuse_foreign
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
@@ -272,7 +273,7 @@ class Exchange:
         snapshot.enter()
         with self._count():
             try:
-                return _COMPLETE | await self._run(snapshot, tool, ctx, params)
+                return _COMPLETE | await refuse_foreign(self._run(snapshot, tool, ctx, params))
             except MCPError:
                 raise
             except Exception as bug:
@@ -355,7 +356,9 @@ def report(settings: ToolServerSettings, defect: Defect) -> None:
     """Gives a defect to `on_defect`; where that raises, to the log."""
     try:
         settings.on_defect(defect)
-    except Exception:
+    except BaseException as bug:
+        if not is_bug(bug):
+            raise
         logging.getLogger("fxai.mcp").exception("on_defect broke, told of a bug in %r", defect.tool)
 
 

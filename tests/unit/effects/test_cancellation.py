@@ -14,7 +14,22 @@ import anyio
 import pytest
 import trio
 
-from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx, runtime
+from fxai.effects import (
+    Backend,
+    Cause,
+    Die,
+    Effect,
+    EffectOf,
+    Fail,
+    Failed,
+    ForeignCancellationError,
+    Gen,
+    Layer,
+    Stream,
+    Tag,
+    fx,
+    runtime,
+)
 from fxai.effects.cancellation import cancelled_once, shield
 from tests.kit.every import every
 from tests.kit.journal import Journal, boom, ending_of, turns
@@ -519,7 +534,7 @@ def test_the_cancellation_of_another_task_can_be_caught() -> None:
     def program() -> Gen[str]:
         try:
             yield from fx.wait(cancelled)
-        except asyncio.CancelledError:
+        except ForeignCancellationError:
             yield from fx.sleep(0)
         yield from fx.sleep(0)
         return "went on"
