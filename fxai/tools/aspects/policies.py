@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Final, cast, final, overload
 
-import anyio
 import msgspec
 from typing_extensions import TypeVar
 
@@ -24,6 +23,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Fold, Succeed, Timeout, Within
 from fxai.effects.schedule import Schedule
 from fxai.effects.service import Clock
+from fxai.effects.waker import SharedEvent
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.aspects.aspect import Aspect, Invocation, Wrap
@@ -84,7 +84,7 @@ class _Run:
     def __init__(self) -> None:
         self.exit: Exit[Any, Any] | None = None
         self.until: float | None = None
-        self.ready: anyio.Event | None = None
+        self.ready: SharedEvent | None = None
 
 
 @final
@@ -131,7 +131,7 @@ class Cache:
 
 def _join(run: _Run, again: AnyEffect) -> AnyEffect:
     """What a run under way comes to; run again where it was interrupted."""
-    ready = run.ready = run.ready or anyio.Event()
+    ready = run.ready = run.ready or SharedEvent()
 
     def settle(_: object) -> AnyEffect:
         end = cast("Exit[Any, Any]", run.exit)
@@ -139,7 +139,11 @@ def _join(run: _Run, again: AnyEffect) -> AnyEffect:
             return Succeed(end.value)
         return again if end.cause.interrupted else FailCause(end.cause)
 
-    waited: EffectOf[Any] = Await(lambda _: ready.wait())
+    async def wait() -> None:
+        if run.exit is None:  # another thread may have ended it in between
+            await ready.wait()
+
+    waited: EffectOf[Any] = Await(lambda _: wait())
     return waited.flat_map(settle)
 
 
