@@ -2,8 +2,8 @@
 
 Those of `for_each`, `all_` and `race` are joined before the program around goes on; a forked one stays in the
 background until its scope closes; a `Lock` lets one through at a time, of all threads. Children run until their first
-wait inside their parent's step; only those that wait get a task. The first failure interrupts the other children, whose finalizers run
-before the parent goes on.
+wait inside their parent's step; only those that wait get a task. The first failure interrupts the other children, whose
+finalizers run before the parent goes on.
 
 >>> from fxai.effects import fx
 >>> fx.run(fx.all_(fx.sleep(0.001).as_("a"), fx.succeed("b")))

@@ -232,7 +232,8 @@ class Link:
 
         Raises `LinkError`: it did not answer in time, or with more than the limits allow.
         """
-        self._home.require()
+        if self._client is not None:
+            self._home.require()
         async with self._lock:
             return await self._in_time(self._settings.timeout, self._pages, "list its tools", None)
 
@@ -240,7 +241,8 @@ class Link:
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
     ) -> Answer:
         """The result of a tool. Raises `LinkError`: the server did not answer, or with a protocol error."""
-        self._home.require()
+        if self._client is not None:
+            self._home.require()
         token = f"fxai-{next(_tokens)}"
         if progress is not None:
             self.watch.progress[token] = progress

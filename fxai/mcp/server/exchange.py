@@ -63,6 +63,7 @@ from fxai.messages.message import FilePart, TextPart
 from fxai.schema.data import is_array, is_object
 from fxai.schema.display import in_line
 from fxai.tools.call import Call, Outcome
+from fxai.tools.handler import in_threads
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import (
     ApprovalExpired,
@@ -309,7 +310,7 @@ class Exchange:
                 return settled
 
         async with self._turns:
-            return self._answer(tool, await run_fiber(self._program(call), snapshot.services))
+            return self._answer(tool, await run_fiber(self._program(call), in_threads(snapshot.services)))
 
     def _program(self, call: Call) -> EffectOf[Outcome, Any, Any]:
         seconds = self._settings.timeout

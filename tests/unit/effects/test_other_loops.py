@@ -14,7 +14,8 @@ from fxai import Chat
 from fxai.effects import Backend, Effect, EffectOf, FiberHandle, Ref, fx, runtime
 from fxai.effects.concurrency import Lock, Locks
 from fxai.effects.waker import Home, OtherLoopError, SharedEvent
-from fxai.models import ChatStore
+from fxai.models import ChatStore, LanguageModel
+from fxai.providers import openai
 from fxai.testing import ScriptedModel, TestClock, delay, text
 from fxai.tools import Tool
 from fxai.tools.aspects import cache
@@ -241,3 +242,17 @@ def test_a_forked_program_is_awaited_on_its_own_loop(backend: Backend) -> None:
     assert "forked on another event loop" in joined
     assert "forked on another event loop" in stopped
     assert fx.run(handles[0].exit(), backend=backend) is not None
+
+
+def test_a_client_of_an_http_api_refuses_other_loops_by_name() -> None:
+    """A model whose connections belong to one loop is not used on another: a wait for them could last for ever."""
+
+    async def serve() -> list[Any]:
+        async with runtime(openai.layer("gpt-6-sol", api_key="k", base_url="http://127.0.0.1:9")) as services:
+            ask = LanguageModel.generate_text("hi")
+            return await anyio.to_thread.run_sync(lambda: in_threads(lambda _: anyio.run(services.run, ask), 2))
+
+    refused = anyio.run(serve)
+
+    assert [type(one) for one in refused] == [OtherLoopError] * 2
+    assert "a client of an HTTP API" in str(refused[0])
