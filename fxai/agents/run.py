@@ -161,7 +161,7 @@ class Run:
         self.plan: RunPlan = plan
         self.on_settled: OnSettled | None = on_settled
         self.history: Prompt = prompt
-        self._begun: int = len(prompt)  # messages
+        self._begun: Prompt = prompt
         self.shown: Prompt = prompt  # what the model is shown: the same one, unless approvals were settled in it
         self.options: RoundOptions = plan.options
         self.steps: list[Step] = []
@@ -341,7 +341,7 @@ class Run:
         broken = self._broken(cause)
         for defect in cause.defects:
             keep_history(defect, broken.history)
-        if on_defect is None or cause.interrupted or len(broken.history) <= self._begun:
+        if on_defect is None or cause.interrupted or broken.history == self._begun:
             return failing
         failing = failing or FailCause(cause)
         return Fold(on_defect(broken), lambda other: FailCause(cause.combine(other)), lambda _: failing)

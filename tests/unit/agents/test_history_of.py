@@ -10,7 +10,7 @@ import pytest
 from fxai import Agent, Memory, tool
 from fxai.agents import RunFailed, history_of
 from fxai.effects import Backend, Cause, Die, EffectOf, Exit, Failed, fx
-from fxai.messages import NetworkError, Prompt
+from fxai.messages import NetworkError, Prompt, ToolMessage
 from fxai.testing import ScriptedModel, call, fails, text
 from tests.kit.runs import unanswered
 
@@ -134,3 +134,29 @@ def test_a_memory_keeps_what_had_ended_before_a_defect(
     assert [message.role for message in kept] == ["user", "assistant", "tool", "assistant", "tool"]
     assert unanswered(kept) == []
     assert [message.role for message in model.requests[0].prompt][-2:] == ["tool", "user"]
+
+
+def test_a_memory_keeps_the_results_of_approved_calls_beside_a_broken_one() -> None:
+    """They were committed as in doubt before the calls ran, and the results replace that."""
+
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pay a person."""
+        return f"paid {to}"
+
+    @tool(needs_approval=True)
+    def broken(n: int) -> str:
+        """Have a bug."""
+        raise KeyError(n)
+
+    memory = Memory.in_process()
+    agent: Any = Agent.make("bank").with_tools(pay, broken).with_memory(memory)
+    asked = fx.run(agent.execute("go").provide(ScriptedModel.make([BOB]).layer))
+    answers = Prompt([ToolMessage(tuple(one.approve() for one in asked.pending))])
+
+    end = fx.run_exit(agent.execute(answers).provide(ScriptedModel.make([]).layer))
+
+    kept: Any = fx.run(memory.load())
+    assert isinstance(end, Failed)
+    assert [one.result for one in kept[-1].content if one.type == "tool-result" and not one.is_failure] == ["paid bob"]
+    assert history_of(end) == kept
