@@ -65,6 +65,14 @@ def slow(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def search(session: nox.Session) -> None:
+    """Does each law hold for examples that no run has drawn before?"""
+    session.install("-e", ".[dev-servers]")
+    options = ("-m", "law", "--hypothesis-profile=search", "--timeout=3600")
+    session.run("pytest", "-n", "auto", *options, *session.posargs)
+
+
+@nox.session(python="3.11")
 def docs(session: nox.Session) -> None:
     """Do the pages build without a warning?"""
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, "docs"))

@@ -12,16 +12,20 @@ import sys
 import textwrap
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Neither profile limits the time of an example, because a busy machine says nothing about a law.
-# `quick` draws the same examples in every run. `thorough` draws new ones and prints how to repeat a failure.
-_EVERY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+from tests.kit.source import parse_source
+
+# No profile limits the time of an example, because a busy machine says nothing about a law.
+# `quick` and `thorough` draw the same examples in every run, so that a commit that passed once passes again.
+# `search` draws new ones and prints how to repeat a failure: `nox -s search`.
+_EVERY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("quick", _EVERY, max_examples=15, derandomize=True)
-settings.register_profile("thorough", _EVERY, max_examples=150, print_blob=True)
+settings.register_profile("thorough", _EVERY, max_examples=150, derandomize=True)
+settings.register_profile("search", _EVERY, max_examples=500)
 settings.load_profile("quick")
 
 # Whoever started the tests may have it ignored, as a shell does in the background; what tests start would inherit that.
@@ -43,12 +47,14 @@ collect_ignore_glob = [
     "typing/wrong/*",
 ]
 
+ARCHITECTURE = Path(__file__).parent / "architecture"
 LAWS = Path(__file__).parent / "laws"
 QUICK_TIER = "not slow"
 SLOW_COMMAND = 'pytest -m "slow or law" --hypothesis-profile=thorough'
 
 _DOCTEST = re.compile(r"^\s*>>> ", re.MULTILINE)
 _LEFT_OUT = pytest.StashKey[set[str]]()
+_PLAIN = pytest.StashKey[bool]()
 
 _ASSERTING = ("assert", "check", "expect", "fail", "raises", "warns")
 
@@ -87,7 +93,7 @@ def slow_tests(source: str) -> list[str]:
     """Return the names of the tests in a module that is slow as a whole; an empty list for any other module."""
     if "mark.slow" not in source or "\npytestmark" not in source:
         return []
-    tree = _parsed(source)
+    tree = parse_source(source)
     marks = [
         ast.unparse(node.value)
         for node in tree.body
@@ -151,14 +157,37 @@ def pytest_collect_file(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepare the list of slow tests that this run leaves out."""
+    """Prepare the list of slow tests that this run leaves out, and choose whether assertions show their values.
+
+    pytest rewrites each assertion so that a failure shows its values. That takes more than half of the time of a
+    collection, and each worker collects all tests. A run of the whole quick tier does without: `pytest --lf` runs the
+    failed tests again, with values.
+    """
     config.stash[_LEFT_OUT] = set()
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    option = config.option
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not getattr(option, "lf", False)
+    config.stash[_PLAIN] = (
+        is_whole and option.markexpr == QUICK_TIER and bool(getattr(option, "tx", None))
+        if worker is None
+        else worker["plain"]
+    )
+    if config.stash[_PLAIN]:
+        sys.meta_path[:] = [one for one in sys.meta_path if type(one).__name__ != "AssertionRewritingHook"]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist whether assertions show their values."""
+    node.workerinput["plain"] = node.config.stash[_PLAIN]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests in `tests/laws`, and every other property test, as a `law`."""
+    """Mark each property test as a `law`, and keep the tests of the source in one process, which parses it once."""
     if item.path.parent == LAWS or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         item.add_marker("law")
+    if item.path.parent == ARCHITECTURE:
+        item.add_marker(pytest.mark.xdist_group("architecture"))
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -193,6 +222,8 @@ def pytest_terminal_summary(
         tests = "1 slow test" if left_out == 1 else f"{left_out} slow tests"
         remedy = f"Run `{SLOW_COMMAND}` to run them and more examples of each law."
         terminalreporter.write_line(f"Left out {tests}. {remedy}")
+    if config.stash[_PLAIN] and "failed" in terminalreporter.stats:
+        terminalreporter.write_line("Run `pytest --lf` to see the values of the assertions that failed.")
     return result
 
 
@@ -221,7 +252,7 @@ def asserts_something(function: Callable[..., object]) -> bool:
     """Whether the body of a test holds an assertion, or a call that makes one."""
     inner = getattr(getattr(function, "hypothesis", None), "inner_test", function)
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(inner)))
-    for node in ast.walk(_parsed(source)):
+    for node in ast.walk(parse_source(source)):
         if isinstance(node, ast.Assert):
             return True
         if isinstance(node, ast.Call):
@@ -231,18 +262,14 @@ def asserts_something(function: Callable[..., object]) -> bool:
     return False
 
 
-def _parsed(source: str) -> ast.Module:
-    collects = gc.isenabled()
-    gc.disable()  # where the collector runs a finalizer in the middle, CPython 3.11 takes the parse for broken
-    try:
-        return ast.parse(source)
-    finally:
-        if collects:
-            gc.enable()
+_ASSERTS: Final[dict[tuple[Path, str], bool]] = {}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Fail a test that asserts nothing; pytest itself refuses one that returns something, an effect that nobody ran."""
-    if not asserts_something(pyfuncitem.obj):
+    name = (pyfuncitem.path, pyfuncitem.originalname)
+    if name not in _ASSERTS:  # once for all parameters
+        _ASSERTS[name] = asserts_something(pyfuncitem.obj)
+    if not _ASSERTS[name]:
         pytest.fail(f"{pyfuncitem.name} asserts nothing: it can never fail", pytrace=False)

@@ -12,7 +12,7 @@ import pytest
 
 from fxai.providers.anthropic.known_models import TABLE as ANTHROPIC
 from fxai.providers.openai.known_models import TABLE as OPENAI
-from tests.kit.source import ROOT, Module, definitions, is_public, modules, parse, sources
+from tests.kit.source import ROOT, Module, definitions, modules, parse, sources
 
 MODULE_LINES = 900
 BODY_LINES = 50
@@ -141,9 +141,8 @@ def test_every_test_states_its_fact() -> None:
     silent = [
         f"{module.path}: {node.name}"
         for module in _tests()
-        for node in ast.walk(module.tree)
+        for node in module.tree.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and is_public(node.name)
         and node.name.startswith("test_")
         and not ast.get_docstring(node)
     ]

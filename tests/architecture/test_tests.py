@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tests.kit.every import every
-from tests.kit.source import ROOT, modules
+from tests.kit.source import ROOT, modules, parse_source
 
 FACES = {module.name for module in modules() if module.path.endswith("__init__.py")} | {
     f"fxai.{name}"
@@ -79,6 +80,9 @@ class Deep(msgspec.Struct, frozen=True):
         return f"{self.path}:{self.line}: from {self.module} import {self.name}"
 
 
+_FROM = re.compile(r"^\s*from (fxai\.[\w.]+) import", re.MULTILINE)
+
+
 def _imports() -> Iterator[Deep]:
     for path in sorted((ROOT / "tests").rglob("*.py")):
         name = str(path.relative_to(ROOT))
@@ -87,7 +91,8 @@ def _imports() -> Iterator[Deep]:
         ):
             continue
         text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "from fxai." in text else ():
+        is_deep = any(module not in FACES for module in _FROM.findall(text))
+        for node in ast.walk(parse_source(text)) if is_deep else ():
             if (
                 isinstance(node, ast.ImportFrom)
                 and (node.module or "").startswith("fxai.")

@@ -133,7 +133,7 @@ def test_names_of_slow_tests_are_the_tests_that_pytest_finds() -> None:
     ("quick", "slow", "code", "said"),
     [
         ("echo quick ran", "echo slow ran", 0, ["quick ran", "slow ran"]),
-        ("exit 3", "echo slow ran", 1, ["The slow tests did not run"]),
+        ("exit 3", "echo slow ran", 1, ["failed tests ran again", "The slow tests did not run"]),
         ("echo quick ran", "exit 4", 4, ["quick ran"]),
         ("sleep 60", "echo slow ran", 1, ["did not end within 0.02 minutes", "The slow tests did not run"]),
         ("echo quick ran", "sleep 60", 124, ["quick ran", "The slow tests did not end within 0.02 minutes."]),
@@ -142,12 +142,16 @@ def test_names_of_slow_tests_are_the_tests_that_pytest_finds() -> None:
 def test_ci_runs_the_slow_tests_after_the_quick_tests(
     tmp_path: Path, quick: str, slow: str, code: int, said: list[str]
 ) -> None:
-    """CI fails if either tier fails or exceeds its limit, states the reason, and runs no slow tests after a failure."""
+    """CI fails if either tier fails or exceeds its limit, states the reason, and runs no slow tests after a failure.
+
+    After a failure of the quick tier, it runs the failed tests again, with the values of their assertions.
+    """
     for folder in (".ci", ".venv/bin"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     (tmp_path / "README.md").write_text(f"<!-- command: test -->\n```sh\n{quick}\n```\n\n```sh\nexit 9\n```\n")
-    for name, line in (("pip", "exit 0"), ("pytest", slow)):
+    again_or_slow = f'case "$*" in *--lf*) echo "failed tests ran again" ;; *) {slow} ;; esac'
+    for name, line in (("pip", "exit 0"), ("pytest", again_or_slow)):
         (tmp_path / ".venv/bin" / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / ".venv/bin" / name).chmod(0o755)
     limits = {
@@ -160,3 +164,24 @@ def test_ci_runs_the_slow_tests_after_the_quick_tests(
     assert done.returncode == code
     assert [text for text in said if text not in done.stdout + done.stderr] == []
     assert ("slow ran" in done.stdout.splitlines()) == ("slow ran" in said)
+
+
+@pytest.mark.slow
+def test_only_a_run_of_the_whole_quick_tier_hides_values(tmp_path: Path) -> None:
+    """The run of all tests states how to see the values; a run of the failed tests, or of one file, shows them."""
+    shutil.copy(ROOT / "tests/conftest.py", tmp_path / "conftest.py")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\naddopts = -m 'not slow'\nmarkers =\n  slow\n  law\n")
+    (tmp_path / "test_a.py").write_text('def test_a():\n    """A."""\n    a = 3\n    assert a == 4\n', encoding="utf-8")
+
+    def run(*options: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-n", "2", *options]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+        return done.stdout.splitlines()
+
+    whole, again, one = run(), run("--lf"), run("test_a.py")
+
+    assert "E       assert 3 == 4" not in whole
+    assert "Run `pytest --lf` to see the values of the assertions that failed." in whole
+    assert "E       assert 3 == 4" in again
+    assert "E       assert 3 == 4" in one

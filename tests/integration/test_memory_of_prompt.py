@@ -85,6 +85,7 @@ def _kept(kind: str, folder: Path) -> tuple[Any, str]:
     return state.to_data()["values"], "".join(str(turn) for turn in fx.run(memory.turns()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_a_run_that_waits_goes_on_in_another_process(kind: str, tmp_path: Path) -> None:
     """The call is run by the handlers of the step that made it, though that tool is not defined at first any more."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from fxai.providers import openai
@@ -16,6 +17,20 @@ from tests.kit import sdk_samples as samples
 __all__ = ["CHAT", "ITEMS", "TOOLS", "chat_events", "chat_reply", "events", "reply", "response_events"]
 
 Item = dict[str, Any]
+
+
+@cache
+def _sdk_type(name: str) -> TypeAdapter[Any]:
+    module, _, kind = name.rpartition(".")
+    return TypeAdapter(getattr(import_module(f"openai.types.{module}"), kind))
+
+
+def _checked(name: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data after a check against a type of the SDK. Only the slow tests install the SDK and check it."""
+    if find_spec("openai") is not None:
+        _sdk_type(name).validate_python(data)
+    return data
+
 
 ITEMS: Mapping[str, Item] = {
     "thought": {
@@ -265,11 +280,7 @@ def reply(items: Sequence[Item], **other: Any) -> dict[str, Any]:
         "usage": _USAGE,
         **other,
     }
-    Response.model_validate(data)
-    return data
-
-
-_EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+    return _checked("responses.Response", data)
 
 
 def events(items: Sequence[Item], size: int = 3) -> list[dict[str, Any]]:
@@ -285,7 +296,7 @@ def events(items: Sequence[Item], size: int = 3) -> list[dict[str, Any]]:
     told.append({"type": "response.completed", "response": whole})
     numbered = [{**event, "sequence_number": number} for number, event in enumerate(told)]
     for event in numbered:
-        _EVENT.validate_python(event)
+        _checked("responses.ResponseStreamEvent", event)
     return numbered
 
 
@@ -415,8 +426,7 @@ def chat_reply(message: Item, reason: str = "tool_calls") -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
         "usage": _CHAT_USAGE,
     }
-    ChatCompletion.model_validate(data)
-    return data
+    return _checked("chat.ChatCompletion", data)
 
 
 def chat_events(message: Item, reason: str = "tool_calls", size: int = 3) -> list[dict[str, Any]]:
@@ -443,5 +453,4 @@ def chat_events(message: Item, reason: str = "tool_calls", size: int = 3) -> lis
 def _chunk(choices: list[dict[str, Any]]) -> dict[str, Any]:
     about = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_790_000_000}
     data = {**about, "model": "gpt-4o-2024-08-06", "choices": choices}
-    ChatCompletionChunk.model_validate(data)
-    return data
+    return _checked("chat.ChatCompletionChunk", data)

@@ -10,8 +10,10 @@ import pytest
 
 __all__ = ["in_tiers"]
 
-# These files need a package of the extra `dev-servers`, or start a cluster.
+# These files need a package of the extra `dev-servers`, start a cluster, or take several seconds.
 _SLOW = {
+    "70_one_program_four_models.py",
+    "90_mcp_both_sides.py",
     "95_a_git_server_and_a_local_model.py",
     "96_tools_by_mode.py",
     "98_one_program_five_ways.py",

@@ -14,13 +14,11 @@ from fxai.messages import AiError, Response, StreamPart
 from fxai.models import LanguageModel
 from fxai.providers import anthropic, openai
 from fxai.tools import Tool, Toolkit
-from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
 
 __all__ = ["WIRES", "Streamed", "Watched", "kit", "model", "outcome", "streamed"]
 
 WIRES = ("responses", "chat", "messages")
 
-_FAULTS = {"responses": responses_faults, "chat": chat_faults, "messages": anthropic_faults}
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _DEGREES = {"Oslo": 7, "Rome": 21}
 
@@ -82,7 +80,10 @@ class Watched(httpx2.AsyncHTTPTransport):
 
     def faults(self) -> list[str]:
         """What the official SDK's own types do not take of the requests."""
+        from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults  # only slow tests have it
+
+        faults = {"responses": responses_faults, "chat": chat_faults, "messages": anthropic_faults}[self._wire]
         bodies = [{key: one for key, one in body.items() if key != "stream"} for body in self.bodies]
         if self._wire == "chat":
             bodies = [{key: one for key, one in body.items() if key != "stream_options"} for body in bodies]
-        return [fault for body in bodies for fault in _FAULTS[self._wire](body)]
+        return [fault for body in bodies for fault in faults(body)]

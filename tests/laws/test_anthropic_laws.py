@@ -136,6 +136,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
     reached.by(law, failure=10, whole=20, some=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [1, [[]]], ids=repr)
 def test_whatever_one_member_is_the_reply_is_read_and_goes_back(odd: Any) -> None:
     """Each member of each kind of block, one after another: a reply or a typed failure, at once and by events."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from returns.result import Success
@@ -106,6 +107,7 @@ def test_what_was_approved_runs_and_nothing_else(asked: list[Any], data: st.Data
     assert len(model.requests) == int(len(answered) == len(ids))
 
 
+@pytest.mark.slow
 @LAW
 @given(st.lists(PARAMS, min_size=1, max_size=3), st.data())
 def test_whatever_is_changed_nothing_runs(asked: list[Any], data: st.DataObject) -> None:
@@ -390,6 +392,7 @@ def test_no_history_runs_a_call_twice_or_a_denied_one() -> None:
     reached.by(law, ran=15, ran_among_copies=1, denied_beside_a_yes=5)
 
 
+@pytest.mark.slow
 def test_with_a_ledger_many_histories_run_a_call_once(tmp_path: Path) -> None:
     """Pieces of one conversation, sent one after another: each request runs its call once, and none that was denied."""
     reached = Reached()

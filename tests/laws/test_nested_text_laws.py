@@ -6,6 +6,7 @@ import json
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def as_said(value: Any, places: tuple[str, ...]) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_what_is_read_is_what_the_texts_say() -> None:
     """Nothing but marked texts changes, each to what it says; what was meant comes back where nothing is ambiguous."""
     reached = Reached()

@@ -92,6 +92,7 @@ def test_appended_changes_break_nothing() -> None:
     reached.by(law, **{"a change": 5, "tools come or go": 5})
 
 
+@pytest.mark.slow
 def test_a_reader_of_appended_changes_knows_the_rewritten_state() -> None:
     """Sections and tools of each step are the same, read from the changes or from the rewritten head."""
     reached = Reached()

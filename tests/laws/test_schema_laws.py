@@ -339,6 +339,7 @@ def test_both_validators_find_the_same(document: dict[str, Any], value: Any) -> 
     assert all(faults == found[0] for faults in found)
 
 
+@pytest.mark.slow
 @laws
 @given(documents, documents)
 def test_equal_documents_hash_alike(one: dict[str, Any], other: dict[str, Any]) -> None:

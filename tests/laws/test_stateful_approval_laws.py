@@ -66,6 +66,7 @@ def _run(agent: Any, model: ScriptedModel, prompt: Any, state: Any, backend: Bac
     return fx.run(program.provide(ApprovalLedger.in_process()), backend=backend)
 
 
+@pytest.mark.slow
 @LOOPS
 def test_calls_that_were_approved_are_run_by_the_handlers_of_their_step(backend: Backend) -> None:
     """With its values and its number, whatever others have changed since; also where the state was JSON between."""

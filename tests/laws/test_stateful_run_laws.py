@@ -60,6 +60,7 @@ def test_a_run_does_what_the_reference_says(backend: Backend) -> None:
     reached.by(law, **dict.fromkeys(cases, 5))
 
 
+@pytest.mark.slow
 @LOOPS
 def test_a_render_is_a_function_of_state_and_step(backend: Backend) -> None:
     """Two runs over one script give equal requests, records and states."""
@@ -136,6 +137,7 @@ def test_a_stream_is_the_run_that_is_not_streamed(backend: Backend) -> None:
     reached.by(law, **{"state changed": 5})
 
 
+@pytest.mark.slow
 @LOOPS
 def test_what_is_advertised_is_what_can_be_executed(backend: Backend) -> None:
     """In each step every name is called: it succeeds, or fails as its handler says, exactly if the request had it.

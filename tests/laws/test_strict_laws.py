@@ -227,6 +227,7 @@ def _plainly(document: JsonSchema, rules: StrictRules, value: Any) -> Any:
     return form.back(form.forth(value).unwrap())
 
 
+@pytest.mark.slow
 @RULES
 def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
     """Where nothing of null is listed as weakened and no default is null, values come back exactly as they were."""

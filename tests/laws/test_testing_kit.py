@@ -100,6 +100,7 @@ def test_every_schema_of_the_official_suite_has_instances() -> None:
         assert document.validate(find(instances(document), lambda _: True, settings=QUICK)) == ()
 
 
+@pytest.mark.slow
 @given(toolkits(most=2))
 @settings(QUICK, max_examples=3)
 def test_every_toolkit_holds_every_law(kit: Toolkit[Any]) -> None:

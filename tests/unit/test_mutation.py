@@ -170,6 +170,7 @@ def test_mutation_names_the_test_that_finds_a_mutant(
     assert (found.found_by, found.how) == (f"tests/unit/sums/test_calculation.py::{test}", how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reached_by"), [("not found", 2), ("not reached", 0)])
 def test_mutation_does_not_find_a_mutant_on_which_no_test_fails(
     verdicts: Mapping[str, _Verdict], fault: str, reached_by: int
@@ -178,6 +179,7 @@ def test_mutation_does_not_find_a_mutant_on_which_no_test_fails(
     assert (verdicts[fault].found_by, verdicts[fault].reached_by) == (None, reached_by)
 
 
+@pytest.mark.slow
 def test_mutation_ignores_a_test_that_fails_without_a_mutant(verdicts: Mapping[str, _Verdict]) -> None:
     """A test that also fails without a mutant does not find a mutant."""
     found = verdicts["test fails without it"]

@@ -464,8 +464,8 @@ class HistoryWriter:
         messages = [*before, {**last, "content": content}]
         if last["role"] != "assistant" or content[-1].get("type") != "text":
             return messages
-        content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
         if self._facts.prefill:
+            content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
             return messages
         problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
         notes.append(f"{problem}: fxai appends a user message that asks it to continue")

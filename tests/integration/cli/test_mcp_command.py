@@ -376,6 +376,7 @@ def test_stdin_that_is_no_protocol_ends_well(fxai: Run, tmp_path: Path) -> None:
     assert all("error" in json.loads(line) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 def test_tools_are_served_over_http_to_who_has_the_token(fxai: Run, tmp_path: Path, monkeypatch: Any) -> None:
     """It says where it listens; a client with the token gets results, one without it a clear refusal."""

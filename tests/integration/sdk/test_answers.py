@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from typing import Any, Final
 
+import pytest
 from anthropic.types.beta import BetaMessage
 from anthropic.types.beta.beta_content_block import BetaContentBlock
 from openai.types.responses import Response as SdkResponse
@@ -19,6 +20,8 @@ from tests.kit.every import every
 from tests.kit.recorded_leaves import lost_leaves, pattern
 from tests.kit.recorded_losses import LOST, unexplained
 from tests.kit.sdk_values import samples
+
+pytestmark = pytest.mark.slow
 
 _ASKED: Final = ModelRequest(Prompt.make("Hello"))
 _TO_OPENAI: Final = openai.prepare_request(_ASKED, model="gpt-5.5")

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import anthropic as sdk
 import httpx2
+import pytest
 from anthropic.types import ContentBlock, Message
 from hypothesis import given, settings
 
@@ -16,6 +17,8 @@ from fxai.providers.anthropic import parse_reply
 from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, message, messages
 from tests.kit.every import every
 from tests.kit.trials import examples
+
+pytestmark = pytest.mark.slow
 
 STOPS = {
     "end_turn": "stop",

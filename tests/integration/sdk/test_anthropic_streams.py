@@ -7,6 +7,7 @@ from typing import Any
 
 import anthropic as sdk
 import httpx2
+import pytest
 from anthropic.types import RawMessageStreamEvent
 from hypothesis import given, settings
 from pydantic import TypeAdapter
@@ -24,6 +25,8 @@ from tests.kit.anthropic_replies import (
     sse,
 )
 from tests.kit.trials import examples
+
+pytestmark = pytest.mark.slow
 
 EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 

@@ -34,6 +34,8 @@ from tests.kit.every import every
 from tests.kit.http_peer import Peer, Step, answer, events, peer
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 TEXT = ResponseOutputText(text="Good day.", type="output_text", annotations=[])
 DONE: Any = ResponseOutputMessage(id="msg_1", content=[TEXT], role="assistant", status="completed", type="message")
 

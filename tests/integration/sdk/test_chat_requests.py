@@ -28,6 +28,8 @@ from fxai.tools import Tool
 from tests.kit.http_peer import events, peer
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 FILM = FilePart.of_url("video/mp4", "https://example.org/cat.mp4")
 PAPER = FilePart.of_url("application/pdf", "https://example.org/r.pdf", "r.pdf")
 MARK: Any = {"openai": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}

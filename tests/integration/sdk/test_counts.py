@@ -20,6 +20,8 @@ from tests.kit.every import every
 from tests.kit.http_peer import Peer, answer, peer
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 
 class City(msgspec.Struct, frozen=True):
     """A place."""

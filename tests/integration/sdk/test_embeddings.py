@@ -13,6 +13,8 @@ from openai.types import CreateEmbeddingResponse, embedding_create_params
 from fxai.providers.openai import prepare_embedding, read_embeddings
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 _TEXTS = st.lists(st.text(min_size=1), min_size=1).map(tuple)
 
 

@@ -22,6 +22,8 @@ from tests.kit.every import every
 from tests.kit.http_peer import Peer, Seen, answer, peer
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 PDF = FilePart("application/pdf", b"%PDF-1.7 \r\n--\0", 'r"é.pdf')
 WHEN = datetime(2026, 11, 25, tzinfo=UTC)
 PROVIDERS = ("openai", "anthropic")

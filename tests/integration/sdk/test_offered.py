@@ -20,6 +20,8 @@ from tests.kit import sdk_samples as samples
 from tests.kit.every import every
 from tests.kit.sdk_requests import anthropic_faults, responses_faults
 
+pytestmark = pytest.mark.slow
+
 BESIDE = Tool.make("beside")
 
 # Types on the wire that we offer no constructor for.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
+import pytest
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response as SdkResponse
 from openai.types.responses import ResponseOutputItem
@@ -15,6 +16,8 @@ from fxai.providers import openai
 from fxai.providers.openai.responses_input import reply_items
 from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
+
+pytestmark = pytest.mark.slow
 
 SENT = openai.prepare_request(ModelRequest(Prompt.make("Hi"), tuple(TOOLS)), model="gpt-5.5")
 CHAT_SENT = openai.prepare_request(ModelRequest(Prompt.make("Hi"), tuple(TOOLS)), model="gpt-4o", api="chat")

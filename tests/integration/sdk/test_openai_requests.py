@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import completion_create_params
@@ -33,6 +34,8 @@ from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
 from tests.kit.sdkcheck import faults
 from tests.kit.trials import examples
+
+pytestmark = pytest.mark.slow
 
 
 def _faults(sent: openai.WireRequest) -> list[str]:

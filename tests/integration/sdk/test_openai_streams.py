@@ -22,6 +22,8 @@ from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
 from tests.kit.trials import examples
 
+pytestmark = pytest.mark.slow
+
 ASKED = ModelRequest(Prompt.make("Hi"), tuple(TOOLS))
 SENT = openai.prepare_request(ASKED, model="gpt-5.5")
 CHAT_SENT = openai.prepare_request(ASKED, model="gpt-4o", api="chat")

@@ -31,6 +31,8 @@ from fxai.tools import NameRule, Tool, Toolkit
 from tests.kit import sdk_samples as samples
 from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
 
+pytestmark = pytest.mark.slow
+
 WIRE = NameRule(64)
 SERVERS = sorted((Path(__file__).parents[1] / "mcp_schemas").glob("*.json"))
 

@@ -18,6 +18,8 @@ from fxai.models import ModelRequest
 from fxai.providers import anthropic, openai
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 
 def _held(data: bytes) -> str:
     return b64encode(data).decode()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.kit.every import every
 from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
+
+pytestmark = pytest.mark.slow
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 FUNCTION: dict[str, Any] = {"type": "function", "name": "a", "parameters": SCHEMA, "strict": True}

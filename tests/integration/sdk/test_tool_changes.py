@@ -21,6 +21,8 @@ from fxai.tools import Tool, Toolkit
 from tests.kit.http_peer import answer, events, peer
 from tests.kit.sdkcheck import faults
 
+pytestmark = pytest.mark.slow
+
 
 class City(msgspec.Struct, frozen=True):
     """A place."""

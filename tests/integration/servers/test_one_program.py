@@ -60,6 +60,7 @@ def test_the_same_program_has_its_answer_from_each_server(name: str, monkeypatch
     assert response.finish_reason in ("stop", "tool-calls", "length")
 
 
+@pytest.mark.slow
 @pytest.mark.local_model
 @pytest.mark.xdist_group("local_model")
 @pytest.mark.skipif(

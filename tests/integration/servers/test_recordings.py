@@ -13,6 +13,8 @@ from tests.kit.recorded_leaves import lost_of_error, pattern
 from tests.kit.recorded_losses import APART, CHANGED, ERRORS, FOREIGN, LOST, OTHERS, UNHEARD, unexplained, unneeded
 from tests.kit.recordings import OURS, WIRES, exchanges, replays
 
+pytestmark = pytest.mark.slow
+
 # All tests of a wire look at one replay: they stay in one process.
 _EACH = [pytest.param(wire, id=wire, marks=pytest.mark.xdist_group(f"recordings-{wire}")) for wire in WIRES]
 wires = pytest.mark.parametrize("wire", _EACH)
@@ -42,7 +44,6 @@ def test_every_recording_is_replayed(wire: str) -> None:
     assert len(failed) <= 5, failed
 
 
-@pytest.mark.slow
 @wires
 def test_every_leaf_of_an_answer_is_held(wire: str) -> None:
     """Text, reasoning with signatures, calls, hosted tools, sources, files, usage, ids: another leaf, other parts."""

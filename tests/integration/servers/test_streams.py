@@ -149,6 +149,7 @@ def test_interleaved_calls_do_not_mix(wire: str) -> None:
     assert sum(a != b for a, b in pairwise(deltas)) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_bytes_split_anywhere_are_the_same_events(wire: str) -> None:
     """In two at every place, also in the middle of a sign, and byte by byte: a layer sees events alone."""
@@ -182,6 +183,7 @@ def test_a_stream_split_in_many_pieces_gives_the_same_parts(wire: str, cuts: lis
     assert tuple(came.parts) == _whole(wire)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_bytes_cut_anywhere_are_the_events_before(wire: str) -> None:
     """At every place: the events whose data came, and no other. The last event needs no blank line."""

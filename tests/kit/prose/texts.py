@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple, cast
 
 from tests.kit.prose.words import WORD
+from tests.kit.source import parse_source
 
 __all__ = ["Kind", "Text", "texts_of"]
 
@@ -43,7 +44,7 @@ def texts_of(path: str, source: str) -> Iterator[Text]:
         yield from _Page(path).read(source)
         return
     try:
-        tree = ast.parse(source)
+        tree = parse_source(source)
     except SyntaxError:
         return
     nodes = [node for node in _inner_nodes(tree) if _may_have_prose(node)]

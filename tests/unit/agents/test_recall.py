@@ -115,6 +115,7 @@ def test_two_calls_are_approved_in_two_runs(kind: str, tmp_path: Path, backend: 
     assert len(fx.run(memory.turns(), backend=backend)) == 1
 
 
+@pytest.mark.slow
 @of_each_kind
 def test_agents_at_once_on_one_memory(kind: str, tmp_path: Path, backend: Backend) -> None:
     """Ten runs with a call each, at the same time: ten turns, each with its call and its result."""

@@ -144,6 +144,7 @@ def test_a_run_that_waits_leaves_the_worker_and_comes_back(shop: Shop) -> None:
     assert shop.log == [("a", 1)]
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_at_once_is_not_lost(shop: Shop) -> None:
     """However the end of the stretch and the answer meet."""
     names = [f"r{number}" for number in range(8)]
@@ -250,6 +251,7 @@ def test_what_cannot_be_submitted_is_refused(tmp_path: Path) -> None:
     assert isinstance(end.cause.failures[0], JournalFailure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_forked", [False, True])
 def test_a_run_that_sleeps_long_leaves_the_worker(shop: Shop, is_forked: bool) -> None:
     """It is queued until then, and another run has its place; where it forked two sleeps, the first of them counts."""

@@ -99,6 +99,7 @@ def test_an_effect_that_is_taken_for_its_value_is_told_of() -> None:
     assert _told_of(program) == [2, 4, 5]
 
 
+@pytest.mark.slow
 def test_of_very_many_effects_only_some_are_watched() -> None:
     """A place is told of when it is first wrong; the millionth effect of a test costs next to nothing."""
 

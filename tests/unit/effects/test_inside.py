@@ -31,6 +31,7 @@ def nested(around: Callable[[Program], Program], depth: int, last: Program) -> P
     return reduce(lambda program, _: around(program), range(depth), last)
 
 
+@pytest.mark.slow
 @every("around", AROUND.values(), ids=AROUND)
 def test_concurrent_operators_nest_as_deep_as_memory_allows(around: Callable[[Program], Program]) -> None:
     """Without an event loop, as with one: no stack grows with them, and what is innermost is run, once."""

@@ -103,6 +103,7 @@ def _run(body: Callable[[], Any], backend: str) -> Any:
     return anyio.run(body, backend=backend)
 
 
+@pytest.mark.slow
 @every("where", PROGRAMS)
 def test_what_a_program_started_ends_with_it(where: str, backend: str, caplog: pytest.LogCaptureFixture) -> None:
     """A child that left its group, has another environment, lost its parents or ignores SIGTERM: none runs after."""

@@ -556,6 +556,7 @@ def test_ensuring_is_a_finalizer_without_the_exit() -> None:
     assert journal.lines == ["done"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["left", "right", "merge"])
 def test_very_many_streams_in_a_row_are_read_in_linear_time(form: str) -> None:
     """2,000 of them, put together one by one from either side: no value passes through all the others."""

@@ -49,7 +49,7 @@ def _shown(backend: str, told: int, later: int = 0) -> list[int]:
         for number in range(told):
             progress.offer({"progress": number})
         context = CallContext(Tool.dynamic("wait"), emit=emit)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(fx.run_async, show_progress(progress, context))
                 for number in range(told, told + later):

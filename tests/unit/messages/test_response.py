@@ -253,6 +253,7 @@ def test_results_are_written_encoded() -> None:
     assert ToolResult("c", "t", None).encoded_result is None
 
 
+@pytest.mark.slow
 def test_what_is_no_json_cannot_be_written() -> None:
     """NaN in a payload is refused, with its place, and never written as null."""
     with pytest.raises(MessageError, match="/params/n"):

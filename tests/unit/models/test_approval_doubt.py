@@ -125,6 +125,7 @@ def _process_of(how: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
     """The process ends in the middle of an approved call: the next one says so, and runs it under no answer."""
     history = Office().asked(layer=ApprovalKey(SECRET).layer)
@@ -139,6 +140,7 @@ def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
     assert denied.endswith(" []")
 
 
+@pytest.mark.slow
 def test_processes_share_what_was_denied(tmp_path: Path) -> None:
     """A denial in one process holds in the next one, by the ledger in a file."""
     office, key = Office(), ApprovalKey(SECRET).layer
@@ -153,6 +155,7 @@ def test_processes_share_what_was_denied(tmp_path: Path) -> None:
     assert said.endswith(" []\n")
 
 
+@pytest.mark.slow
 def test_of_many_processes_one_runs_it(tmp_path: Path) -> None:
     """They hear the same yes at the same time, and one ledger in a file lets one of them run the call."""
     history = Office().asked(layer=ApprovalKey(SECRET).layer)
@@ -324,6 +327,7 @@ def _agent_in(memory: Memory, office: Office) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["agent file crash", "agent sqlite stream crash"])
 def test_an_agent_with_a_memory_after_a_crash_asks_again(how: str, tmp_path: Path) -> None:
     """Also without a ledger in a file: the memory says that the call is in doubt, and no yes runs it again."""

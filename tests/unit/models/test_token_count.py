@@ -181,6 +181,7 @@ def test_such_a_window_shows_itself(window: Window) -> None:
     assert window == eval(repr(window)) or window.most_turns == 3
 
 
+@pytest.mark.slow
 @every("shown", [1, 3, 20, 70, 100])
 def test_a_memory_is_read_as_far_back_as_its_window_reaches(shown: int, tmp_path: Path) -> None:
     """Turns before that are not counted, and a damaged line among them matters to nobody."""

@@ -402,6 +402,7 @@ def test_values_without_end_are_failures(type_: Any) -> None:
         assert isinstance(schema.decode_json(text), Failure)
 
 
+@pytest.mark.slow
 def test_nodes_without_end_are_failures() -> None:
     """Also where the type itself has no end."""
     node = Node(0)

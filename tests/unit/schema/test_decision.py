@@ -104,6 +104,7 @@ HOSTILE: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @every("name", HOSTILE)
 def test_data_that_asks_for_too_much_is_a_fault_by_either_package(name: str) -> None:
     """Comparing, counting and reckoning end within the budget, with one verdict."""

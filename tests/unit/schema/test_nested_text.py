@@ -219,6 +219,7 @@ def test_no_text_holds_the_process_long(name: str) -> None:
     assert bool(places) == (JsonSchema.of(document).validate(found) == ())
 
 
+@pytest.mark.slow
 @every("said", [SAID, "[1]", "{", json.dumps([SAID] * 3), json.dumps({"x": "a" * 2_000})])
 def test_only_so_many_texts_are_looked_at(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of tens of thousands a few thousand at most, however little each of them says: then nothing is read."""

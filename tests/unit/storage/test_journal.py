@@ -318,6 +318,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.slow
 @between_processes
 def test_a_process_that_is_killed_owns_nothing_any_more(kind: str, tmp_path: Path) -> None:
     """Of two that want to go on with it one does; the other takes over when that is killed, and sees its entries."""
@@ -347,6 +348,7 @@ for n in range(8):
 """
 
 
+@pytest.mark.slow
 @between_processes
 def test_processes_that_append_at_once_lose_nothing(kind: str, tmp_path: Path) -> None:
     """Each entry of each process is there once, in its order, and has its second part."""

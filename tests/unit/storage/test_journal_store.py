@@ -175,6 +175,7 @@ for n in range(6):
 """
 
 
+@pytest.mark.slow
 @between_processes
 def test_processes_share_a_store(kind: str, tmp_path: Path) -> None:
     """Nothing of what they append at once is lost, and each sees what the others keep and remove."""

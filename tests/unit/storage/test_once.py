@@ -103,6 +103,7 @@ print(*[n for n in range(12) if not uses.claim({str(n): None}, 0.0)])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_of_many_processes_one_claims(kind: str, tmp_path: Path) -> None:
     """Each of many ids is claimed by one of them."""

@@ -352,6 +352,7 @@ replace_file(path, b"the new content")
 """
 
 
+@pytest.mark.slow
 @every("kind", ["nameless", "named"])
 @every("point", ["write", "fsync", "replace"])
 def test_a_process_that_is_killed_leaves_no_copy(point: str, kind: str, tmp_path: Path) -> None:

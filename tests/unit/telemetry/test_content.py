@@ -90,6 +90,7 @@ def test_nothing_of_what_was_said_is_told_by_default(caplog: pytest.LogCaptureFi
     assert SECRET not in _told(traces, caplog)
 
 
+@pytest.mark.slow
 def test_no_program_tells_what_was_said_by_default(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Sub-agents, streams, MCP, prompts and durable runs neither."""
     traces = Traces()

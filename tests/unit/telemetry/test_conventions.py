@@ -149,6 +149,7 @@ def _of(recorded: Traces, operation: str) -> list[tuple[ReadableSpan, dict[str, 
     return [(span, own) for span, own in found if own.get("gen_ai.operation.name") == operation]
 
 
+@pytest.mark.slow
 def test_the_spans_of_programs_are_nested_as_the_programs_are(recorded: Traces) -> None:
     """Calls at once, a failing one, an approval, a sub-agent, a fallback, a stream, MCP, and a run that is resumed."""
     assert recorded.tree() == [[name, *tree] for name, tree in TREES.items()]

@@ -158,6 +158,7 @@ def _start(program: str, *args: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @between_processes
 def test_two_processes_write_the_same_conversation(kind: str, tmp_path: Path) -> None:
     """Each turn of both is there, ended, in its own branch."""
@@ -170,6 +171,7 @@ def test_two_processes_write_the_same_conversation(kind: str, tmp_path: Path) ->
     assert [turn.id for turn in known.path("x4")] == [f"x{n}" for n in range(5)]
 
 
+@pytest.mark.slow
 @between_processes
 def test_a_process_that_is_killed_loses_nothing_that_it_acknowledged(kind: str, tmp_path: Path) -> None:
     """However far the write came that it was killed in."""
@@ -187,6 +189,7 @@ def test_a_process_that_is_killed_loses_nothing_that_it_acknowledged(kind: str, 
     assert [one.head for one in [fx.run(store.load("c"))] if one is not None] == ["after"]
 
 
+@pytest.mark.slow
 @between_processes
 def test_a_conversation_is_busy_while_another_process_holds_it(kind: str, tmp_path: Path) -> None:
     """And free as soon as that process has died, however it did."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+import pytest
 from returns.result import Success
 from starlette.testclient import TestClient
 
@@ -404,6 +405,7 @@ ROWS: dict[str, Row] = {
 }
 
 
+@pytest.mark.slow
 @every("name", ROWS)
 def test_what_is_forged_is_refused(name: str) -> None:
     """By a status, a code and a sentence that says where; no model is asked, nothing runs and nothing is kept."""

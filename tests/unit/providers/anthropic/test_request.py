@@ -212,7 +212,7 @@ def test_a_model_without_prefill_is_asked_to_continue() -> None:
     paused = _send(UserMessage.make("Hello"), AssistantMessage.make("I look.", search))
 
     assert sent.body["messages"][-2:] == [
-        {"role": "assistant", "content": [{"type": "text", "text": "I say"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "I say \n"}]},
         {"role": "user", "content": [{"type": "text", "text": "Continue."}]},
     ]
     assert _warned(sent) == [("other", None)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from fxai.effects import fx
 from fxai.models import LanguageModel
@@ -152,6 +153,7 @@ note("{tmp_path}/pids", os.getpid()); note("{tmp_path}/pids", child.pid)
     assert gone(tmp_path / "pids")
 
 
+@pytest.mark.slow
 def test_the_tool_keeps_the_laws_of_tools() -> None:
     """What is written of its parameters, results and failures is read back as it was."""
     opened = host.tool("add", "cat", parameters=Sum, success=int).open
