@@ -338,7 +338,7 @@ class Run:
         failing = FailCause(cause.map(self._with_history)) if cause.failures else None
         if not cause.defects or any(isinstance(defect, LeftRunError) for defect in cause.defects):
             return failing
-        broken = self._broken(cause)
+        broken = self._answer_so_far(cause)
         for defect in cause.defects:
             keep_history(defect, broken.history)
         if on_defect is None or cause.interrupted or broken.history == self._begun:
@@ -346,7 +346,7 @@ class Run:
         failing = failing or FailCause(cause)
         return Fold(on_defect(broken), lambda other: FailCause(cause.combine(other)), lambda _: failing)
 
-    def _broken(self, cause: Cause[Any]) -> Answer[Any]:
+    def _answer_so_far(self, cause: Cause[Any]) -> Answer[Any]:
         """The answer so far of a run that a defect ended, with the results of the round that it ended in."""
         responses = [take_response(defect) for defect in cause.defects]
         response = next((one for one in responses if one is not None), None)

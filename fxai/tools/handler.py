@@ -214,19 +214,19 @@ class Handler:
         if self._threads is not None and services.services.get(PlainInThreads) and self._threads.are_for_it:
             arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
             ran: EffectOf[Any] = self._threads.blocking.run(self._f, arguments, tool.name)
-            return ran.flat_map(lambda returned: answer_effect(self._read(returned, tool, call, services)))
+            return ran.flat_map(lambda returned: self._read(returned, tool, call, services))
 
         begun = perf_counter()
         returned = self._f(params, context_of(tool, call)) if self._wants_context else self._f(params)
         if perf_counter() - begun > HELD_SECONDS:
             report_held(tool.name, self._f, perf_counter() - begun)
-        return self._read(returned, tool, call, services)
-
-    def _read(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         kind = returned.__class__
         if kind is Success or kind is Failure:
             return returned
-        if kind is CoroutineType:
+        return self._read(returned, tool, call, services)
+
+    def _read(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+        if returned.__class__ is CoroutineType:
             return _Awaiting(self, returned, tool, call, services)
         return self._lift(returned, tool, call, services)
 
