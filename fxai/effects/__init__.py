@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fxai.effects import fx
-from fxai.effects.cancellation import ForeignCancellationError
 from fxai.effects.cause import (
     Cause,
     Die,
@@ -11,6 +10,7 @@ from fxai.effects.cause import (
     Fail,
     Failed,
     FailureError,
+    ForeignCancellationError,
     Interrupt,
     InterruptedProgramError,
     Reason,

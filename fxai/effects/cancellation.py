@@ -29,6 +29,8 @@ import anyio
 import msgspec
 from typing_extensions import TypeVar
 
+from fxai.effects.cause import ForeignCancellationError
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -105,23 +107,6 @@ def request_of(raised: BaseException, delivered: int = 0) -> Request | None:
 
 
 # -- cancellations that nobody requested
-
-
-class ForeignCancellationError(Exception):
-    """The defect of a step that raised a cancellation although no scope and no task of the run requested one.
-
-    `__cause__` is the `CancelledError`, or trio's `Cancelled`, as the step raised it.
-    """
-
-    @staticmethod
-    def of(raised: BaseException) -> ForeignCancellationError:
-        """Return the defect for an exception for which `is_foreign` is true."""
-        error = ForeignCancellationError(
-            f"a step raised {type(raised).__name__}, but no scope and no task of the run requested a cancellation. "
-            "Catch the error at the `await` of the future or task that other code can cancel."
-        )
-        error.__cause__ = raised
-        return error
 
 
 def delivered_requests() -> int:

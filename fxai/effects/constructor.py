@@ -23,8 +23,7 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeIs, TypeVar
 
-from fxai.effects.cancellation import ForeignCancellationError
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded, outcome
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, ForeignCancellationError, Succeeded, outcome
 from fxai.effects.context import EMPTY, ContextOf, ServiceKey
 from fxai.effects.effect import (
     TURN,

@@ -30,7 +30,6 @@ from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import (
-    ForeignCancellationError,
     Guard,
     Request,
     delivered_requests,
@@ -40,7 +39,18 @@ from fxai.effects.cancellation import (
     refuse_foreign,
     request_of,
 )
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Interrupt, Succeeded, attach, attachment
+from fxai.effects.cause import (
+    Cause,
+    Die,
+    Exit,
+    Fail,
+    Failed,
+    ForeignCancellationError,
+    Interrupt,
+    Succeeded,
+    attach,
+    attachment,
+)
 from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
