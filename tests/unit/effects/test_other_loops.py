@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from returns.result import Success
 
 from fxai import Chat
 from fxai.effects import Backend, Effect, EffectOf, FiberHandle, Ref, fx, runtime
@@ -18,7 +19,7 @@ from fxai.models import ChatStore, LanguageModel
 from fxai.providers import openai
 from fxai.testing import ScriptedModel, TestClock, delay, text
 from fxai.tools import Tool
-from fxai.tools.aspects import cache
+from fxai.tools.aspects import cache, rate_limit
 
 SLOW = 0.02
 PATIENCE = 20.0
@@ -256,3 +257,23 @@ def test_a_client_of_an_http_api_refuses_other_loops_by_name() -> None:
 
     assert [type(one) for one in refused] == [OtherLoopError] * 2
     assert "a client of an HTTP API" in str(refused[0])
+
+
+def test_a_rate_limit_of_handlers_is_exact_for_all_threads() -> None:
+    """Threads that share the layer share its bucket, and no token is given twice."""
+    quick: Any = Tool.make("quick", success=str, failure=str)
+    limited = rate_limit(5, per=3600, tool=quick, failure=lambda _call, _seconds: "late")
+    ended: list[str] = []
+
+    def handle(_: object) -> Any:
+        return Success("done")
+
+    async def serve() -> None:
+        async with runtime(limited.wrap(quick.handler(handle))) as services:
+            one: Any = quick.call(quick.parameters.decode({}).unwrap()).match(str, str).map(ended.append)
+            many: Any = fx.for_each(range(20), lambda _: one)
+            await anyio.to_thread.run_sync(lambda: in_threads(lambda _: anyio.run(services.run, many)))
+
+    anyio.run(serve)
+
+    assert (len(ended), ended.count("done")) == (60, 5)
