@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from functools import partial
 from time import perf_counter
-from types import CoroutineType, FunctionType, MethodType
+from types import CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Never, Protocol, cast, final
 from weakref import WeakSet
 
@@ -253,6 +253,8 @@ class Handler:
     def _lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         context = self._context.merge(services)
         effect = lift_answer(returned, tool.name, context, lambda: context_of(tool, call))
+        if isinstance(effect, Generate):
+            effect = _watch_generator(effect, tool.name, self._f)
         return Local(effect, lambda _: context)
 
 
@@ -423,7 +425,7 @@ HELD_SECONDS: Final = 0.1
 _reported: WeakSet[Any] = WeakSet()
 _HELD = "the handler of %r held up the event loop for %.1f s, and all other programs on it. %s"
 _REMEDY = "Run it in a thread: blocking=True."
-_REMEDY_OF_COROUTINES = "Await what takes long, or write a plain function with blocking=True."
+_REMEDY_OF_STEPS = "Do what takes long in a thread: fx.in_thread(…), or a plain function with blocking=True."
 
 
 def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = _REMEDY) -> None:
@@ -439,14 +441,14 @@ def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = 
 
 @final
 class _Watched(msgspec.Struct, eq=False):
-    """The coroutine of a handler, whose steps are timed: what it does between two waits holds up the event loop."""
+    """A coroutine or a generator, whose steps are timed: what it does between two waits holds up the event loop."""
 
-    coroutine: Any
+    steps: Any
     name: str
     function: Callable[..., Any]
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        step: Callable[[], Any] = partial(self.coroutine.send, None)
+        step: Callable[[], Any] = partial(self.steps.send, None)
         while True:
             begun = perf_counter()
             try:
@@ -456,13 +458,24 @@ class _Watched(msgspec.Struct, eq=False):
             finally:
                 seconds = perf_counter() - begun
                 if seconds > HELD_SECONDS:
-                    report_held(self.name, self.function, seconds, _REMEDY_OF_COROUTINES)
+                    report_held(self.name, self.function, seconds, _REMEDY_OF_STEPS)
             try:
                 sent = yield waited
             except BaseException as raised:
-                step = partial(self.coroutine.throw, raised)
+                step = partial(self.steps.throw, raised)
             else:
-                step = partial(self.coroutine.send, sent)
+                step = partial(self.steps.send, sent)
+
+
+def _watch_generator(effect: Generate, name: str, f: Callable[..., Any]) -> Generate:
+    """Return the effect, which times the steps of its generator."""
+
+    def start(*args: Any, **kwargs: Any) -> Any:
+        made = effect.f(*args, **kwargs)
+        return _Watched(made, name, f).__await__() if isinstance(made, GeneratorType) else made
+
+    start.__name__ = getattr(effect.f, "__name__", "start")
+    return Generate(start, effect.args, effect.kwargs)
 
 
 def _result(returned: Any, name: str) -> Result[Any, Any]:

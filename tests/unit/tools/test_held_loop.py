@@ -68,7 +68,33 @@ def test_a_coroutine_that_holds_up_the_loop_between_two_waits_is_reported_once(
 
     (message,) = _messages(caplog)
     assert "'fetch'" in message
-    assert "Await what takes long" in message
+    assert "in_thread" in message
+
+
+def test_a_generator_that_holds_up_the_loop_between_two_steps_is_reported_once(
+    backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its value, its failures and its cancellation are as ever."""
+    ended: list[str] = []
+
+    @tool
+    @fx.gen
+    def fetch(seconds: float) -> Gen[str]:
+        """Fetch a page."""
+        try:
+            yield from fx.sleep(HELD)
+            time.sleep(seconds)
+            yield from fx.never() if seconds == 0 else fx.checkpoint()
+        finally:
+            ended.append("closed")
+        return "page"
+
+    late: Any = fx.run_exit(_called(fetch, 0.0).timeout(HELD * 2), backend=backend)
+    page = fx.run(_called(fetch, HELD), backend=backend)
+
+    (message,) = _messages(caplog)
+    assert "'fetch'" in message
+    assert (late.cause.failures != (), page.result, ended) == (True, "page", ["closed"] * 2)
 
 
 def test_without_an_event_loop_and_in_a_thread_nothing_is_reported(caplog: pytest.LogCaptureFixture) -> None:
