@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
-from fxai.agents.answer import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps
+from fxai.agents.answer import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps, history_of
 from fxai.agents.change import Changes
 from fxai.agents.memory import Memory, MemoryFailure, Window
 from fxai.agents.run_options import (
@@ -46,5 +46,6 @@ __all__ = [
     "SubAgentRequest",
     "Window",
     "has_tool_call",
+    "history_of",
     "step_count_is",
 ]

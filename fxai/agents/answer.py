@@ -13,13 +13,14 @@ the run was not done after 10 rounds: allow more with Budget(rounds=…), or go 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
 from fxai.agents.step_record import NO_RECORD, StepRecord
+from fxai.effects.cause import Cause, Failed, FailureError, Succeeded
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, WarningPart
@@ -318,6 +319,42 @@ class RenderFailed(msgspec.Struct, frozen=True):
     def __hash__(self) -> int:
         return hash((self.prompt, self.step, self.reason, self.message))
 
+
+def keep_history(defect: BaseException, history: Prompt) -> None:
+    """Store the conversation with a defect that ended a run, for `history_of`."""
+    vars(defect)[_HISTORY] = history
+
+
+def history_of(ended: object) -> Prompt | None:
+    """Return the conversation of a run, however the run ended: another run can go on from it.
+
+    After a defect of a handler, the conversation contains the results of all calls that ended. The result of the broken
+    call states that the tool broke.
+
+    Args:
+        ended: An `Exit`, a `Cause`, an `Answer`, a failure of a run, or an exception that a run raised.
+
+    Returns None if `ended` belongs to no run of an agent, or if the run was cancelled.
+
+    >>> history_of(BudgetExceeded("rounds", 10, Prompt.make("Count to infinity."))) == Prompt.make("Count to infinity.")
+    True
+    >>> history_of(KeyError("n")) is None
+    True
+    """
+    if isinstance(ended, Succeeded):
+        return history_of(cast("Succeeded[object]", ended).value)
+    if isinstance(ended, Failed | FailureError):
+        return history_of(cast(Any, ended).cause)
+    if isinstance(ended, Cause):
+        cause = cast("Cause[object]", ended)
+        found = [history_of(one) for one in (*cause.failures, *cause.defects)]
+        return next((history for history in found if history is not None), None)
+    kept = vars(ended).get(_HISTORY) if isinstance(ended, BaseException) else None
+    history: object = getattr(ended, "history", None) if kept is None else kept
+    return history if isinstance(history, Prompt) else None
+
+
+_HISTORY: Final = "__fxai_history__"
 
 RunError: TypeAlias = RunFailed | ToolError | BudgetExceeded
 """What a run can fail with; each holds the `history`."""

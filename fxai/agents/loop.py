@@ -41,7 +41,7 @@ from fxai.agents.answer import Answer, RunError, Steps
 from fxai.agents.change import NOTHING, Appending, Plan
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
-from fxai.agents.run import Run, RunPlan, notify, prepare_by, stop
+from fxai.agents.run import OnDefect, Run, RunPlan, notify, prepare_by, stop
 from fxai.agents.run_options import StepSetup
 from fxai.agents.run_tools import Binding
 from fxai.effects.constructor import fail
@@ -222,7 +222,8 @@ class Execution(msgspec.Struct, frozen=True):
                 return Succeed(None)
             return commits.end(answer).map(lambda _: _LAST_REQUESTS.note(memory, growth.last))
 
-        return (yield run_loop(whole, plan, end, commits.settle, emit))
+        on_defect = None if around is not None and around.resumes else commits.end
+        return (yield run_loop(whole, plan, end, commits.settle, emit, on_defect))
 
 
 def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool, around: Interceptor | None) -> AnyEffect:
@@ -283,6 +284,7 @@ def run_loop(
     on_answer: OnAnswer | None = None,
     on_settled: OnSettled | None = None,
     emit: Emit | None = None,
+    on_defect: OnDefect | None = None,
 ) -> EffectOf[Answer[Any], RunError, Any]:
     """The answer of a run that starts from `prompt` and goes as `plan` says.
 
@@ -294,8 +296,9 @@ def run_loop(
             ended; what it fails with fails the run.
         emit: hands each part to the reader of a streamed run; each round ends with its `finish`. A run that fails, or
             whose reader leaves before its last part, has no answer.
+        on_defect: receives the answer so far of a run that a defect ended, if a call or a turn had ended by then.
     """
-    return Within(partial(_program, prompt, plan, on_answer, on_settled, emit))
+    return Within(partial(_program, prompt, plan, on_answer, on_settled, emit, on_defect))
 
 
 def _program(
@@ -304,13 +307,16 @@ def _program(
     on_answer: OnAnswer | None,
     on_settled: OnSettled | None,
     emit: Emit | None,
+    on_defect: OnDefect | None,
     context: ContextOf[Any],
 ) -> AnyEffect:
     run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
     around = run.around = interceptor_of(context)
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
-    looped: AnyEffect = Fold(Then(Generate(_begin, given, {}), Generate(loop, given, {})), run.fail, None)
+    looped: AnyEffect = Fold(
+        Then(Generate(_begin, given, {}), Generate(loop, given, {})), lambda cause: run.fail(cause, on_defect), None
+    )
     if not plan.prepare_step and plan.prompt is None and plan.model is None:
         return looped
     run.scope = Scope()

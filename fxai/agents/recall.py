@@ -3,10 +3,10 @@
 Other runs may come between a call that waits and its answer. Providers take a history only where each call has its
 result right behind it, so `recall` puts a result behind each call that still waits.
 
-The messages of a run are committed when it has succeeded. Answers to approval requests are committed earlier: before
-the approved calls run, they are committed as in doubt, and their results replace that as soon as they have ended. So
-whatever stops the run in between, no approved call is run again. The state of a stateful prompt is committed with the
-results of approved calls, and with the messages that the run ends with.
+The messages of a run are committed when it has succeeded, or when a defect of a handler ended it. Answers to approval
+requests are committed earlier: before the approved calls run, they are committed as in doubt, and their results replace
+that as soon as they have ended. So whatever stops the run in between, no approved call is run again. The state of a
+stateful prompt is committed with the results of approved calls, and with the messages that the run ends with.
 
 >>> from fxai.messages.message import ToolCallPart, ToolResultPart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage

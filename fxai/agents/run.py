@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from returns.result import Success
 
-from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
+from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit, keep_history
 from fxai.agents.answer import Steps as StepsSoFar
 from fxai.agents.change import Appending, Changes, Plan
 from fxai.agents.run_options import (
@@ -30,6 +30,7 @@ from fxai.agents.run_options import (
     is_effect,
 )
 from fxai.agents.step_record import NO_RECORD, StepRecord
+from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
 from fxai.effects.layer import LayerOf
@@ -50,12 +51,15 @@ from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_error import ToolError, interrupt_calls
+from fxai.tools.tool_error import ToolError, interrupt_calls, take_response
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.agents.rendering import Rendering, RenderPlan
     from fxai.agents.state import PromptState
+
+OnDefect: TypeAlias = Callable[[Answer[Any]], AnyEffect]
+"""Receives the answer so far of a run that a defect ended."""
 
 OUTPUT_RETRIES: Final = 2
 """How often an answer that does not fit is asked for again, unless the agent says otherwise."""
@@ -121,6 +125,7 @@ class Run:
     """The state of one run: its history, what it took, and how it ended, if it has."""
 
     __slots__ = (
+        "_begun",
         "appending",
         "around",
         "asked",
@@ -156,6 +161,7 @@ class Run:
         self.plan: RunPlan = plan
         self.on_settled: OnSettled | None = on_settled
         self.history: Prompt = prompt
+        self._begun: Prompt = prompt
         self.shown: Prompt = prompt  # what the model is shown: the same one, unless approvals were settled in it
         self.options: RoundOptions = plan.options
         self.steps: list[Step] = []
@@ -322,11 +328,33 @@ class Run:
 
     # -- what fails in it
 
-    def fail(self, cause: Cause[Any]) -> AnyEffect | None:
-        """The failure of the run, whose errors hold the conversation; None where it broke or was cancelled."""
+    def fail(self, cause: Cause[Any], on_defect: OnDefect | None = None) -> AnyEffect | None:
+        """The failure of the run, whose errors hold the conversation; None where it broke or was cancelled.
+
+        A defect holds the conversation too, and `on_defect` receives the answer so far.
+        """
         if self.rendering is not None:
             cause = self.rendering.explain(cause, self.history)
-        return FailCause(cause.map(self._with_history)) if cause.failures else None
+        failing = FailCause(cause.map(self._with_history)) if cause.failures else None
+        if not cause.defects or any(isinstance(defect, LeftRunError) for defect in cause.defects):
+            return failing
+        broken = self._answer_so_far(cause)
+        for defect in cause.defects:
+            keep_history(defect, broken.history)
+        if on_defect is None or cause.interrupted or broken.history == self._begun:
+            return failing
+        failing = failing or FailCause(cause)
+        return Fold(on_defect(broken), lambda other: FailCause(cause.combine(other)), lambda _: failing)
+
+    def _answer_so_far(self, cause: Cause[Any]) -> Answer[Any]:
+        """The answer so far of a run that a defect ended, with the results of the round that it ended in."""
+        responses = [take_response(defect) for defect in cause.defects]
+        response = next((one for one in responses if one is not None), None)
+        if response is None or not self.in_round:
+            return Answer(tuple(self.steps), self.history, "done", state=self.state)
+        response = in_order(Response((*self.early, *response.content)))
+        step = Step(len(self.steps) + 1, response)
+        return Answer((*self.steps, step), self.history.with_response(response.content), "done", state=self.state)
 
     def _with_history(self, error: Any) -> Any:
         if isinstance(error, AiError):
@@ -435,7 +463,9 @@ def _hear(run: Run, at: int, listener: OnStep[Any, Any], step: Step) -> AnyEffec
 def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
     try:
         effect: Any = listener(step)
-    except Exception as bug:
+    except BaseException as bug:
+        if not is_bug(bug):
+            raise
         return _log(step, bug)
     if effect is None:
         return None

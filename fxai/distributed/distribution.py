@@ -47,7 +47,7 @@ from fxai.effects.effect import AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.tracing import Tracer
-from fxai.effects.waker import Waker
+from fxai.effects.waker import Home, Waker
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.call_key import CallKey
@@ -192,7 +192,7 @@ def _require_target(target: str, here: Mapping[str, str]) -> None:
 class RemoteHandler:
     """What stands in for a handler that runs on a worker."""
 
-    __slots__ = ("_cluster", "_digest", "_limit", "_name", "_options", "_placement")
+    __slots__ = ("_cluster", "_digest", "_home", "_limit", "_name", "_options", "_placement")
 
     is_elsewhere = True
     """What it does is not seen here."""
@@ -204,6 +204,7 @@ class RemoteHandler:
         self._placement = placement
         self._options = options
         self._limit = None if placement.concurrency is None else anyio.Semaphore(placement.concurrency)
+        self._home = Home(f"the tool {name!r} with Placement(concurrency=…)")
 
     @property
     def joins_calls(self) -> bool:
@@ -230,6 +231,7 @@ class RemoteHandler:
         envelope = self._envelope(params, tool, call, trace, fiber, use)
         if self._limit is None:
             return await self._call(envelope, tool, call, fiber, name, use)
+        self._home.require()
         async with self._limit:
             return await self._call(envelope, tool, call, fiber, name, use)
 

@@ -76,6 +76,8 @@ class Replay(Interceptor):
         goes_on: Whether a program that changed goes on.
     """
 
+    resumes = True
+
     def __init__(self, *, goes_on: bool) -> None:
         self._goes_on = goes_on
         self._tools: dict[int, tuple[Tool[Any, Any, Any], str]] = {}  # their digests; they are held, so ids are theirs

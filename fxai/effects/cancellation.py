@@ -1,4 +1,4 @@
-"""Cancellation: how it is shielded off where a program must not be interrupted, and how it ends generators.
+"""Cancellation: how fxai holds it off, and how fxai finds out who requested it.
 
 A cancel scope of anyio is asked again at each wait, and its shield holds it off. asyncio itself (`Task.cancel`,
 `wait_for`, `timeout`, Ctrl-C) throws one exception into whatever the task waits for, past every shield. So a part
@@ -7,6 +7,13 @@ the future, and it is that object which asyncio cancels. The guard notes what ca
 was meant for the part itself: a timeout inside it, a task group inside it. The guard raises what was noted.
 
 Tasks, context variables and cancel scopes stay as they are, and nothing here costs anything where nothing is guarded.
+
+Other code can raise a `CancelledError` that no scope and no task of the run requested: a future that a connection pool
+cancelled, a task of another library. asyncio and trio know what was requested, so `is_foreign` asks them.
+
+>>> from asyncio import CancelledError
+>>> is_foreign(CancelledError())  # no event loop runs, so none has cancelled anything
+True
 """
 
 from __future__ import annotations
@@ -15,13 +22,14 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context as Variables
 from contextvars import ContextVar
-from functools import lru_cache, partial
-from types import CodeType, GeneratorType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, final
 
 import anyio
 import msgspec
 from typing_extensions import TypeVar
+
+from fxai.effects.cause import ForeignCancellationError
 
 if TYPE_CHECKING:
     import asyncio
@@ -78,19 +86,94 @@ def is_of_scope(message: Any) -> bool:
     return isinstance(message, str) and _SCOPE in message
 
 
-def request_of(raised: BaseException) -> Request | None:
-    """The cancellation of this task by asyncio itself that `raised` is of; the others are asked for again."""
+def request_of(raised: BaseException, delivered: int = 0) -> Request | None:
+    """The cancellation of this task by asyncio itself that `raised` is of; the others are asked for again.
+
+    Args:
+        raised: What was awaited raised it.
+        delivered: The number of requests that the task had received before.
+    """
     if event_loop() != "asyncio":
         return None
     from asyncio import CancelledError, current_task
 
     task = current_task()
-    if task is None or not task.cancelling() or anyio.current_effective_deadline() == float("-inf"):
+    if task is None or task.cancelling() <= delivered or anyio.current_effective_deadline() == float("-inf"):
         return None  # the latter: by a cancel scope
     seen: BaseException | None = raised
     while seen is not None and not isinstance(seen, CancelledError):  # what a `finally` raised in its place
         seen = None if seen.__suppress_context__ else seen.__context__  # `raise … from …` is a timeout's answer to it
     return None if seen is None else Request(task, seen.args[0] if seen.args else None, task.cancelling())
+
+
+# -- cancellations that nobody requested
+
+
+def delivered_requests() -> int:
+    """Return the number of cancellations by asyncio itself that this task has received; 0 on other event loops."""
+    if event_loop() != "asyncio":
+        return 0
+    from asyncio import current_task
+
+    task = current_task()
+    if task is None or not task.cancelling():
+        return 0
+    return task.cancelling() - cast(bool, getattr(task, "_must_cancel", False))  # the latter: asyncio will raise it
+
+
+def is_foreign(raised: BaseException, delivered: int = 0, *, shielded: bool = False) -> bool:
+    """Return True if `raised` is a cancellation that no scope and no task of the run requested.
+
+    A group of exceptions is foreign if it contains one of these and, apart from them, only ordinary exceptions.
+
+    Args:
+        raised: An exception that this task caught just now.
+        delivered: The number of requests that the task had received before, by `delivered_requests`.
+        shielded: True if no scope reaches the code that raised it. Default: False, fxai asks the scopes of the task.
+    """
+    if isinstance(raised, Exception):
+        return False
+    if isinstance(raised, BaseExceptionGroup):
+        inner = cast("tuple[BaseException, ...]", cast(Any, raised).exceptions)
+        return all(isinstance(one, Exception) or is_foreign(one, delivered, shielded=shielded) for one in inner)
+    asyncio, trio = sys.modules.get("asyncio"), sys.modules.get("trio")
+    loop = event_loop()
+    if asyncio is not None and isinstance(raised, asyncio.CancelledError):
+        if loop != "asyncio":
+            return True
+        task = asyncio.current_task()
+        is_requested = task is None or task.cancelling() > delivered
+    elif trio is not None and isinstance(raised, trio.Cancelled):
+        if loop != "trio":
+            return True
+        is_requested = False
+    else:
+        return False
+    return not is_requested and (shielded or anyio.current_effective_deadline() != float("-inf"))
+
+
+def is_bug(raised: BaseException) -> bool:
+    """Return True if a plain function raised an ordinary exception or a cancellation: no request arrives in there."""
+    return isinstance(raised, Exception) or is_foreign(raised, sys.maxsize, shielded=True)
+
+
+async def refuse_foreign(awaitable: Awaitable[_A], delivered: int | None = None) -> _A:
+    """Return the value of `awaitable`; for code of users that no fiber awaits.
+
+    Args:
+        awaitable: What is awaited.
+        delivered: As for `is_foreign`. Default: None, as many as the task has received now.
+
+    Raises:
+        ForeignCancellationError: If `awaitable` raises a cancellation that no scope and no task requested.
+    """
+    delivered = delivered_requests() if delivered is None else delivered
+    try:
+        return await awaitable
+    except BaseException as raised:
+        if is_foreign(raised, delivered):
+            raise ForeignCancellationError.of(raised) from raised
+        raise
 
 
 _guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inherited by the callbacks of timeouts
@@ -313,70 +396,3 @@ def _outcome(guard: Guard, value: Any, raised: BaseException | None) -> Any:
     if raised is not None:
         raise raised
     return value
-
-
-# -- how an exception is raised inside a generator
-
-
-def handles(generator: GeneratorType[Any, Any, Any]) -> bool:
-    """Whether a generator that waits for a step waits in a `finally` or an `except`, its own or a delegate's."""
-    inner: Any = generator
-    while isinstance(inner, GeneratorType) and inner.gi_frame is not None:
-        if _fate(inner.gi_code, inner.gi_frame.f_lasti) is not None:
-            return True
-        inner = cast(Any, inner).gi_yieldfrom
-    return False
-
-
-def is_reraised(handled: BaseException, raised: BaseException) -> bool:
-    """Whether a generator would have raised `handled` again, had `raised` not come in its place.
-
-    So it is in a `finally`; in an `except` it was handled, and `raised` is what became of it.
-    """
-    place = handled.__traceback__  # its outermost frame is the one that handles it
-    if place is None or not place.tb_frame.f_code.co_flags & _IS_GENERATOR:
-        return False
-    entry = raised.__traceback__
-    while entry is not None and entry.tb_frame is not place.tb_frame:
-        entry = entry.tb_next
-    return entry is not None and _fate(place.tb_frame.f_code, entry.tb_lasti) is True
-
-
-_IS_GENERATOR = 0x20  # inspect.CO_GENERATOR
-_JUMPS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")  # the unconditional ones
-_LEAVES = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "POP_EXCEPT")
-
-
-@lru_cache(maxsize=1024)
-def _fate(code: CodeType, at: int) -> bool | None:
-    """What becomes of the exception that is handled at an instruction, if all goes well from there on.
-
-    True: it may be raised again, as at the end of a `finally`. False: it is dropped, as at the end of an `except`.
-    None: no exception is handled there. Python says so nowhere but in the instructions: the first end of a handler
-    that can be reached by the ordinary ways is the end of the one around.
-    """
-    import dis  # few generators are left by an exception while they handle another
-
-    instructions = list(dis.get_instructions(code))
-    numbers = {instruction.offset: number for number, instruction in enumerate(instructions)}
-    first = numbers.get(at, len(instructions))
-    todo, seen, is_dropped = [first + 1], set[int](), False
-    if first == len(instructions) or instructions[first].opname in _LEAVES:
-        return None
-    while todo:
-        number = todo.pop()
-        if number in seen or number >= len(instructions):
-            continue
-        seen.add(number)
-        instruction = instructions[number]
-        name = instruction.opname
-        if name == "RERAISE" or (name == "RAISE_VARARGS" and not instruction.arg):
-            return True
-        is_dropped = is_dropped or name == "POP_EXCEPT"
-        if name in _LEAVES:
-            continue
-        if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
-            todo.append(numbers[instruction.argval])
-        if name not in _JUMPS:
-            todo.append(number + 1)
-    return False if is_dropped else None

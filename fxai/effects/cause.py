@@ -218,6 +218,23 @@ class InterruptedProgramError(Exception):
     """Raised by `fx.run` when a program was interrupted from inside, with no cancellation of its task."""
 
 
+class ForeignCancellationError(Exception):
+    """The defect of a step that raised a cancellation although no scope and no task of the run requested one.
+
+    `__cause__` is the `CancelledError`, or trio's `Cancelled`, as the step raised it.
+    """
+
+    @staticmethod
+    def of(raised: BaseException) -> ForeignCancellationError:
+        """Return the defect for an exception that a step raised."""
+        error = ForeignCancellationError(
+            f"a step raised {type(raised).__name__}, but no scope and no task of the run requested a cancellation. "
+            "Catch the error at the `await` of the future or task that other code can cancel."
+        )
+        error.__cause__ = raised
+        return error
+
+
 _A = TypeVar("_A")
 _A_co = TypeVar("_A_co", covariant=True)
 

@@ -1,9 +1,9 @@
 """Concurrency: programs that run side by side.
 
 Those of `for_each`, `all_` and `race` are joined before the program around goes on; a forked one stays in the
-background until its scope closes; a `Lock` lets one through at a time. Children run until their first wait inside their
-parent's step; only those that wait get a task. The first failure interrupts the other children, whose finalizers run
-before the parent goes on.
+background until its scope closes; a `Lock` lets one through at a time, of all threads. Children run until their first
+wait inside their parent's step; only those that wait get a task. The first failure interrupts the other children, whose
+finalizers run before the parent goes on.
 
 >>> from fxai.effects import fx
 >>> fx.run(fx.all_(fx.sleep(0.001).as_("a"), fx.succeed("b")))
@@ -28,14 +28,16 @@ from contextlib import AbstractContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
+from threading import RLock
 from typing import Any, Generic, Never, TypeAlias, cast, final, overload
 from weakref import WeakValueDictionary
 
 import anyio
 import msgspec
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, current_token
 from typing_extensions import TypeVar
 
+from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt, Succeeded, attach
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
@@ -362,6 +364,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
     _fatal: BaseException | None = None
     _done: anyio.Event | None = None
     _task: Held | None = None
+    _loop: object = None  # where it runs
 
     @property
     def ended(self) -> bool:
@@ -388,6 +391,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             raise self._fatal
         if self._exit is not None or self._task is None:
             return NOTHING
+        self._require_home()
         self._task.cancel()
         return self.exit().flat_map(lambda end: _report(end, tells=tells))
 
@@ -397,6 +401,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         if self._exit is not None:
             end: Exit[Any, Any] = Succeeded(self._exit) if wrap else self._exit
             return end
+        self._require_home()
 
         async def wait() -> Exit[Any, Any]:
             await cast(anyio.Event, self._done).wait()
@@ -404,6 +409,13 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             return end
 
         return wait()
+
+    def _require_home(self) -> None:
+        """Raise `RuntimeError` on another event loop than the program's: the wait would never end."""
+        if event_loop() is not None and current_token() != self._loop:
+            raise RuntimeError(
+                "this program was forked on another event loop, where it runs. Wait for it, or stop it, on that loop."
+            )
 
     def start(self, fiber: Fiber, effect: AnyEffect, gives: object = None) -> Any:
         """Starts the program; the exit of this handle, or of what it `gives`. With no event loop, that waits for it."""
@@ -416,6 +428,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             self._end(child.finish())
         else:
             self._done = anyio.Event()
+            self._loop = current_token()
             self._task = spawn(partial(self._run, child, pending), variables)
         return Succeeded(self if gives is None else gives)
 
@@ -468,53 +481,85 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
 
 @final
+class _Turn:
+    """A program that waits for a lock."""
+
+    __slots__ = ("_wake", "is_given")
+
+    def __init__(self) -> None:
+        self.is_given = False
+        self._wake: Callable[[], bool] | None = None
+
+    def give(self) -> bool:
+        """Give the lock to the program; return False if its event loop has ended."""
+        self.is_given = True
+        return self._wake is None or self._wake()
+
+    async def wait(self) -> None:
+        """Return when the program has the lock."""
+        from fxai.effects.waker import Waker  # few programs wait, and it imports what threads need
+
+        waker = Waker()
+        self._wake = waker.wake
+        while not self.is_given:
+            await waker.wait()
+
+
+@final
 class Lock(msgspec.Struct, eq=False, weakref=True):
-    """Mutual exclusion of the programs of one event loop; those that wait are served in order."""
+    """Mutual exclusion of the programs of a process, on any event loops; programs that wait are served in order."""
 
     is_held: bool = False
     """Whether a program holds it."""
-    _queue: deque[anyio.Event] = msgspec.field(default_factory=deque[Any])
+    guard: AbstractContextManager[Any] = msgspec.field(default_factory=RLock)
+    """Held while the lock changes hands, and while a plain function does what the lock protects."""
+    _queue: deque[_Turn] = msgspec.field(default_factory=deque[Any])
 
     def hold(self) -> EffectOf[None, Never, Scope]:
         """Waits until the lock is free, and holds it until the scope closes."""
+        return Within(lambda context: self._hold(context.fetch(Scope), self._wait))
 
-        def begin(context: ContextOf[Any]) -> EffectOf[None]:
-            scope: Scope = context.fetch(Scope)
+    def hold_or(self, instead: EffectOf[None, _E, None]) -> EffectOf[None, _E, Scope]:
+        """Holds the lock until the scope closes; if another program holds it, runs `instead`."""
+        return Within(lambda context: self._hold(context.fetch(Scope), lambda _: instead))
+
+    def _hold(self, scope: Scope, wait: Callable[[Scope], EffectOf[None, Any, None]]) -> EffectOf[None, Any, None]:
+        with self.guard:
             if self.is_held:
-                return self._wait(scope)
+                return wait(scope)
             self.is_held = True
-            scope.add(lambda _: self._release())
-            return NOTHING
-
-        return Within(begin)
+        scope.add(lambda _: self._release())
+        return NOTHING
 
     def _wait(self, scope: Scope) -> EffectOf[None]:
-        mine = anyio.Event()
+        mine = _Turn()
         self._queue.append(mine)
 
         def end(exit_: Exit[Any, Any]) -> EffectOf[Any]:
             if isinstance(exit_, Succeeded):
                 scope.add(lambda _: self._release())
-            elif mine.is_set():
-                _ = self._release()  # the lock was handed to a program that has been cancelled
-            else:
-                self._queue.remove(mine)
-            return NOTHING
+                return NOTHING
+            with self.guard:
+                if not mine.is_given:
+                    self._queue.remove(mine)
+                    return NOTHING
+            return self._release()  # the lock was handed to a program that has been cancelled
 
         return OnExit(Await(lambda _: mine.wait()), end)
 
     def _release(self) -> EffectOf[Any]:
         """Hands the lock to the program that has waited longest, so that a newcomer does not overtake it."""
-        if self._queue:
-            self._queue.popleft().set()
-        else:
+        with self.guard:
+            while self._queue:
+                if self._queue.popleft().give():
+                    return NOTHING
             self.is_held = False
         return NOTHING
 
 
 @final
 class Locks:
-    """Locks by key, each there for as long as a program holds it or waits for it; of one event loop.
+    """Locks by key, each there for as long as a program holds it or waits for it, on any event loops.
 
     >>> from fxai.effects import fx
     >>> locks = Locks()
@@ -524,6 +569,7 @@ class Locks:
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[Hashable, Lock] = WeakValueDictionary()
+        self._guard = RLock()
 
     def __len__(self) -> int:
         return len(self._locks)
@@ -532,9 +578,10 @@ class Locks:
         """Waits until the lock of the key is free, and holds it until the scope closes."""
 
         def hold() -> EffectOf[None, Never, Scope]:
-            lock = self._locks.get(key)
-            if lock is None:
-                lock = self._locks[key] = Lock()
+            with self._guard:
+                lock = self._locks.get(key)
+                if lock is None:
+                    lock = self._locks[key] = Lock()
             return lock.hold()
 
         return Suspend(hold)

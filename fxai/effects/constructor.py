@@ -23,7 +23,7 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeIs, TypeVar
 
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded, outcome
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, ForeignCancellationError, Succeeded, outcome
 from fxai.effects.context import EMPTY, ContextOf, ServiceKey
 from fxai.effects.effect import (
     TURN,
@@ -128,14 +128,18 @@ def attempt_async(
     f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exception], _E | None]
 ) -> EffectOf[_A, _E, None]: ...
 def attempt_async(f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
-    """The effect of awaiting `f()`: `error` is a class or a function, as for `attempt`."""
+    """The effect of awaiting `f()`: `error` is a class or a function, as for `attempt`.
+
+    If `f()` raises a cancellation that nobody requested, `error` receives a `ForeignCancellationError`.
+    """
     explain = _explainer(error)
 
-    async def go(_: Fiber) -> Exit[_A, _E]:
+    async def go(fiber: Fiber) -> Exit[_A, _E]:
         try:
             return Succeeded(await f())
-        except Exception as raised:
-            failure = explain(raised)
+        except BaseException as raised:
+            known = ForeignCancellationError.of(raised) if fiber.is_foreign(raised) else raised
+            failure = explain(known) if isinstance(known, Exception) else None
             if failure is None:
                 raise
             return Failed(Cause((Fail(failure),)))

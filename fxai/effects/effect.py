@@ -26,6 +26,7 @@ solves the `R` of `Effect[A, E, R]` with the classes' common base where a progra
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from inspect import currentframe
@@ -87,6 +88,8 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def __iter__(self) -> Generator[EffectOf[Any, _E_co, _R_co], Any, _A_co]:
         """`yield from effect` inside a generator under `fx.gen`: runs it and gives its value."""
+        if _observers:
+            note_handled()
         value: _A_co = yield self
         return value
 
@@ -300,6 +303,8 @@ class Succeed(Instruction, eq=False):
     def __iter__(self) -> Generator[Any, object, Any]:
         """Gives the value with no trip through the interpreter; one in many takes a turn, so loops stay fair."""
         if next(_turns):
+            if _observers:
+                note_handled()
             yield TURN
         return self.value
 
@@ -373,6 +378,8 @@ class Generate(Instruction, eq=False):
         here = nesting.here
         depth = here.depth
         if depth >= _NATIVE_DEPTH:
+            if _observers:
+                note_handled()
             return (yield self)
 
         here.depth = depth + 1
@@ -535,11 +542,12 @@ class Mark(msgspec.Struct, eq=False):
 
 
 class _Here:
-    __slots__ = ("begun", "depth")
+    __slots__ = ("begun", "depth", "handled")
 
     def __init__(self) -> None:
         self.depth: int = 0  # generators delegated natively, in the step that runs now
         self.begun: int = 0  # steps of children inside the steps of their parents
+        self.handled: BaseException | None = None  # where a generator yielded last, while `observe` runs it
 
 
 class _Nesting(threading.local):
@@ -550,7 +558,29 @@ class _Nesting(threading.local):
 _INTERPRETER = ("fxai.effects.fiber", "fxai.effects.cancellation")  # the modules that await what a program waits for
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
 nesting: _Nesting = _Nesting()
+_observers: list[None] = []  # one for each call of `observe`, in any thread
 _turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter there is
+
+
+def note_handled() -> None:
+    """Note which exception the generator handles that yields a step now."""
+    nesting.here.handled = sys.exception()
+
+
+def observe(step: Callable[[], Any]) -> tuple[Any, bool]:
+    """Resume a generator by `step`; return its next step, and True if it yields that in an `except` or a `finally`.
+
+    Python keeps the exception that a generator handles for each generator, and tells it only inside of the generator.
+    `yield from effect` runs `__iter__` of the effect there, and that notes the exception.
+    """
+    here = nesting.here
+    around = here.handled = sys.exception()
+    _observers.append(None)
+    try:
+        effect = step()
+    finally:
+        _observers.pop()
+    return effect, here.handled is not around
 
 
 def not_a_generator(raised: TypeError, step: Any) -> TypeError:

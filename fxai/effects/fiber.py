@@ -7,6 +7,7 @@ awaitable is needed; `drive` awaits that one and goes on.
 Cancellation, `KeyboardInterrupt` and `SystemExit` unwind the stack, so that finalizers run, shielded; no
 `catch` sees them, and they leave the fiber as the exception they came as, with what failed meanwhile attached.
 A generator can catch a cancellation, but is cancelled again at its next step outside of the handler.
+A cancellation that no scope and no task requested is a defect of the step that raised it.
 """
 
 # The loop holds values of every program at once: they are Any here, by design.
@@ -14,10 +15,12 @@ A generator can catch a cancellation, but is cancelled again at its next step ou
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
+from functools import partial
 from types import GeneratorType
 from typing import Any, TypeAlias, cast, final
 
@@ -26,8 +29,28 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cancellation import Guard, Request, event_loop, handles, interrupt, is_reraised, request_of
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Interrupt, Succeeded, attach, attachment
+from fxai.effects.cancellation import (
+    Guard,
+    Request,
+    delivered_requests,
+    event_loop,
+    interrupt,
+    is_foreign,
+    refuse_foreign,
+    request_of,
+)
+from fxai.effects.cause import (
+    Cause,
+    Die,
+    Exit,
+    Fail,
+    Failed,
+    ForeignCancellationError,
+    Interrupt,
+    Succeeded,
+    attach,
+    attachment,
+)
 from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
@@ -39,6 +62,7 @@ from fxai.effects.effect import (
     Timeout,
     nesting,
     not_a_generator,
+    observe,
 )
 from fxai.effects.mistake import not_an_effect
 from fxai.effects.service import LIVE, Clock
@@ -95,8 +119,10 @@ class Fiber(msgspec.Struct, eq=False):
     _fatal: BaseException | None = None
     _depth: int = 0
     _interrupt: Any = _INTERRUPT
-    _handlers: Any = None  # the generators that a cancellation was thrown into and that did not end
+    _sheltered: Any = None  # the generators that caught a cancellation, as `_shelter` made them
+    _shelters: int = 0  # how many of them wait in the `except` or `finally` that it brought them to
     _request: Request | None = None  # a cancellation by asyncio itself
+    _delivered: int = -1  # how many of these the task had received before the fiber waits; -1: not counted
 
     @staticmethod
     def without_loop(env: Any) -> Fiber:
@@ -135,6 +161,8 @@ class Fiber(msgspec.Struct, eq=False):
                             frame = pop()
                             if frame.__class__ is generator_class:
                                 exception = self._exception(cause)
+                                if exception is self._fatal:
+                                    frame = self._shelter(frame)
                                 try:
                                     cur = frame.throw(exception)
                                 except StopIteration as stop:
@@ -146,8 +174,6 @@ class Fiber(msgspec.Struct, eq=False):
                                     continue
                                 else:
                                     push(frame)
-                                    if exception is self._fatal:
-                                        self._handlers = [*(self._handlers or ()), frame]
                                 cause = None
                                 break
                             op = frame.op
@@ -323,20 +349,64 @@ class Fiber(msgspec.Struct, eq=False):
             return reasons[0].defect
         return _Unwind(cause, self)
 
+    def _shelter(self, generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
+        """Return a generator that does what `generator` does, and counts itself while that handles an exception."""
+        self._sheltered = [one for one in self._sheltered or () if one.gi_frame is not None]
+        if generator in self._sheltered:
+            return generator
+        sheltered = cast("GeneratorType[Any, Any, Any]", self._in_shelter(generator))
+        next(sheltered)
+        self._sheltered.append(sheltered)
+        return sheltered
+
+    def _in_shelter(self, generator: GeneratorType[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        effect, handles = None, False
+        while True:
+            resume: Callable[[], Any]
+            self._shelters += handles
+            try:
+                value = yield effect
+            except BaseException as raised:
+                resume = partial(generator.throw, raised)
+            else:
+                resume = partial(generator.send, value)
+            finally:
+                self._shelters -= handles
+            try:
+                effect, handles = observe(resume)
+            except StopIteration as stop:
+                return stop.value
+
     def _is_cancelled(self, cause: Cause[Any]) -> bool:
         # By identity: the interruption of another fiber, which was joined here, is a reason like any other.
         return any(reason is self._interrupt for reason in cause.reasons)
 
-    def _cause(self, raised: BaseException) -> Cause[Any]:
+    def _cause(self, raised: BaseException, *, is_awaited: bool = False) -> Cause[Any]:
         if isinstance(raised, _Unwind):
             return raised.cause
         if isinstance(raised, Exception):
             return Cause((Die(raised),))
+        if raised is not self._fatal and self._is_foreign(raised, is_awaited=is_awaited):
+            return Cause((Die(ForeignCancellationError.of(raised)),))
 
         if self._fatal is None:
             self._interrupt = Interrupt()
         self._fatal = raised
         return Cause((self._interrupt, *attachment(raised).reasons))
+
+    def _is_foreign(self, raised: BaseException, *, is_awaited: bool) -> bool:
+        if not self._mask and self._request is not None and self._request.stands:
+            return False
+        is_late = is_awaited or self._fatal is not None  # event loops raise cancellations only where a task waits
+        if is_late and not self._mask:
+            return is_foreign(raised, self._delivered)
+        return is_foreign(raised, sys.maxsize, shielded=True)
+
+    def is_foreign(self, raised: BaseException) -> bool:
+        """Return True if the awaitable of this fiber raised a cancellation that nobody requested; call it in there."""
+        if self._mask or self._shelters:
+            return is_foreign(raised, self._delivered)
+        return self._is_foreign(raised, is_awaited=True)
 
     def _since(self, cause: Cause[Any] | None, raised: BaseException) -> Cause[Any]:
         """The cause of what was raised, after what a generator was unwound for when its `finally` raised it."""
@@ -351,8 +421,6 @@ class Fiber(msgspec.Struct, eq=False):
             else:
                 if earlier is self._fatal and not self._is_cancelled(cause):
                     cause = Cause((self._interrupt,)).combine(cause)
-                elif isinstance(earlier, Exception) and is_reraised(earlier, last):
-                    cause = Cause((Die(earlier),)).combine(cause)
                 last = earlier
             earlier = earlier.__context__
 
@@ -365,43 +433,40 @@ class Fiber(msgspec.Struct, eq=False):
 
         Raises `BaseException`: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
         """
+        self._delivered = -1
         while pending is not None:
             if pending is EMITTED:
                 return _EMITTED
+            if self._delivered or self._fatal is not None:
+                self._delivered = delivered_requests()
             value: Any = None
             cause: Cause[Any] | None = None
             try:
                 awaited = checkpoint() if pending is TURN_TAKEN else pending
-                if self._mask or (self._fatal is not None and self._is_handling()):  # finalizers are not interrupted
+                if self._mask or self._shelters:  # finalizers are not interrupted
                     value = await self._await_guarded(awaited)
                 elif self._request is not None and self._request.stands:
                     value = await interrupt(awaited, self._request)
                 else:
                     value = await awaited
             except BaseException as raised:
-                self._request = self._request or request_of(raised)
-                cause = self._cause(raised)
+                self._request = self._request or request_of(raised, self._delivered)
+                cause = self._cause(raised, is_awaited=True)
             pending = self.step(RESUMED, value, cause)  # not in the handler: it would be the context of what is raised
 
         return self.finish()
 
     async def _await_guarded(self, awaited: Awaitable[Any]) -> Any:
+        self._delivered = delivered_requests()
         with anyio.CancelScope(shield=True):
+            inside = refuse_foreign(awaited, self._delivered)  # no cancellation from outside arrives in there
             if event_loop() != "asyncio":
-                return await awaited
-            guard = Guard(awaited)
+                return await inside
+            guard = Guard(inside)
             try:
                 return await guard
             finally:
                 self._request = self._request or guard.request
-
-    def _is_handling(self) -> bool:
-        """Whether a generator is in the `finally` or `except` that a cancellation brought it to."""
-        while self._handlers:
-            if handles(self._handlers[-1]):
-                return True
-            self._handlers.pop()
-        return False
 
     def finish(self) -> Exit[Any, Any]:
         """The exit, once `step` gave None.

@@ -1,4 +1,4 @@
-"""Refs: cells that programs change, one change at a time.
+"""Refs: cells that programs of any thread and event loop change, one change at a time.
 
 >>> from fxai.effects import fx
 >>> cell = Ref.of(1)
@@ -14,7 +14,7 @@ from typing import Any, Generic, Never, final
 from typing_extensions import TypeVar
 
 from fxai.effects.concurrency import Lock
-from fxai.effects.effect import EffectOf, OnExit, Suspend, Sync, Then
+from fxai.effects.effect import EffectOf, OnExit, Succeed, Suspend, Sync, Then
 from fxai.effects.scope import Scope
 
 _A = TypeVar("_A")
@@ -70,8 +70,18 @@ class Ref(Generic[_A]):
 
     def modify(self, f: Callable[[_A], tuple[_B, _A]]) -> EffectOf[_B, Never, None]:
         """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
-        change = Sync(lambda: _put(self, f(self.__value__)))
-        return Suspend(lambda: _alone(self, change) if self.__lock__.is_held else change)
+
+        def put() -> _B:
+            return _put(self, f(self.__value__))
+
+        def change() -> EffectOf[_B, Never, None]:
+            with self.__lock__.guard:
+                if not self.__lock__.is_held:
+                    return Succeed(put())
+            waiting: EffectOf[_B, Never, None] = Sync(put)
+            return _alone(self, waiting)
+
+        return Suspend(change)
 
     def modify_effect(self, f: Callable[[_A], EffectOf[tuple[_B, _A], _E, _R]]) -> EffectOf[_B, _E, _R]:
         """Like `modify`, by an effect; other changes wait until it has ended. A failure changes nothing."""

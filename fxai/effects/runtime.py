@@ -127,18 +127,36 @@ async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
 
 @final
 class Runtime(Generic[_R_contra]):
-    """Services that are built: programs run with them, any number and at once."""
+    """Services that are built: programs run with them, any number and at once, until the block of `runtime` ends."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_scope")
 
-    def __init__(self, context: ContextOf[Any]) -> None:
+    def __init__(self, context: ContextOf[Any], scope: Scope | None = None) -> None:
         self._context = context
+        self._scope = scope
+
+    def _open(self) -> ContextOf[Any]:
+        """Return the services.
+
+        Raises:
+            RuntimeError: If the block of `runtime` has ended.
+        """
+        if self._scope is not None and self._scope.closed:
+            raise RuntimeError(
+                "this Runtime has ended: its services were released. Run programs inside `async with runtime(layer)`."
+            )
+        return self._context
 
     async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
-        """The value of `effect`, run in the current task with these services; raises as `run_async` does."""
-        fiber = Fiber(self._context)
+        """The value of `effect`, run in the current task with these services; raises as `run_async` does.
+
+        Raises:
+            RuntimeError: If the block of `runtime` has ended.
+        """
+        context = self._open()
+        fiber = Fiber(context)
         try:
-            pending = fiber.step(enclose(effect, self._context), None, None)
+            pending = fiber.step(enclose(effect, context), None, None)
             end: Any = fiber.finish() if pending is None else await fiber.drive(pending)
         except BaseException as raised:
             report(raised)
@@ -151,12 +169,21 @@ class Runtime(Generic[_R_contra]):
         raise end.cause.squash()
 
     async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:
-        """How `effect` ended, run in the current task with these services."""
-        return await run_fiber(enclose(effect, self._context), self._context)
+        """How `effect` ended, run in the current task with these services.
+
+        Raises:
+            RuntimeError: If the block of `runtime` has ended.
+        """
+        context = self._open()
+        return await run_fiber(enclose(effect, context), context)
 
     async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
-        """The value of `effect` or its typed failure; a defect or an interruption is raised."""
-        return outcome(await run_fiber(enclose(effect, self._context), self._context))
+        """The value of `effect` or its typed failure; a defect or an interruption is raised.
+
+        Raises:
+            RuntimeError: If the block of `runtime` has ended.
+        """
+        return outcome(await self.run_exit(effect))
 
 
 @final
@@ -180,7 +207,7 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
             closed = await run_fiber(self._scope.close(built), EMPTY)
             cause = built.cause.combine(closed.cause) if isinstance(closed, Failed) else built.cause
             raise cause.squash()
-        return Runtime(memo.into(built.value))
+        return Runtime(memo.into(built.value), self._scope)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -51,10 +51,10 @@ async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | 
     raise cancelled[0]
 
 
-def caller() -> Callable[[Callable[[], object]], None]:
+def caller() -> Callable[[Callable[[], object]], bool]:
     """What has the event loop that runs now call a function, from any thread, soon, and without waiting for it.
 
-    Of a loop that has ended nothing is called any more.
+    It returns False if that loop has ended: the loop calls no function then.
     """
     call: Callable[[Callable[[], object]], object]
     if event_loop() == "trio":
@@ -66,9 +66,12 @@ def caller() -> Callable[[Callable[[], object]], None]:
 
         call = get_running_loop().call_soon_threadsafe
 
-    def call_soon(f: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed
+    def call_soon(f: Callable[[], object]) -> bool:
+        try:
             call(f)
+        except RuntimeError:
+            return False
+        return True
 
     return call_soon
 

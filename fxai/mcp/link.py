@@ -29,6 +29,7 @@ from pydantic import TypeAdapter
 
 from fxai.effects.effect import EffectOf
 from fxai.effects.runtime import run_async
+from fxai.effects.waker import Home
 from fxai.mcp.http_client import address_transport
 from fxai.mcp.report import REOPEN, Report, is_lost, leaf
 from fxai.mcp.result import LinkError, McpError
@@ -114,6 +115,7 @@ class Link:
         self._failure: McpError | None = None
         self.about: About = ("", "", "", None, {})
         self._lock = anyio.Lock()
+        self._home = Home(f"the connection to the MCP server {settings.name!r}")
         self._deadlines = Deadlines()
         self.watch: Watch = self._new_watch()
         self._report = Report(settings, self.watch)
@@ -230,6 +232,8 @@ class Link:
 
         Raises `LinkError`: it did not answer in time, or with more than the limits allow.
         """
+        if self._client is not None:
+            self._home.require()
         async with self._lock:
             return await self._in_time(self._settings.timeout, self._pages, "list its tools", None)
 
@@ -237,6 +241,8 @@ class Link:
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
     ) -> Answer:
         """The result of a tool. Raises `LinkError`: the server did not answer, or with a protocol error."""
+        if self._client is not None:
+            self._home.require()
         token = f"fxai-{next(_tokens)}"
         if progress is not None:
             self.watch.progress[token] = progress

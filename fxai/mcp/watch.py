@@ -18,6 +18,7 @@ import mcp_types as wire
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
 
+from fxai.effects.cancellation import is_bug
 from fxai.mcp.result import McpErrorKind
 from fxai.mcp.settings import McpLimits
 from fxai.schema.data import is_array, is_object
@@ -172,7 +173,9 @@ class Watch:
     def _log(self, on_log: Callable[[str, Any], None], params: dict[str, Any]) -> None:
         try:
             on_log(str(params.get("level", "info")), params.get("data"))
-        except Exception:  # a bug in `on_log` must not end the connection
+        except BaseException as bug:  # a bug in `on_log` must not end the connection
+            if not is_bug(bug):
+                raise
             _log.exception("`on_log` failed")
 
     def _answer(self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError) -> SessionMessage | None:

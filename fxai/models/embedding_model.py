@@ -36,6 +36,7 @@ from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
 from fxai.effects.tracing import Operation, Tracer
+from fxai.effects.waker import Home
 from fxai.messages.errors import AiError
 from fxai.messages.part import Usage
 from fxai.messages.reason import InvalidOutputError
@@ -293,6 +294,7 @@ class _Batching(ForwardingEmbeddingModel):
         self._window = window
         self._most = most
         self._open: _Batch | None = None
+        self._home = Home("the embedding model that batches")
 
     @override
     def ask_one(self, text: str) -> Effect[Vector, AiError]:
@@ -303,6 +305,7 @@ class _Batching(ForwardingEmbeddingModel):
         return fx.suspend(lambda: self._join(text)).uninterruptible().flat_map(waits)
 
     def _join(self, text: str) -> Effect[_Batch]:
+        self._home.require()
         batch = self._open
         if batch is not None:
             batch.join(text)

@@ -98,7 +98,7 @@ class FileStore(Service):
 
     def __init__(self, index: FileIndex | None = None) -> None:
         self._index = index or FileIndex()
-        self._locks = Locks()  # by digest: of this store alone, since a lock is of one event loop
+        self._locks = Locks()  # by digest
 
     # -- what implementations give
 

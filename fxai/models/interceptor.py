@@ -128,6 +128,9 @@ class LeftRunError(Exception):
 class Interceptor(InnerCalls):
     """Stands around the parts of a run. Each method gives the effect in the place of the one that it is given."""
 
+    resumes: bool = False
+    """True if a run that ended with a defect can continue later, from a journal. Default: False."""
+
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
         """A run of an agent, which gives its `Answer`, also where it is read as a stream."""
         del about
@@ -180,6 +183,7 @@ class _Chain(Interceptor):
 
     def __init__(self, links: tuple[Interceptor, ...]) -> None:
         self.links = links
+        self.resumes = any(link.resumes for link in links)
 
     @override
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:

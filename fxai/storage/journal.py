@@ -208,7 +208,7 @@ class ProcessJournal(Journal[_T]):
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
         def own() -> Effect[None, OSError, Scope]:
             taken = BlockingIOError("another program of this process owns the journal")
-            return self._owner.hold() if wait or not self._owner.is_held else FailCause(Cause((Fail(taken),)))
+            return self._owner.hold() if wait else self._owner.hold_or(FailCause(Cause((Fail(taken),))))
 
         return Suspend(own)
 

@@ -29,6 +29,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.runtime import Backend, run
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
+from fxai.effects.waker import SharedEvent
 
 _A = TypeVar("_A")
 
@@ -48,7 +49,7 @@ class TestClock(Clock):
     def __init__(self, now: float = 0.0) -> None:
         self._now = float(now)
         self._started = self._now
-        self._waiting: list[tuple[float, int, anyio.Event]] = []
+        self._waiting: list[tuple[float, int, SharedEvent]] = []
         self._numbers = count()
 
     @property
@@ -81,7 +82,7 @@ class TestClock(Clock):
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
-        event = anyio.Event()
+        event = SharedEvent()
         entry = (self._now + seconds, next(self._numbers), event)
         heapq.heappush(self._waiting, entry)
         try:

@@ -22,6 +22,7 @@ from returns.maybe import Some
 from returns.result import Failure, Success
 from typing_extensions import override
 
+from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
 from fxai.effects.concurrency import begin
 from fxai.effects.context import ContextOf
@@ -472,7 +473,9 @@ def model_output(tool: ToolInfo, value: Any) -> Any:
     """
     try:
         output = tool.to_model_output(value) if tool.to_model_output is not None else tool.success.encode_unsafe(value)
-    except Exception as bug:
+    except BaseException as bug:
+        if not is_bug(bug):
+            raise
         raised = f"to_model_output of the tool {tool.name!r} raised {type(bug).__name__}: {bug}"
         raise RuntimeError(raised) from bug
     if is_plain(output) or is_plain(output := mend_data(output)):

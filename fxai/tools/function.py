@@ -30,8 +30,11 @@ class FunctionOptions(ToolOptions, total=False):
 
     name: str
     """What the model calls it; by default what the function is called."""
-    blocking: bool
-    """Runs the function in a worker thread. Otherwise it runs inline, as it should unless it blocks."""
+    blocking: bool | None
+    """True: a worker thread runs the function. False: it runs inline.
+
+    Default: None, inline, but in `chat_app` and an MCP server threads run plain functions.
+    """
     grace: float
     """Seconds that a cancellation waits for such a thread before it leaves it behind; 5 by default."""
     success: Any
@@ -99,9 +102,9 @@ class ToolFunction:
         return options
 
     @property
-    def threading(self) -> tuple[bool, float]:
+    def threading(self) -> tuple[bool | None, float]:
         """Whether it blocks, so that it runs in a thread, and how many seconds a cancellation waits for it."""
-        return self._options.get("blocking", False), self._options.get("grace", 5.0)
+        return self._options.get("blocking"), self._options.get("grace", 5.0)
 
     @property
     def handler(self) -> Callable[..., Any]:
@@ -136,7 +139,7 @@ class ToolFunction:
 def _read(f: Callable[..., Any], options: FunctionOptions, scope: Mapping[str, Any]) -> Signature:
     name = name_of(f)
     signature = _signature(f, name, options, scope)
-    if options.get("blocking", False) and not signature.returned.threaded:
+    if options.get("blocking") and not signature.returned.threaded:
         raise SchemaError(
             f"the function {name!r} cannot run in a worker thread, where it would have to return a plain value, a "
             "Result or an IOResult: leave blocking=True out"

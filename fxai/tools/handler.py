@@ -20,8 +20,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from types import CoroutineType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, cast, final
+from functools import partial
+from time import perf_counter
+from types import CoroutineType, FunctionType, GeneratorType, MethodType
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Never, Protocol, cast, final
+from weakref import WeakSet
 
 import anyio
 import anyio.lowlevel
@@ -33,7 +36,7 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai.effects.cancellation import shield
+from fxai.effects.cancellation import event_loop, shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import PlainAwaitable, lift_any, of_result
 from fxai.effects.context import ContextOf, MissingServiceError
@@ -173,30 +176,57 @@ class Answering(Protocol):
 
 
 @final
+class PlainInThreads:
+    """The key of a context in which handlers that are plain functions run in threads, by default."""
+
+
+def in_threads(context: ContextOf[Any]) -> ContextOf[Any]:
+    """Return the context of a server: plain functions run in threads, so that none of them stops the others."""
+    return ContextOf({**context.services, PlainInThreads: True})
+
+
+@final
 class Handler:
     """A handler in a context: the function, and the services that were there when its layer was built."""
 
-    __slots__ = ("_blocking", "_context", "_f", "_wants_context")
+    __slots__ = ("_blocking", "_context", "_f", "_threads", "_wants_context")
 
     def __init__(
-        self, f: Callable[..., Any], context: ContextOf[Any], *, wants_context: bool, blocking: Blocking | None
+        self,
+        f: Callable[..., Any],
+        context: ContextOf[Any],
+        *,
+        wants_context: bool,
+        blocking: Blocking | None,
+        threads: Threads | None = None,
     ) -> None:
         self._f = f
         self._context = context
         self._wants_context = wants_context
         self._blocking = blocking
+        self._threads = threads
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """What the handler returned: a `Result`, or else the effect of what it gives."""
         if self._blocking is not None:
             arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
             return self._blocking.call(self._f, arguments, tool.name)
+        if self._threads is not None and services.services.get(PlainInThreads) and self._threads.are_for_it:
+            arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
+            ran: EffectOf[Any] = self._threads.blocking.run(self._f, arguments, tool.name)
+            return ran.flat_map(lambda returned: self._read(returned, tool, call, services))
 
+        begun = perf_counter()
         returned = self._f(params, context_of(tool, call)) if self._wants_context else self._f(params)
+        if perf_counter() - begun > HELD_SECONDS:
+            report_held(tool.name, self._f, perf_counter() - begun)
         kind = returned.__class__
         if kind is Success or kind is Failure:
             return returned
-        if kind is CoroutineType:
+        return self._read(returned, tool, call, services)
+
+    def _read(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+        if returned.__class__ is CoroutineType:
             return _Awaiting(self, returned, tool, call, services)
         return self._lift(returned, tool, call, services)
 
@@ -212,7 +242,7 @@ class Handler:
         self, coroutine: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> Exit[Any, Any]:
         """How it ended, of a handler that returned a coroutine."""
-        returned = await coroutine
+        returned = await _Watched(coroutine, tool.name, self._f)
         kind = returned.__class__
         if kind is Success:
             return Succeeded(returned.unwrap())
@@ -223,6 +253,8 @@ class Handler:
     def _lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         context = self._context.merge(services)
         effect = lift_answer(returned, tool.name, context, lambda: context_of(tool, call))
+        if isinstance(effect, Generate):
+            effect = _watch_generator(effect, tool.name, self._f)
         return Local(effect, lambda _: context)
 
 
@@ -312,8 +344,11 @@ class Blocking(msgspec.Struct, frozen=True):
 
     def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> AnyEffect:
         """The effect of `f(*arguments)` in a worker thread."""
-        ran: EffectOf[Any] = Await(lambda _: self._run(f, arguments, name))
-        return ran.flat_map(lambda returned: of_result(_result(returned, name)))
+        return self.run(f, arguments, name).flat_map(lambda returned: of_result(_result(returned, name)))
+
+    def run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> EffectOf[Any]:
+        """Return the effect of `f(*arguments)` in a worker thread; its value is what `f` returns, of any form."""
+        return Await(lambda _: self._run(f, arguments, name))
 
     async def _run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Any:
         from anyio import from_thread, to_thread  # they import what threads need
@@ -352,6 +387,97 @@ class Blocking(msgspec.Struct, frozen=True):
             await ended.wait()
 
 
+@final
+class Threads(msgspec.Struct, frozen=True):
+    """How a handler runs in a server, unless its `blocking` says otherwise."""
+
+    function: Any
+    """The function as the user wrote it."""
+    blocking: Blocking
+
+    @property
+    def are_for_it(self) -> bool:
+        """True if it is a plain function, and an event loop runs that it could hold up."""
+        f = inspect.unwrap(self.function) if callable(self.function) else self.function
+        call = f if inspect.isroutine(f) else type(f).__call__
+        others = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        return event_loop() is not None and not any(is_other(call) for is_other in others)
+
+
+def threading_of(written: object, blocking: bool | None, grace: float) -> tuple[Blocking | None, Threads | None]:
+    """Return how a handler runs in a thread, if it does, and how it runs in a server.
+
+    Args:
+        written: The function as the user wrote it.
+        blocking: As for `Tool.handler`.
+        grace: Seconds that a cancellation waits for the thread.
+    """
+    if blocking is None:
+        return None, Threads(written, Blocking(grace))
+    return (Blocking(grace) if blocking else None), None
+
+
+# -- handlers that hold up the event loop
+
+HELD_SECONDS: Final = 0.1
+"""Seconds that a handler may hold up the event loop before fxai reports it."""
+
+_reported: WeakSet[Any] = WeakSet()
+_HELD = "the handler of %r held up the event loop for %.1f s, and all other programs on it. %s"
+_REMEDY = "Run it in a thread: blocking=True."
+_REMEDY_OF_STEPS = "Do what takes long in a thread: fx.in_thread(…), or a plain function with blocking=True."
+
+
+def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = _REMEDY) -> None:
+    """Write to the log `fxai.tools` that a handler held up the event loop, once for each function."""
+    function = getattr(f, "__func__", f)
+    if event_loop() is None or function in _reported:
+        return
+    _reported.add(function)
+    import logging
+
+    logging.getLogger("fxai.tools").warning(_HELD, name, seconds, remedy)
+
+
+@final
+class _Watched(msgspec.Struct, eq=False):
+    """A coroutine or a generator, whose steps are timed: what it does between two waits holds up the event loop."""
+
+    steps: Any
+    name: str
+    function: Callable[..., Any]
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        step: Callable[[], Any] = partial(self.steps.send, None)
+        while True:
+            begun = perf_counter()
+            try:
+                waited = step()
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                seconds = perf_counter() - begun
+                if seconds > HELD_SECONDS:
+                    report_held(self.name, self.function, seconds, _REMEDY_OF_STEPS)
+            try:
+                sent = yield waited
+            except BaseException as raised:
+                step = partial(self.steps.throw, raised)
+            else:
+                step = partial(self.steps.send, sent)
+
+
+def _watch_generator(effect: Generate, name: str, f: Callable[..., Any]) -> Generate:
+    """Return the effect, which times the steps of its generator."""
+
+    def start(*args: Any, **kwargs: Any) -> Any:
+        made = effect.f(*args, **kwargs)
+        return _Watched(made, name, f).__await__() if isinstance(made, GeneratorType) else made
+
+    start.__name__ = getattr(effect.f, "__name__", "start")
+    return Generate(start, effect.args, effect.kwargs)
+
+
 def _result(returned: Any, name: str) -> Result[Any, Any]:
     if isinstance(returned, Success | Failure):
         given: Result[Any, Any] = cast(Any, returned)
@@ -365,9 +491,19 @@ def _result(returned: Any, name: str) -> Result[Any, Any]:
 
 
 def handler_layer(
-    identity: Identity, f: Callable[..., Any], blocking: Blocking | None = None
+    identity: Identity,
+    f: Callable[..., Any],
+    blocking: Blocking | None = None,
+    threads: Threads | None = None,
 ) -> LayerOf[Any, Never, Any]:
-    """The layer that gives `f` as the handler of a tool, with the services that are there when it is built."""
+    """The layer that gives `f` as the handler of a tool, with the services that are there when it is built.
+
+    Args:
+        identity: Of the tool.
+        f: The handler.
+        blocking: How it runs in a thread. Default: None, it does not.
+        threads: How it runs in a server. Default: None, as anywhere.
+    """
     wants_context = _positional(f) >= 2
     if blocking is not None and inspect.iscoroutinefunction(f):
         raise TypeError(f"the handler of {identity.name!r} is a coroutine function: leave blocking=True out")
@@ -375,7 +511,7 @@ def handler_layer(
     given = Given(identity, id(f))
 
     def bind(context: ContextOf[Any]) -> ContextOf[Any]:
-        handler = Handler(f, context, wants_context=wants_context, blocking=blocking)
+        handler = Handler(f, context, wants_context=wants_context, blocking=blocking, threads=threads)
         return ContextOf({identity: handler, given: True})
 
     return LayerOf.of(bind)

@@ -60,7 +60,7 @@ from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.function import FunctionOptions, ToolFunction, name_of
-from fxai.tools.handler import Blocking, Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
+from fxai.tools.handler import Gives, HandlerOf, HandlerReturn, handler_layer, threading_of, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
 from fxai.tools.signature import Arguments
 from fxai.tools.tool_options import (
@@ -284,26 +284,32 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
 
     @overload  # the usual one first and last: where all fail, mypy speaks of the first, pyright of the last
     def handler(
-        self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool = ..., grace: float = ...
+        self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool | None = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
     @overload
     def handler(
-        self, f: Callable[[_P, CallContext], HandlerReturn[_S, _F, _R]], /, *, blocking: bool = ..., grace: float = ...
+        self,
+        f: Callable[[_P, CallContext], HandlerReturn[_S, _F, _R]],
+        /,
+        *,
+        blocking: bool | None = ...,
+        grace: float = ...,
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
     @overload
     def handler(
-        self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool = ..., grace: float = ...
+        self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool | None = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
-    def handler(self, f: Callable[..., Any], /, *, blocking: bool = False, grace: float = 5.0) -> AnyLayer:
+    def handler(self, f: Callable[..., Any], /, *, blocking: bool | None = None, grace: float = 5.0) -> AnyLayer:
         """The layer that gives `f` as this tool's handler; also as a decorator.
 
         Args:
             f: takes the parameters, and the `CallContext` as a second argument if it has one without a default.
                 Returns any form of `HandlerReturn`; what services it needs, the layer needs.
-            blocking: runs `f` in a worker thread. Otherwise it runs inline, as it should unless it blocks.
+            blocking: True: a worker thread runs `f`, which returns a `Result` or an `IOResult`. False: `f` runs inline.
+                Default: None, inline, but in `chat_app` and an MCP server threads run plain functions.
             grace: seconds that a cancellation waits for such a thread before it leaves it behind.
         """
-        return handler_layer(self.identity, f, Blocking(grace) if blocking else None)
+        return handler_layer(self.identity, f, *threading_of(f, blocking, grace))
 
     def call(self, params: _P) -> EffectOf[_S, _F, HandlerOf[_P, _S, _F] | None]:
         """The success or typed failure of the handler for `params`; no JSON is involved, and no check."""
@@ -410,8 +416,8 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     def layer(self) -> LayerOf[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
         """The layer that gives the function as the tool's handler; what services it needs, the layer needs."""
         function = self.__fx_function__
-        blocking, grace = function.threading
-        layer: LayerOf[Any, Never, Any] = self.tool.handler(function.handler, blocking=blocking, grace=grace)
+        threading = threading_of(function.function, *function.threading)
+        layer: LayerOf[Any, Never, Any] = handler_layer(self.tool.identity, function.handler, *threading)
         return layer
 
     @property

@@ -13,7 +13,7 @@ there is no tool 'wether' (did you mean 'weather'?); the tools are: weather, add
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Generic, TypeAlias, cast, final
+from typing import Any, Final, Generic, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -265,7 +265,21 @@ def interrupt_calls(calls: Iterable[ToolCall | ToolCallPart], why: str) -> list[
 
 
 def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
-    """The cause, each failure of a tool with the response that holds every result."""
+    """The cause, each failure of a tool with the response that holds every result.
+
+    A defect is an exception of any class, so `take_response` returns the response that belongs to it.
+    """
+    for defect in cause.defects:
+        vars(defect)[_RESPONSE] = response
     return cause.map(
         lambda error: msgspec.structs.replace(error, response=response) if isinstance(error, ToolError) else error
     )
+
+
+_RESPONSE: Final = "__fxai_response__"
+
+
+def take_response(defect: BaseException) -> Response | None:
+    """Return the response that `with_responses` stored with a defect, and remove it there."""
+    response: Response | None = vars(defect).pop(_RESPONSE, None)
+    return response

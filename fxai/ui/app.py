@@ -39,6 +39,7 @@ from typing_extensions import TypeVar, Unpack, override
 from fxai.agents.agent import Agent
 from fxai.agents.stateful import StatefulPrompt
 from fxai.agents.sub_agent import Callee
+from fxai.effects.cancellation import refuse_foreign
 from fxai.effects.cause import Failed
 from fxai.effects.effect import AnyEffect, EffectOf
 from fxai.effects.layer import AnyLayer, LayerOf
@@ -329,7 +330,7 @@ class ChatApp:
 
     async def _user(self, request: Request) -> str:
         found = self._identify(request)
-        user = await found if isawaitable(found) else found
+        user: str | None = await refuse_foreign(_value_of(found))
         if not user:
             raise RefusedError(401, "identity", "it is not known who you are: sign in, or send the token")
         return user
@@ -363,7 +364,7 @@ class ChatApp:
 
     async def _permit(self, access: Access) -> None:
         allowed = self._authorize(access)
-        if not (await allowed if isawaitable(allowed) else allowed):
+        if not await refuse_foreign(_value_of(allowed)):
             raise unknown_conversation()
 
     async def _ask(self, effect: AnyEffect) -> Any:
@@ -445,7 +446,7 @@ class ChatApp:
 
     async def _work(self, active: _Active, job: ChatJob) -> None:
         try:
-            await job.run(active.services)
+            await refuse_foreign(job.run(active.services))
         except Exception as error:
             _LOG.error("the turn %s failed: %s", job.turn_id, error, exc_info=error)
         finally:
@@ -588,6 +589,11 @@ def _number(request: Request, name: str, default: int) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 9:
         raise RefusedError(400, "invalid", f"{name}: expected a whole number")
     return int(text)
+
+
+async def _value_of(given: Any) -> Any:
+    """Return what a hook of the user returned, awaited if it is awaitable."""
+    return await given if isawaitable(given) else given
 
 
 def _refusal(refused: RefusedError) -> Response:

@@ -17,6 +17,7 @@ from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 from fxai.messages.prompt import Prompt
 from fxai.models.approval_services import ApprovalKey
+from fxai.tools.handler import in_threads
 from fxai.ui.access import RefusedError, unknown_conversation
 from fxai.ui.chunk import StreamOptions
 from fxai.ui.conversation import Conversation, Turn
@@ -130,7 +131,8 @@ class ChatJob:
         key = ApprovalKey((yield self._conversations.secret()))
         yield Sync(self.begun.set)
         yield Local(
-            run.execute(), lambda context: context if context.find(ApprovalKey) else context.put(ApprovalKey, key)
+            run.execute(),
+            lambda context: in_threads(context if context.find(ApprovalKey) else context.put(ApprovalKey, key)),
         )
 
     def _hold(self, tries: int) -> EffectOf[None, Any, Any]:

@@ -19,9 +19,9 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Never, TypeAlias, final
 
-import anyio
 import msgspec
 from typing_extensions import override
 
@@ -32,6 +32,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, acquire_release
 from fxai.effects.service import Clock, Service
 from fxai.effects.stream import StreamOf
+from fxai.effects.waker import Waker
 from fxai.ui.chunk import DONE
 from fxai.ui.signal import Signal
 
@@ -219,7 +220,7 @@ class _Live:
         self._most_ahead = most_ahead
         self._places: dict[object, int] = {}  # up to where each reader has read
         self.had_reader = False
-        self._waiting: list[anyio.Event] = []
+        self._waiting: list[Waker] = []  # of programs of any event loop
 
     def add(self, events: Sequence[bytes]) -> bool:
         """Adds events; False: there would be too many."""
@@ -233,21 +234,23 @@ class _Live:
     def tell(self) -> None:
         """Wakes whoever waits for a change."""
         waiting, self._waiting = self._waiting, []
-        for event in waiting:
-            event.set()
+        for waker in waiting:
+            waker()
 
     def until(self, holds: Callable[[], bool]) -> EffectOf[None]:
         """Waits until it holds."""
 
         async def wait() -> None:
-            while not holds():  # asked again here: between the two of them the program may have been elsewhere
-                event = anyio.Event()
-                self._waiting.append(event)
+            while True:
+                waker = Waker()
+                self._waiting.append(waker)  # before the question: another thread may change the answer in between
                 try:
-                    await event.wait()
+                    if holds():
+                        return
+                    await waker.wait()
                 finally:
-                    if event in self._waiting:
-                        self._waiting.remove(event)
+                    with suppress(ValueError):  # `tell` has removed it
+                        self._waiting.remove(waker)
 
         return Suspend(lambda: Succeed(None) if holds() else Wait(wait))
 

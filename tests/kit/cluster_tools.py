@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -63,6 +64,7 @@ halve = Tool.make("halve", parameters=int, success=int, failure=Refused)
 told = Tool.make("told", parameters=int, success=int, failure=Refused, failure_mode="return")
 crash = Tool.make("crash", parameters=int, success=int)
 misfit = Tool.make("misfit", success=int)
+lost = Tool.make("lost", parameters=int, success=str)
 count = Tool.make("count", parameters=int, success=int)
 count_on = Tool.make("count_on", parameters=str, success=int)
 forever = Tool.make("forever", parameters=str, success=str)
@@ -75,7 +77,7 @@ interrupted = Tool.make("interrupted", success=str)
 hungry = Tool.make("hungry", success=str)
 
 _FIRST: list[Any] = [add, halve, told, crash, misfit, count, forever, who, about, plain]
-_MORE: list[Any] = [count_on, kill, kill_again, interrupted, hungry]
+_MORE: list[Any] = [count_on, lost, kill, kill_again, interrupted, hungry]
 kit: Toolkit[Any] = Toolkit.of([*_FIRST, *_MORE])
 
 
@@ -85,6 +87,13 @@ def _halve(n: int) -> Result[int, Refused]:
 
 def _crash(n: int) -> Result[int, Any]:
     raise ValueError(f"no {n}")
+
+
+async def _lost(_: object) -> Result[str, Any]:
+    """Await a future that other code cancelled."""
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    return Success(str(await future))
 
 
 @fx.gen
@@ -173,6 +182,7 @@ handlers: Any = Layer.merge_all(
     told.handler(_halve),
     crash.handler(_crash),
     misfit.handler(cast(Any, _misfit)),
+    lost.handler(_lost),
     count.handler(_count),
     count_on.handler(_count_on),
     forever.handler(_forever),

@@ -51,6 +51,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from typing_extensions import override
 
+from fxai.effects.cancellation import is_bug, refuse_foreign
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
@@ -62,6 +63,7 @@ from fxai.messages.message import FilePart, TextPart
 from fxai.schema.data import is_array, is_object
 from fxai.schema.display import in_line
 from fxai.tools.call import Call, Outcome
+from fxai.tools.handler import in_threads
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import (
     ApprovalExpired,
@@ -272,7 +274,7 @@ class Exchange:
         snapshot.enter()
         with self._count():
             try:
-                return _COMPLETE | await self._run(snapshot, tool, ctx, params)
+                return _COMPLETE | await refuse_foreign(self._run(snapshot, tool, ctx, params))
             except MCPError:
                 raise
             except Exception as bug:
@@ -308,7 +310,7 @@ class Exchange:
                 return settled
 
         async with self._turns:
-            return self._answer(tool, await run_fiber(self._program(call), snapshot.services))
+            return self._answer(tool, await run_fiber(self._program(call), in_threads(snapshot.services)))
 
     def _program(self, call: Call) -> EffectOf[Outcome, Any, Any]:
         seconds = self._settings.timeout
@@ -355,7 +357,9 @@ def report(settings: ToolServerSettings, defect: Defect) -> None:
     """Gives a defect to `on_defect`; where that raises, to the log."""
     try:
         settings.on_defect(defect)
-    except Exception:
+    except BaseException as bug:
+        if not is_bug(bug):
+            raise
         logging.getLogger("fxai.mcp").exception("on_defect broke, told of a bug in %r", defect.tool)
 
 

@@ -29,6 +29,7 @@ from fxai.effects.constructor import gen, sleep
 from fxai.effects.effect import Await, EffectOf, Gen, Succeed, Suspend, Sync
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope, add_finalizer, scoped
+from fxai.effects.waker import Home
 from fxai.hosting.listening import CannotListen
 from fxai.mcp.server.server_options import (
     Defect,
@@ -117,7 +118,7 @@ class ToolServer:
     It may serve on several transports at once. `replace` changes the tools and notifies each client.
     """
 
-    __slots__ = ("_exchange", "_live", "_refreshing", "_sdk_server", "_snapshot", "_snapshots", "settings")
+    __slots__ = ("_exchange", "_home", "_live", "_refreshing", "_sdk_server", "_snapshot", "_snapshots", "settings")
 
     settings: ToolServerSettings
     """Its options, complete."""
@@ -131,6 +132,7 @@ class ToolServer:
         self._live: AnyBound | None = None  # the live source of the snapshot
         self._snapshots: list[Snapshot] = []
         self._refreshing = anyio.Lock()
+        self._home = Home(f"the MCP server {settings.name!r}")
         self._exchange: Exchange = Exchange(settings, self._current)
         self._sdk_server: SdkServer = SdkServer(settings, self._exchange, self._input_schema)
 
@@ -219,6 +221,7 @@ class ToolServer:
 
     async def _current(self) -> Snapshot:
         """The tools offered now: those that change by themselves are looked up again."""
+        self._home.require()
         if self._live is not None:
             async with self._refreshing:
                 await self._refresh()

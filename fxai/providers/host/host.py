@@ -20,6 +20,7 @@ from fxai.effects.concurrency import Lock
 from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import Clock
+from fxai.effects.waker import Home
 from fxai.providers.host.program import HostFailure, HostProblem, Process, Program, TooMuchError
 from fxai.providers.host.protocol import (
     VERSION,
@@ -47,13 +48,14 @@ _DONE: Final = Result()
 class Host:
     """A program that answers one request after another, or, with a process for each, many at once."""
 
-    __slots__ = ("_lock", "_number", "_program", "_running", "_scope")
+    __slots__ = ("_home", "_lock", "_number", "_program", "_running", "_scope")
 
     def __init__(self, program: Program, scope: Scope) -> None:
         """Use `Host.open`."""
         self._program = program
         self._scope = scope
         self._lock = Lock()
+        self._home = Home("a host program that runs")
         self._running: tuple[Process, Scope, object] | None = None
         self._number = 0
 
@@ -85,6 +87,7 @@ class Host:
             if self._program.lifetime == "request":
                 process = yield from self._start()
             else:
+                self._home.require()
                 yield from self._lock.hold()
                 process = yield from self._current()
             answered = self._answer(process, compose, hear)

@@ -34,6 +34,7 @@ from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.waker import Home
 from fxai.messages.errors import AiError, reason_of_status
 from fxai.messages.reason import (
     AuthenticationError,
@@ -389,6 +390,7 @@ class Line:
         self._headers = dict(headers)
         self.timeout = timeout
         self.module = module
+        self._home = Home("a client of an HTTP API")
         self.server: tuple[str, int] = (base.host, base.port or (443 if base.scheme == "https" else 80))
 
     async def close(self) -> None:
@@ -397,7 +399,8 @@ class Line:
 
     def attempt(self, call: Call, f: Callable[[], Awaitable[_A]], seconds: float | None) -> Effect[_A, AiError]:
         """One attempt at a call: what `f` raises is its failure, with no secret in it, and so is a lack of time."""
-        effect = fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._to_error(error, call))
+        sent = fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._to_error(error, call))
+        effect = fx.sync(self._home.require).and_then(sent)
         if seconds is None:
             return effect
         late = AiError(

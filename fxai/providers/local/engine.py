@@ -33,6 +33,7 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
+from fxai.effects.waker import Home
 from fxai.messages.part import Usage
 from fxai.messages.reason import ContextOverflowError, InternalProviderError, InvalidRequestError, ModelUnavailableError
 from fxai.providers.local.failure import LocalError, embedding_reason, reason_of
@@ -99,6 +100,9 @@ class Completed(msgspec.Struct, frozen=True):
     usage: Usage
 
 
+_NAME: Final = "a local model that is loaded"
+
+
 @final
 class Engine:
     """A loaded model. Make one by `load`, and `close` it."""
@@ -113,6 +117,7 @@ class Engine:
         self._folder = folder
         self._key = key
         self._limiter = anyio.CapacityLimiter(setting.parallel)
+        self._home = Home(_NAME)
         self._idle = threading.Condition()
         self._running = 0
         self.closed: bool = False
@@ -136,6 +141,7 @@ class Engine:
             for engine in loaded:  # a model dropped while it loads would never be released
                 await engine.close()
             raise
+        loaded[0]._home = Home(_NAME)  # it was made in a thread without an event loop
         return loaded[0]
 
     @property
@@ -154,6 +160,7 @@ class Engine:
         Waits while as many runs as the engine serves at once are under way. Raises `LocalError`: the
         context is full before or while the text is written, or llama.cpp refused or failed.
         """
+        self._home.require()
         return await in_thread(lambda: self._complete(task, on_text), limiter=self._limiter)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
@@ -161,6 +168,7 @@ class Engine:
 
         Waits as `complete` does. Raises `LocalError`: a text does not fit the context, or llama.cpp failed.
         """
+        self._home.require()
         return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
 
     async def count(self, prompts: Sequence[Prompt]) -> int:

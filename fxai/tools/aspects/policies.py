@@ -13,9 +13,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any, Final, cast, final, overload
 
-import anyio
 import msgspec
 from typing_extensions import TypeVar
 
@@ -24,6 +24,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Fold, Succeed, Timeout, Within
 from fxai.effects.schedule import Schedule
 from fxai.effects.service import Clock
+from fxai.effects.waker import SharedEvent
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.aspects.aspect import Aspect, Invocation, Wrap
@@ -84,7 +85,7 @@ class _Run:
     def __init__(self) -> None:
         self.exit: Exit[Any, Any] | None = None
         self.until: float | None = None
-        self.ready: anyio.Event | None = None
+        self.ready: SharedEvent | None = None
 
 
 @final
@@ -94,17 +95,19 @@ class Cache:
     def __init__(self, caching: Caching) -> None:
         self._caching = caching
         self._runs: dict[Hashable, _Run] = {}  # the one unused for longest first
+        self._turn = Lock()  # of threads that share the layer
 
     def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         """The result that is kept, or that of a run."""
 
         def begin(context: ContextOf[Any]) -> AnyEffect:
             key = (call.tool.identity, (self._caching.key or _encode)(call))
-            run = self._runs.pop(key, None)
-            if run is None or (run.until is not None and run.until <= context.fetch(Clock).monotonic()):
-                run = self._runs[key] = _Run()
-                return proceed.on_exit(self._settling(key, run))
-            self._runs[key] = run
+            with self._turn:
+                run = self._runs.pop(key, None)
+                if run is None or (run.until is not None and run.until <= context.fetch(Clock).monotonic()):
+                    run = self._runs[key] = _Run()
+                    return proceed.on_exit(self._settling(key, run))
+                self._runs[key] = run
             return Succeed(cast("Any", run.exit).value) if run.exit is not None else _join(run, Within(begin))
 
         return Within(begin)
@@ -113,9 +116,10 @@ class Cache:
         def settle(end: Exit[Any, Any], now: float) -> None:
             run.exit = end
             run.until = None if self._caching.ttl is None else now + self._caching.ttl
-            if not isinstance(end, Succeeded) and self._runs.get(key) is run:
-                del self._runs[key]
-            self._trim()
+            with self._turn:
+                if not isinstance(end, Succeeded) and self._runs.get(key) is run:
+                    del self._runs[key]
+                self._trim()
             if run.ready is not None:
                 run.ready.set()
 
@@ -131,7 +135,7 @@ class Cache:
 
 def _join(run: _Run, again: AnyEffect) -> AnyEffect:
     """What a run under way comes to; run again where it was interrupted."""
-    ready = run.ready = run.ready or anyio.Event()
+    ready = run.ready = run.ready or SharedEvent()
 
     def settle(_: object) -> AnyEffect:
         end = cast("Exit[Any, Any]", run.exit)
@@ -139,7 +143,11 @@ def _join(run: _Run, again: AnyEffect) -> AnyEffect:
             return Succeed(end.value)
         return again if end.cause.interrupted else FailCause(end.cause)
 
-    waited: EffectOf[Any] = Await(lambda _: ready.wait())
+    async def wait() -> None:
+        if run.exit is None:  # another thread may have ended it in between
+            await ready.wait()
+
+    waited: EffectOf[Any] = Await(lambda _: wait())
     return waited.flat_map(settle)
 
 
@@ -291,15 +299,18 @@ class Bucket:
         self._seconds = limit.per / limit.calls  # for one token
         self._tokens = float(limit.calls)
         self._counted: float | None = None
+        self._turn = Lock()  # of threads that share the layer
 
     def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         """The run, when it has its token."""
 
         def begin(context: ContextOf[Any]) -> AnyEffect:
-            wait = self._wait(context.fetch(Clock).monotonic())
-            if wait > 0 and self._limit.failure is not None:
-                return FailCause(Cause((Fail(self._limit.failure(call, wait)),)))
-            self._tokens -= 1
+            with self._turn:
+                wait = self._wait(context.fetch(Clock).monotonic())
+                is_refused = wait > 0 and self._limit.failure is not None
+                self._tokens -= not is_refused
+            if is_refused:
+                return FailCause(Cause((Fail(cast("Any", self._limit.failure)(call, wait)),)))
             return proceed if wait <= 0 else self._sleep(wait).and_then(proceed)
 
         return Within(begin)
@@ -318,7 +329,8 @@ class Bucket:
 
     def _release(self, end: Exit[Any, Any]) -> None:
         if not isinstance(end, Succeeded):
-            self._tokens += 1  # of a run that never began
+            with self._turn:
+                self._tokens += 1  # of a run that never began
 
 
 # -- retry

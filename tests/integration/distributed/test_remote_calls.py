@@ -79,6 +79,14 @@ def test_a_defect_keeps_its_class_and_its_traceback_in_words(run: Callable[..., 
     assert not end.cause.failures
 
 
+def test_a_cancellation_that_nobody_requested_is_a_defect_of_its_call(run: Callable[..., Any]) -> None:
+    """The worker reports the defect, continues, and answers the call beside it."""
+    lost, added = run(fx.all_(tools.lost.call(1).exit(), tools.add.call(Pair(1, 2)).exit())).value
+
+    assert added == Succeeded(3)
+    assert [defect.kind for defect in lost.cause.defects] == ["ForeignCancellationError"]
+
+
 def test_services_are_built_once_on_each_worker(run: Callable[..., Any]) -> None:
     """Calls run in two processes that are not this one, and each process has built its desk once."""
     asking = fx.for_each(range(60), lambda _: kit.call("who", {}).map(lambda given: given.result), concurrency=16)

@@ -14,7 +14,22 @@ import anyio
 import pytest
 import trio
 
-from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx, runtime
+from fxai.effects import (
+    Backend,
+    Cause,
+    Die,
+    Effect,
+    EffectOf,
+    Fail,
+    Failed,
+    ForeignCancellationError,
+    Gen,
+    Layer,
+    Stream,
+    Tag,
+    fx,
+    runtime,
+)
 from fxai.effects.cancellation import cancelled_once, shield
 from tests.kit.every import every
 from tests.kit.journal import Journal, boom, ending_of, turns
@@ -519,7 +534,7 @@ def test_the_cancellation_of_another_task_can_be_caught() -> None:
     def program() -> Gen[str]:
         try:
             yield from fx.wait(cancelled)
-        except asyncio.CancelledError:
+        except ForeignCancellationError:
             yield from fx.sleep(0)
         yield from fx.sleep(0)
         return "went on"
@@ -581,54 +596,36 @@ def handling(body: Callable[[], EffectOf[Any, Any, None]], last: EffectOf[Any, A
     return program()
 
 
-def wrapped(program: Program) -> Program:
-    """A generator around, whose `finally` waits for nothing and does not fail."""
-    return finishing(lambda: program, fx.succeed(None))
-
-
 BODIES: list[Callable[[], Program]] = [lambda: fx.die(BUG), raising, lambda: fx.sync(raising)]
-WRAPPERS: list[Callable[[Program], Program]] = [lambda e: e, wrapped, lambda e: e.ensuring(fx.succeed(None))]
 
 
-@every("around", WRAPPERS, ids=["plain", "generator", "ensuring"])
 @every("body", BODIES, ids=["die", "raise", "sync"])
-def test_a_defect_is_not_lost_where_a_finally_fails(
-    body: Callable[[], Program], around: Callable[[Program], Program]
-) -> None:
-    """The cause holds both, so no `catch_all` handles it; in an `except` the defect was handled."""
-    lost = around(finishing(body, fx.fail("late")))
-    translated = around(handling(body, fx.fail("late")))
-
-    assert fx.run_sync(lost.catch_all(fx.succeed).exit()) == Failed(Cause((Die(BUG), Fail("late"))))
-    assert fx.run_sync(translated.exit()) == Failed(Cause((Fail("late"),)))
-    assert fx.run_sync(translated.catch_all(fx.succeed)) == "late"
+def test_a_failure_in_an_except_or_a_finally_replaces_the_defect(body: Callable[[], Program]) -> None:
+    """A generator follows Python: the exception that it handled is the context of the next one, and no reason."""
+    for program in (finishing(body, fx.fail("late")), handling(body, fx.fail("late"))):
+        assert fx.run_sync(program.exit()) == Failed(Cause((Fail("late"),)))
+        assert fx.run_sync(program.catch_all(fx.succeed)) == "late"
 
 
-def test_every_reason_of_nested_finallys_is_kept() -> None:
-    """In the order in which they arose, defects and failures alike."""
-    other = KeyError("other")
-    program = finishing(lambda: finishing(lambda: fx.die(BUG), fx.die(other)), fx.fail("late"))
+@every("body", BODIES, ids=["die", "raise", "sync"])
+def test_a_finalizer_that_fails_keeps_the_defect(body: Callable[[], Program]) -> None:
+    """`ensuring` keeps both reasons, so no `catch_all` handles the cause."""
+    program = fx.suspend(body).ensuring(fx.die(KeyError("late")))
 
-    ended = fx.run_sync(program.exit())
+    end = fx.run_sync(program.catch_all(fx.succeed).exit())
 
-    assert ended == Failed(Cause((Die(BUG), Die(other), Fail("late"))))
-    assert ending_of(ended) == "defect and defect and failure"
+    assert ending_of(end) == "defect and defect"
+    assert cast("Any", end).cause.reasons[0] == Die(BUG)
 
 
-def test_what_is_caught_inside_of_a_finally_is_no_reason() -> None:
-    """An exception that an `except` in the `finally` handled."""
+def test_a_defect_in_a_finally_has_the_earlier_defect_as_its_context() -> None:
+    """Nested generators chain every defect, in the order in which they arose."""
+    other, last = KeyError("other"), OSError("last")
+    program = finishing(lambda: finishing(lambda: fx.die(BUG), fx.die(other)), fx.die(last))
 
-    @fx.gen
-    def program() -> Gen[None, str]:
-        try:
-            raising()
-        finally:
-            try:
-                yield from fx.die(KeyError())
-            except KeyError:
-                yield from fx.fail("late")
-
-    assert fx.run_sync(program().exit()) == Failed(Cause((Die(BUG), Fail("late"))))
+    assert fx.run_sync(program.exit()) == Failed(Cause((Die(last),)))
+    assert last.__context__ is other
+    assert other.__context__ is BUG
 
 
 def test_uninterrupted_is_for_plain_coroutines(backend: Backend) -> None:

@@ -183,6 +183,22 @@ def test_a_function_under_gen_that_is_no_generator_is_a_type_error_that_says_wha
         fx.run(fx.gen(broken)())
 
 
+@pytest.mark.parametrize("method", ["run", "run_exit", "run_result"])
+def test_a_runtime_that_has_ended_runs_no_program(method: str, backend: Backend) -> None:
+    """Its services were released, so a program could use a closed connection: it does not start."""
+    ran: list[str] = []
+
+    async def main() -> None:
+        async with runtime(Layer.empty()) as services:
+            await getattr(services, method)(fx.sync(lambda: ran.append("inside")))
+        with pytest.raises(RuntimeError, match=r"^this Runtime has ended.*async with runtime"):
+            await getattr(services, method)(fx.sync(lambda: ran.append("after")))
+
+    anyio.run(main, backend=backend)
+
+    assert ran == ["inside"]
+
+
 @pytest.mark.parametrize("run", [fx.run, fx.run_sync, fx.run_exit, fx.run_result])
 def test_an_effect_that_a_program_returns_and_does_not_run_is_a_type_error(run: Callable[[Any], Any]) -> None:
     """`return effect` for `return (yield from effect)`, and `map` for `flat_map`."""

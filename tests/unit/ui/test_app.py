@@ -16,10 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from fxai import Agent, Effect, Gen, fx, runtime
+from fxai import Agent, Effect, Gen, fx, runtime, tool
 from fxai.effects import LayerOf, StreamOf
+from fxai.effects.cancellation import event_loop
 from fxai.hosting import serve_app
-from fxai.testing import ScriptedModel, delay, text
+from fxai.testing import ScriptedModel, call, delay, text
 from fxai.ui import (
     Access,
     AppArgs,
@@ -66,6 +67,30 @@ def app_of(answerer: Any = echo, **args: Any) -> ChatApp:
 def by_header(asked: Request) -> str | None:
     """The user that a header names."""
     return asked.headers.get("x-user")
+
+
+# -- handlers
+
+
+def test_plain_functions_run_in_threads() -> None:
+    """A handler that blocks does not stop the other requests: it runs beside the event loop."""
+    ran: list[bool] = []
+
+    @tool
+    def look() -> str:
+        """Look where it runs."""
+        ran.append(event_loop() is None)
+        return "seen"
+
+    def answer(turn: ChatTurn) -> StreamOf[Any, Any, None]:
+        return Agent.make("a").with_tools(look).stream(turn.prompt).provide(model.layer)
+
+    model = ScriptedModel.make([call("look", {}), text("end")])
+    with TestClient(app_of(answer)) as client:
+        said = client.post("/api/chat", json=request()).text
+
+    assert "seen" in said
+    assert ran == [True]
 
 
 # -- the life of a conversation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -80,6 +81,22 @@ def test_readers_at_once_read_the_same_while_it_is_written(make: Make, backend: 
         return list(read)
 
     assert fx.run(fx.scoped(play()), backend=backend) == [events(n, 20) + DONE for n in (0, 3, 7)]
+
+
+def test_a_reader_on_another_event_loop_reads_what_is_written(make: Make, backend: Backend) -> None:
+    """Each thread has an event loop of its own; the reader is woken there."""
+    store, read = make(), list[bytes]()
+
+    def follow() -> None:
+        reading = until_active(store).and_then(whole(store))
+        read.append(fx.run(reading.timeout(20), backend=backend))
+
+    reader = threading.Thread(target=follow, daemon=True)
+    reader.start()
+    fx.run(fx.scoped(slow(store)), backend=backend)
+    reader.join(20)
+
+    assert read == [events(0, 20) + DONE]
 
 
 @fx.gen

@@ -50,6 +50,20 @@ def speak(size: int) -> str:
     return "x" * size
 
 
+@tool
+async def lose() -> str:
+    """Awaits what other code cancelled."""
+    caught: list[BaseException] = []
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await checkpoint()
+        except BaseException as raised:
+            caught.append(raised)
+            raise
+    raise caught[0]
+
+
 def asked(number: int, method: str, **params: Any) -> bytes:
     """A request, as a line."""
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
@@ -89,7 +103,7 @@ def served(backend: str, lines: bytes, *, close: bool = True, late: bytes = b"",
                 os.close(descriptor)
 
     opened: Effect[ToolServer, Any, Any] = ToolServer.open(
-        BoundToolkit.make(work).merge(BoundToolkit.make(speak)), **options
+        BoundToolkit.make(work).merge(BoundToolkit.make(speak)).merge(BoundToolkit.make(lose)), **options
     )
     program = fx.scoped(opened.flat_map(lambda server: fx.wait(lambda: go(server))))
     fx.run(cast("Effect[Any]", program), backend=cast(Any, backend))
@@ -103,6 +117,17 @@ def test_each_line_is_answered_before_the_end(backend: str) -> None:
 
     assert said[1]["result"]["serverInfo"]["name"] == "fxai"
     assert said[2]["result"]["content"] == [{"type": "text", "text": "done"}]
+
+
+def test_a_cancellation_that_nobody_requested_is_an_error_of_its_call(backend: str) -> None:
+    """The server continues to serve: the call that ran beside it, and the call after it, are answered."""
+    lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 0.2})
+    late = asked(4, "tools/call", name="work", arguments={"seconds": 0})
+
+    said = {one["id"]: one for one in served(backend, lines + asked(3, "tools/call", name="lose"), late=late)}
+
+    assert [said[id_]["result"]["content"][0]["text"] for id_ in (2, 4)] == ["done", "done"]
+    assert "internal error in the tool 'lose'" in said[3]["error"]["message"]
 
 
 def test_what_takes_too_long_is_ended_with_the_input(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
