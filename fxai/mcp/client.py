@@ -108,7 +108,9 @@ def http(
     Args:
         url: the whole address, such as `"https://example.org/mcp"`.
         headers: sent with every request; no repr shows their values.
-        token: sent as the bearer token: a text, or a secret such as `fxai.providers.http.Secret`.
+        token: sent as the bearer token: a text, or a secret such as `fxai.providers.http.Secret`. fxai reads a secret
+            (its `reveal`) for each request, so that a token can change. If the server answers 401 and the secret has
+            changed since, fxai sends the request again.
         options: see `ClientOptions`.
 
     Raises:
@@ -131,7 +133,8 @@ class _Bearer:
         self._token = token
 
     def reveal(self) -> str:
-        return f"Bearer {self._token.reveal()['token']}"
+        token: Any = self._token.reveal()["token"]
+        return f"Bearer {token}" if isinstance(token, str) else token  # the check of headers refuses other values
 
 
 def _server(endpoint: ServerProgram | Address, options: ClientOptions) -> McpServer:

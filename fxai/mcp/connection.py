@@ -117,7 +117,7 @@ class Connection:
     @property
     def stderr(self) -> str:
         """The end of the server's standard error; empty for one at an address."""
-        return self._link.watch.stderr
+        return self._link.stderr
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:

@@ -6,6 +6,7 @@ below it turns both into a JSON-RPC error of that request.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final, final
@@ -16,8 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
 from fxai.effects.cancellation import cancelled_once, shield
-from fxai.mcp.settings import Address, McpLimits
-from fxai.schema.data import JSON_ERRORS
+from fxai.mcp.settings import Address, HeaderError, McpLimits
+from fxai.schema.data import JSON_ERRORS, is_object
 
 NETWORK: Final = -32010
 """The error code for a failure of the network; in the range for implementations."""
@@ -29,8 +30,22 @@ TOO_LARGE: Final = -32012
 NO_ANSWER: Final = -32013
 """The error code for a body that is no answer to its request."""
 
+SESSION_GONE: Final = -32014
+"""The error code for a session that the server forgot; the HTTP status is its `data`."""
+
+BAD_HEADER: Final = -32015
+"""The error code for a header that cannot be read or sent."""
+
 _REFUSED_STATUSES: Final = (401, 403, 407, 429)
 _REFUSAL: Final = 400  # any status by which the SDK takes an error without an id for the answer to its request
+
+
+_OWN_ERRORS: Final = (-32601, -32602)  # unknown method, invalid parameters: a server may send them with the status 404
+_SESSION: Final = re.compile(r"\bsession\b", re.IGNORECASE)
+_GONE: Final = re.compile(
+    r"not found|no valid|invalid|expired|unknown|terminated|closed|not exist|no longer|ended", re.IGNORECASE
+)
+_OWN_FIELDS: Final = ("accept", "content-type", "content-length", "transfer-encoding", "last-event-id")
 
 
 class _Message(msgspec.Struct):
@@ -39,6 +54,17 @@ class _Message(msgspec.Struct):
     id: int | str | None = None
     method: str | None = None
     error: Any = None
+
+    @property
+    def code(self) -> Any:
+        """The code of its error; None without an error."""
+        return self.error.get("code") if is_object(self.error) else None
+
+    @property
+    def forgets(self) -> bool:
+        """True if it is an error about an unknown session."""
+        said = str(self.error.get("message")) if is_object(self.error) else ""
+        return bool(_SESSION.search(said) and _GONE.search(said))
 
 
 @asynccontextmanager
@@ -51,10 +77,10 @@ async def address_transport(
     """
     # No read timeout: each call has its own.
     waits = httpx2.Timeout(timeout, read=None)
-    headers = address.fields
+    _ = address.fields  # a header that cannot be sent is reported before any request
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=waits) as plain,
-        httpx2.AsyncClient(headers=headers, timeout=waits, transport=_Bounded(plain, limits)) as client,
+        httpx2.AsyncClient(timeout=waits) as plain,
+        httpx2.AsyncClient(timeout=waits, transport=_Bounded(plain, address, limits)) as client,
         streamable_http_client(address.url, http_client=client, max_sse_event_size=limits.message_bytes) as streams,
     ):
         yield streams[0], streams[1]
@@ -64,21 +90,27 @@ async def address_transport(
 class _Bounded(httpx2.AsyncBaseTransport):
     """Sends by a client (which handles proxies and certificates), and turns failures into JSON-RPC errors."""
 
-    def __init__(self, client: httpx2.AsyncClient, limits: McpLimits) -> None:
+    def __init__(self, client: httpx2.AsyncClient, address: Address, limits: McpLimits) -> None:
         self._client = client
+        self._address = address
         self._limit = limits.message_bytes
+        self._is_forgotten = False
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "DELETE" and self._is_forgotten:
+            return httpx2.Response(204, request=request)  # the server has no session to end
         return await cancelled_once(self._answer(request))
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         try:
-            response = await self._client.send(request, stream=True, follow_redirects=False)
+            response = await self._send(request)
+        except HeaderError as error:
+            return _error_response(request, BAD_HEADER, str(error))
         except httpx2.TransportError as error:
             return _error_response(request, NETWORK, f"{type(error).__name__}: {error}".removesuffix(": "))
-        if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
-            return await self._without_session(response)
+        if request.method == "POST" and "mcp-session-id" in request.headers and response.status_code in (400, 404, 410):
+            return await self._in_session(response)
         if response.status_code in _REFUSED_STATUSES or response.status_code >= 500:
             return await self._refusal(response)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
@@ -86,13 +118,36 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return httpx2.Response(response.status_code, headers=headers, stream=_Raw(response), request=request)
         return await self._whole(response)
 
-    async def _without_session(self, response: httpx2.Response) -> httpx2.Response:
-        """The response to a 404 in a session: the session has ended, unless the body answers the request."""
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request with the secrets of this moment; once more if the server refuses a secret that has changed.
+
+        Raises `HeaderError`: a secret cannot be read or sent.
+        """
+        fields = self._address.fields
+        _set_fields(request, fields)
+        response = await self._client.send(request, stream=True, follow_redirects=False)
+        if response.status_code != 401:
+            return response
+        newer = self._address.fields
+        if newer == fields:
+            return response
+        await response.aclose()
+        _set_fields(request, newer)
+        return await self._client.send(request, stream=True, follow_redirects=False)
+
+    async def _in_session(self, response: httpx2.Response) -> httpx2.Response:
+        """The response to a request that the server refused in a session: the server forgot the session, or answers."""
         body = await self._read(response) or b""
         found = _message(body)
-        if found is None or found.id is None:
-            return _status_error(response)
-        return _with_body(response, body)
+        forgets = found is not None and found.forgets
+        if response.status_code == 404 and not forgets:
+            asked = _message(response.request.content)
+            names_it = found is not None and asked is not None and found.id == asked.id
+            forgets = not (found is not None and names_it and (found.error is None or found.code in _OWN_ERRORS))
+        if not forgets:
+            return _with_body(response, body)
+        self._is_forgotten = True
+        return _error_response(response.request, SESSION_GONE, _status_of(response), response.status_code)
 
     async def _refusal(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
@@ -173,8 +228,19 @@ def _with_body(response: httpx2.Response, body: bytes, status: int | None = None
 
 
 def _status_error(response: httpx2.Response) -> httpx2.Response:
-    said = f"HTTP {response.status_code} {response.reason_phrase}".strip()
-    return _error_response(response.request, HTTP_STATUS, said, response.status_code)
+    return _error_response(response.request, HTTP_STATUS, _status_of(response), response.status_code)
+
+
+def _status_of(response: httpx2.Response) -> str:
+    return f"HTTP {response.status_code} {response.reason_phrase}".strip()
+
+
+def _set_fields(request: httpx2.Request, fields: dict[str, str]) -> None:
+    """Set the headers of the user, except those that the protocol has set."""
+    for name, value in fields.items():
+        is_own = name.lower() in _OWN_FIELDS or name.lower().startswith("mcp-")
+        if not is_own or name not in request.headers:
+            request.headers[name] = value
 
 
 def _headers_of(response: httpx2.Response) -> list[tuple[str, str]]:

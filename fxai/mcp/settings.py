@@ -128,8 +128,11 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The headers as they are sent. Raises `HeaderError`: one of them cannot be sent."""
-        fields = self.headers.reveal()
+        """The headers as they are sent, with the secrets of this moment.
+
+        Raises `HeaderError`: one of them cannot be read or sent.
+        """
+        fields = self._read()
         for name, value in fields.items():
             if not _FIELD_NAME.fullmatch(name):
                 raise HeaderError(f"{name!r} can be no name of a header")
@@ -139,6 +142,13 @@ class Address(msgspec.Struct, frozen=True):
                 said = f"the value of the header {name!r} holds a character that HTTP does not allow there"
                 raise HeaderError(f"{said}, such as the line break at the end of a file")
         return fields
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return self.headers.reveal()
+        except Exception as error:  # a secret is foreign code: its error may contain the secret
+            said = f"a header of {self.place!r} cannot be read: `reveal` of its secret raised {type(error).__name__}"
+            raise HeaderError(said) from error
 
     @property
     def place(self) -> str:

@@ -102,7 +102,7 @@ def test_a_server_is_told_which_version_we_are(monkeypatch: pytest.MonkeyPatch, 
             raise PackageNotFoundError(name)
         return f"the one of {name}"
 
-    monkeypatch.setattr("fxai.mcp.link.version", find)
+    monkeypatch.setattr("fxai.mcp.session.version", find)
     peer = Peer()
     run(used(peer.serve(monkeypatch, mode="legacy"), _names), backend)
 
@@ -242,7 +242,7 @@ def test_its_environment_is_what_was_given_and_little_else(monkeypatch: pytest.M
 def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, code: int | None, backend: Any) -> None:
     """The call in which it ends and each later one fail at once, with how it ended and its last words."""
     if code is None:  # one that never says how it ended is waited for in vain
-        monkeypatch.setattr("fxai.mcp.link._LAST_WORDS", 0.05)
+        monkeypatch.setattr("fxai.mcp.session._LAST_WORDS", 0.05)
     peer = Peer()
 
     def end(_: Message) -> None:
