@@ -52,8 +52,11 @@ class ClientOptions(TypedDict, total=False):
     timeout: float
     """Seconds for it to answer when it is opened, and for a listing of its tools; 30 by default."""
     call_timeout: float | None
-    """Seconds for a call, 300 by default, without the time that `elicit` takes to answer; the server is told that a
-    call was cancelled. None: no limit."""
+    """Seconds until a call answers or reports progress. Default: 300. The time that `elicit` takes to answer does not
+    count. If the time is over, fxai cancels the call at the server. None: no limit."""
+    total_timeout: float | None
+    """Seconds for a call that reports progress. Default: 3600. To let no progress extend a call, pass the value of
+    `call_timeout`. None: no limit."""
     mode: Mode
     """How the protocol is agreed on; `"auto"`, the default, speaks to servers of every version."""
     pins: Pins | None

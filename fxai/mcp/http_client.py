@@ -7,7 +7,7 @@ below it turns both into a JSON-RPC error of that request.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final, final
 
@@ -17,7 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
 from fxai.effects.cancellation import cancelled_once, shield
-from fxai.mcp.settings import Address, HeaderError, McpLimits
+from fxai.mcp.settings import Address, HeaderError
+from fxai.mcp.watch import Watch
 from fxai.schema.data import JSON_ERRORS, is_object
 
 NETWORK: Final = -32010
@@ -47,6 +48,10 @@ _GONE: Final = re.compile(
 )
 _OWN_FIELDS: Final = ("accept", "content-type", "content-length", "transfer-encoding", "last-event-id")
 
+_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LINE: Final = re.compile(rb"\r\n|\n|\r")
+_OVERLAP: Final = 3  # bytes of an end that the next piece can complete
+
 
 class _Message(msgspec.Struct):
     """The members of a JSON-RPC message that tell which request it answers."""
@@ -57,7 +62,7 @@ class _Message(msgspec.Struct):
 
     @property
     def code(self) -> Any:
-        """The code of its error; None without an error."""
+        """The code of its error, or None."""
         return self.error.get("code") if is_object(self.error) else None
 
     @property
@@ -68,20 +73,19 @@ class _Message(msgspec.Struct):
 
 
 @asynccontextmanager
-async def address_transport(
-    address: Address, limits: McpLimits, timeout: float
-) -> AsyncGenerator[tuple[Any, Any], None]:
+async def address_transport(address: Address, watch: Watch, timeout: float) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams of a server at an address, as the SDK takes them.
 
     It takes `timeout` seconds at most to connect, and to send. Raises `HeaderError`: a header cannot be sent.
     """
     # No read timeout: each call has its own.
     waits = httpx2.Timeout(timeout, read=None)
+    most = watch.limits.message_bytes
     _ = address.fields  # a header that cannot be sent is reported before any request
     async with (
         httpx2.AsyncClient(timeout=waits) as plain,
-        httpx2.AsyncClient(timeout=waits, transport=_Bounded(plain, address, limits)) as client,
-        streamable_http_client(address.url, http_client=client, max_sse_event_size=limits.message_bytes) as streams,
+        httpx2.AsyncClient(timeout=waits, transport=_Bounded(plain, address, watch)) as client,
+        streamable_http_client(address.url, http_client=client, max_sse_event_size=most) as streams,
     ):
         yield streams[0], streams[1]
 
@@ -90,10 +94,11 @@ async def address_transport(
 class _Bounded(httpx2.AsyncBaseTransport):
     """Sends by a client (which handles proxies and certificates), and turns failures into JSON-RPC errors."""
 
-    def __init__(self, client: httpx2.AsyncClient, address: Address, limits: McpLimits) -> None:
+    def __init__(self, client: httpx2.AsyncClient, address: Address, watch: Watch) -> None:
         self._client = client
         self._address = address
-        self._limit = limits.message_bytes
+        self._watch = watch
+        self._limit = watch.limits.message_bytes
         self._is_forgotten = False
 
     @override
@@ -115,11 +120,13 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return await self._refusal(response)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             headers = _headers_of(response)
-            return httpx2.Response(response.status_code, headers=headers, stream=_Raw(response), request=request)
+            return httpx2.Response(
+                response.status_code, headers=headers, stream=_Raw(response, self._watch), request=request
+            )
         return await self._whole(response)
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request with the secrets of this moment; once more if the server refuses a secret that has changed.
+        """Send a request with the secrets of this moment, and again if the server refuses a secret that has changed.
 
         Raises `HeaderError`: a secret cannot be read or sent.
         """
@@ -136,7 +143,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         return await self._client.send(request, stream=True, follow_redirects=False)
 
     async def _in_session(self, response: httpx2.Response) -> httpx2.Response:
-        """The response to a request that the server refused in a session: the server forgot the session, or answers."""
+        """Return the response to a request that the server refused, perhaps because it forgot the session."""
         body = await self._read(response) or b""
         found = _message(body)
         forgets = found is not None and found.forgets
@@ -161,7 +168,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return _error_response(response.request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
         stray = _stray(response.request, body) if response.status_code == 200 else None
         if stray is None:
-            return _with_body(response, body)
+            return _with_body(response, self._watch.lighten(body))
         if stray.id is not None or stray.error is None:
             return _error_response(response.request, NO_ANSWER, "it sent a message that is no answer to its request")
         return _with_body(response, body, _REFUSAL)  # an error that names no request is this one's
@@ -179,22 +186,79 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 @final
+class EventFilter:
+    r"""A filter on a stream of events that can replace the data of whole events.
+
+    >>> events = EventFilter(lambda data: b"short" if len(data) > 5 else data, 100)
+    >>> events.feed(b"data: 1\n\nid: 7\ndata: 123"), events.feed(b"456\n\nda"), events.rest()
+    (b'data: 1\n\n', b'id: 7\ndata: short\n\n', b'da')
+    """
+
+    def __init__(self, change: Callable[[bytes], bytes], most: int) -> None:
+        """Create a filter.
+
+        Args:
+            change: Returns the data to pass instead of the data of an event.
+            most: The most bytes to keep. A larger event passes unchanged.
+        """
+        self._change = change
+        self._most = most
+        self._kept = bytearray()
+        self._searched = 0
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the changed events that are complete by now."""
+        self._kept += piece
+        passed: list[bytes] = []
+        while (found := _END.search(self._kept, self._searched)) is not None:
+            passed.append(self._change_event(bytes(self._kept[: found.end()])))
+            del self._kept[: found.end()]
+            self._searched = 0
+        self._searched = max(len(self._kept) - _OVERLAP, 0)
+        if len(self._kept) > self._most:
+            passed.append(self.rest())
+        return b"".join(passed)
+
+    def rest(self) -> bytes:
+        """Return the bytes of the incomplete event."""
+        rest = bytes(self._kept)
+        self._kept.clear()
+        self._searched = 0
+        return rest
+
+    def _change_event(self, event: bytes) -> bytes:
+        lines = _LINE.split(event)
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+        changed = self._change(data)
+        if changed is data:
+            return event
+        others = [line for line in lines if line and not line.startswith(b"data:")]
+        return b"\n".join([*others, b"data: " + changed, b"", b""])
+
+
+@final
 class _Raw(httpx2.AsyncByteStream):
-    """The decoded bytes of a response, as they come.
+    """The decoded bytes of a response, in whole events, with lightened data.
 
     It is an iterator of its own, no generator: the SDK leaves it in the middle, and only what is closed here is closed.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, watch: Watch) -> None:
         self._response = response
         self._pieces = response.aiter_bytes()
+        self._events = EventFilter(watch.lighten, watch.limits.message_bytes)
 
     @override
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        return await anext(self._pieces)
+        while (piece := await anext(self._pieces, None)) is not None:
+            if passed := self._events.feed(piece):
+                return passed
+        if rest := self._events.rest():
+            return rest
+        raise StopAsyncIteration
 
     @override
     async def aclose(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar, cast, final
 
 import anyio
@@ -22,10 +23,10 @@ from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
-from fxai.mcp.deadline import Deadlines
-from fxai.mcp.http_client import SESSION_GONE
-from fxai.mcp.result import LinkError
-from fxai.mcp.session import About, Session
+from fxai.mcp.http_client import HTTP_STATUS, NETWORK, SESSION_GONE
+from fxai.mcp.report import is_lost
+from fxai.mcp.result import CallResult, LinkError, McpError, count_contents, read_result
+from fxai.mcp.session import About, Deadline, Deadlines, Session
 from fxai.mcp.settings import ServerProgram, ServerSettings
 from fxai.mcp.tool_definition import ToolDefinition
 
@@ -37,9 +38,6 @@ _FAREWELL: Final = 5.0  # seconds to close a connection, beside what its program
 _RAISE: Final = "leave it out, or give it other limits="
 _tokens: Final = itertools.count(1)
 
-Answer = tuple[list[dict[str, Any]], Any, bool, bool]
-"""A result: content blocks, structured content, whether there is any, and whether it is marked as an error."""
-
 
 @final
 class Link:
@@ -48,6 +46,7 @@ class Link:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.on_changed: Callable[[], None] = lambda: None
+        self.on_flaw: Callable[[str], None] = lambda _: None
         self._leaving = anyio.Event()
         self._left = anyio.Event()
         self._listing = anyio.Lock()
@@ -98,7 +97,10 @@ class Link:
         return Session(self._settings, self._deadlines, lambda: self.on_changed())  # noqa: PLW0108 - it is replaced later
 
     async def _successor(self, forgotten: Session) -> Session:
-        """A new session, if no other request began one since. Raises `LinkError`: the server does not open it."""
+        """Return the session after a forgotten one. The first request that needs it starts it.
+
+        Raises `LinkError`: the server does not open it.
+        """
         async with self._renewing:
             if self._session is forgotten and self._sessions is not None and not self._leaving.is_set():
                 fresh = self._new_session()
@@ -122,42 +124,56 @@ class Link:
         Raises `LinkError`: it did not answer in time, or with more than the limits allow.
         """
         async with self._listing:
-            return await self._in_time(self._settings.timeout, self._pages, "list its tools", None)
+            return await self._in_time(lambda _, session: self._pages(session), "list its tools", None)
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
-    ) -> Answer:
+    ) -> CallResult:
         """The result of a tool. Raises `LinkError`: the server did not answer, or with a protocol error."""
 
-        async def ask(session: Session) -> Answer:
+        async def ask(deadline: Deadline, session: Session) -> CallResult:
             token = f"fxai-{next(_tokens)}"
-            if progress is not None:
-                session.watch.progress[token] = progress
+
+            def hear(told: dict[str, Any]) -> None:
+                deadline.extend()
+                if progress is not None:
+                    progress(told)
+
+            session.watch.progress[token] = hear
             try:
                 return await self._rounds(session, name, dict(arguments), token)
             finally:
                 session.watch.progress.pop(token, None)
+                session.watch.results.pop(token, None)
 
-        return await self._in_time(self._settings.call_timeout, ask, "answer", name)
+        return await self._in_time(ask, "answer", name)
 
-    async def _in_time(
-        self, seconds: float | None, ask: Callable[[Session], Awaitable[_A]], doing: str, tool: str | None
-    ) -> _A:
+    async def _in_time(self, ask: Callable[[Deadline, Session], Awaitable[_A]], doing: str, tool: str | None) -> _A:
+        settings = self._settings
+        seconds = settings.timeout if tool is None else settings.call_timeout
+        deadline: Deadline | None = None
         try:
-            with self._deadlines.within(seconds):
-                return await self._in_session(ask)
+            with self._deadlines.within(seconds, settings.total_timeout) as deadline:
+                return await self._in_session(partial(ask, deadline))
         except LinkError:
             raise
         except TimeoutError:
-            option = "timeout" if tool is None else "call_timeout"
-            said = f"it did not {doing} within {seconds:g} s"
-            raise LinkError(self._session.report.problem("timeout", said, f"give a longer {option}=", tool)) from None
+            raise LinkError(self._too_late(deadline, seconds, doing, tool)) from None
         except Exception as raised:
             await self._session.wait_for_exit()
             raise LinkError(self._session.report.failure(raised, "answer", tool)) from raised
 
+    def _too_late(self, deadline: Deadline | None, seconds: float | None, doing: str, tool: str | None) -> McpError:
+        said, option = f"it did not {doing} within {seconds:g} s", "timeout" if tool is None else "call_timeout"
+        if deadline is not None and deadline.is_extended and deadline.is_spent:
+            total = max(self._settings.total_timeout or 0.0, seconds or 0.0)
+            said, option = f"it did not {doing} within {total:g} s in total", "total_timeout"
+        elif deadline is not None and deadline.is_extended:
+            said = f"it reported no progress for {seconds:g} s"
+        return self._session.report.problem("timeout", said, f"give a longer {option}=", tool)
+
     async def _in_session(self, ask: Callable[[Session], Awaitable[_A]]) -> _A:
-        """Send a request; once more, in a new session, if the server refuses the request for a forgotten session."""
+        """Send a request. If the server forgot the session, send the request again in a new session."""
         session = self._session
         try:
             with session.in_use():
@@ -173,27 +189,42 @@ class Link:
         limits = self._settings.limits
         session.watch.refused, session.watch.listed = {}, 0
         tools: list[ToolDefinition] = []
+        before: dict[str, ToolDefinition] = {}  # of earlier pages
         seen: set[str] = set()
         cursor: str | None = None
         for _ in range(limits.pages):
-            page = await session.client.session.list_tools(params=wire.PaginatedRequestParams(cursor=cursor))
+            page = await self._page(session, cursor)
             if session.watch.listed > limits.tools:
                 raise LinkError(session.report.problem("limit", f"it lists more than {limits.tools} tools", _RAISE))
+            definitions: list[ToolDefinition] = []
             for tool in page.tools:
-                tools.append(_definition(tool))
+                definition = _definition(tool)
+                if before.get(definition.name) != definition:
+                    definitions.append(definition)
                 await checkpoint()  # other tasks run between two of them
+            tools += definitions
+            before |= {definition.name: definition for definition in definitions}
             cursor = page.next_cursor
-            if not cursor:
+            if cursor is not None and cursor in seen:
+                self.on_flaw(f"its listing of tools names the cursor {cursor[:60]!r} again; fxai stopped there")
+            if cursor is None or cursor in seen:
                 return tools, dict(session.watch.refused)
-            if cursor in seen:
-                said = f"its listing of tools never ends: the cursor {cursor[:60]!r} came twice"
-                raise LinkError(session.report.problem("protocol", said, "tell its makers"))
             seen.add(cursor)
         raise LinkError(
             session.report.problem("limit", f"its listing of tools has more than {limits.pages} pages", _RAISE)
         )
 
-    async def _rounds(self, session: Session, name: str, arguments: dict[str, Any], token: str) -> Answer:
+    async def _page(self, session: Session, cursor: str | None) -> wire.ListToolsResult:
+        """Return one page. Many servers send an empty cursor for the end, so a refused one is an empty page."""
+        try:
+            return await session.client.session.list_tools(params=wire.PaginatedRequestParams(cursor=cursor))
+        except MCPError as error:
+            if cursor != "" or error.code in (SESSION_GONE, HTTP_STATUS, NETWORK) or is_lost(error):
+                raise
+        self.on_flaw("its listing of tools names an empty cursor, which it refuses; fxai stopped there")
+        return wire.ListToolsResult(tools=[])
+
+    async def _rounds(self, session: Session, name: str, arguments: dict[str, Any], token: str) -> CallResult:
         responses: Any = None
         state: str | None = None
         for _ in range(_ROUNDS):
@@ -206,11 +237,19 @@ class Link:
             )
             answer = await self._send(session, wire.CallToolRequest(params=params))
             if isinstance(answer, wire.CallToolResult):
-                return _answer(answer)
+                return self._read(session, name, token)
             state = answer.request_state
             responses = await self._inputs(session, name, answer.input_requests)
         said = f"it asked for input in more than {_ROUNDS} rounds"
         raise LinkError(session.report.problem("input-required", said, "tell its makers", name))
+
+    def _read(self, session: Session, name: str, token: str) -> CallResult:
+        result = session.watch.results.pop(token, {})
+        most = self._settings.limits.contents
+        if (count := count_contents(result)) > most:
+            said = f"its result has {count} contents, more than {most}"
+            raise LinkError(session.report.problem("limit", said, _RAISE, name))
+        return read_result(result)
 
     async def _send(self, session: Session, request: wire.CallToolRequest) -> Any:
         sending = session.client.session
@@ -246,8 +285,3 @@ def _definition(tool: wire.Tool) -> ToolDefinition:
     return ToolDefinition(
         tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, hints, dict(tool.meta or {})
     )
-
-
-def _answer(result: wire.CallToolResult) -> Answer:
-    content = [block.model_dump(by_alias=True, mode="json", exclude_unset=True) for block in result.content]
-    return content, result.structured_content, result.structured_content is not None, result.is_error

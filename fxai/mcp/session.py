@@ -1,4 +1,4 @@
-"""Sessions: one conversation with a server by the SDK's client; a link begins another if the server forgets it.
+"""Sessions with a server, each over one client of the SDK. If the server forgets a session, a link starts another.
 
 >>> from fxai.mcp.settings import ServerProgram, ServerSettings
 >>> Session(ServerSettings(ServerProgram("git-server"), "git"), Deadlines(), lambda: None).is_open
@@ -8,6 +8,7 @@ False
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -23,7 +24,6 @@ from mcp.shared.exceptions import MCPError
 
 from fxai.effects.effect import EffectOf
 from fxai.effects.runtime import run_async
-from fxai.mcp.deadline import Deadlines
 from fxai.mcp.http_client import address_transport
 from fxai.mcp.report import REOPEN, Report, is_lost, leaf
 from fxai.mcp.result import LinkError, McpError
@@ -41,8 +41,101 @@ About = tuple[str, str, str, str | None, dict[str, Any]]
 
 
 @final
+class Deadline:
+    """The deadline of one call, in seconds without progress and in seconds in total."""
+
+    def __init__(self, scope: anyio.CancelScope, seconds: float, total: float) -> None:
+        self._scope = scope
+        self._seconds = seconds
+        self._left = seconds  # while it pauses
+        self._total_left = total
+        self._end = anyio.current_time() + total
+        self._is_paused = False
+        self.is_extended = False
+        """True if progress extended it."""
+
+    @property
+    def is_spent(self) -> bool:
+        """True if the total is over."""
+        return anyio.current_time() >= self._end
+
+    def extend(self) -> None:
+        """Start the seconds without progress again, up to the total."""
+        self.is_extended = True
+        if self._is_paused:
+            self._left = min(self._seconds, self._total_left)
+        else:
+            self._scope.deadline = min(anyio.current_time() + self._seconds, self._end)
+
+    def pause(self) -> None:
+        """Stop the clock of this deadline."""
+        now = anyio.current_time()
+        self._left = self._scope.deadline - now
+        self._total_left = self._end - now
+        self._scope.deadline = math.inf
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Start the clock again with the seconds that were left."""
+        now = anyio.current_time()
+        self._scope.deadline = now + self._left
+        self._end = now + self._total_left
+        self._is_paused = False
+
+
+@final
+class Deadlines:
+    """The deadlines of the calls over one connection, which pause while a person is asked for something."""
+
+    def __init__(self) -> None:
+        self._all: set[Deadline] = set()
+        self._questions = 0
+
+    @property
+    def is_still(self) -> bool:
+        """True while they pause."""
+        return self._questions > 0
+
+    @contextmanager
+    def within(self, seconds: float | None, total: float | None = 0.0) -> Generator[Deadline]:
+        """Limit the time of the block, without the pauses.
+
+        Args:
+            seconds: The limit, or None. Each `extend` of the deadline starts it again.
+            total: The limit with all extensions, or None. It is at least `seconds`.
+
+        Raises `TimeoutError`: the block took longer.
+        """
+        with anyio.fail_after(seconds) as scope:
+            limit = math.inf if seconds is None else seconds
+            deadline = Deadline(scope, limit, math.inf if total is None else max(limit, total))
+            self._all.add(deadline)
+            if self.is_still:
+                deadline.pause()
+            try:
+                yield deadline
+            finally:
+                self._all.discard(deadline)
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """Pause every deadline for the time of the block."""
+        if not self.is_still:
+            for deadline in self._all:
+                deadline.pause()
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self.is_still:
+                for deadline in self._all:
+                    deadline.resume()
+
+
+@final
 class Session:
-    """One session: `hold` keeps it open until `end`, or until its last request if it was retired."""
+    """One session. `hold` keeps it open until `end`, or until its last request if it was retired."""
 
     def __init__(self, settings: ServerSettings, deadlines: Deadlines, on_changed: Callable[[], None]) -> None:
         self._settings = settings
@@ -77,7 +170,7 @@ class Session:
             self._ready.set()
 
     async def wait_until_open(self) -> None:
-        """Wait until the server has answered or failed; `client` raises the failure.
+        """Wait until the server has answered or failed. `client` raises the failure.
 
         Raises `LinkError`: neither happened in time.
         """
@@ -96,7 +189,10 @@ class Session:
 
     @property
     def client(self) -> Client:
-        """The SDK's client. Raises `LinkError`: the session is not open."""
+        """The SDK's client.
+
+        Raises `LinkError`: the session is not open.
+        """
         if self._client is None:
             raise LinkError(self._failure or self.report.problem("connection", "its connection is closed", REOPEN))
         return self._client
@@ -110,7 +206,7 @@ class Session:
         self._scope.cancel()
 
     def retire(self) -> None:
-        """End the session after its last request: another session has its place."""
+        """End the session after its last request, because another session replaces it."""
         self._is_retired = True
         if not self._requests:
             self.end()
@@ -239,7 +335,7 @@ async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[t
     transport = (
         program_transport(endpoint, watch)
         if isinstance(endpoint, ServerProgram)
-        else address_transport(endpoint, settings.limits, settings.timeout)
+        else address_transport(endpoint, watch, settings.timeout)
     )
     async with transport as streams:
         yield watch_streams(streams, watch)
