@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast, final
 
@@ -60,12 +61,13 @@ McpHandler: TypeAlias = HandlerOf[object, object, McpCallError]
 
 @final
 class Change(msgspec.Struct, frozen=True):
-    """A tool that is held back, and why: the parts that are not as approved, or `("new",)`."""
+    """A blocked tool, with the parts that differ from the approved definition."""
 
     name: str
     """The tool's name at the server."""
     parts: tuple[str, ...]
-    """Among `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"` and `"annotations"`; or `"new"`."""
+    """Among `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"`, `"annotations"`, `"_meta"` and `"other"`; or
+    `"new"`, with `"name"` if its name looks like another tool's or contains invisible characters."""
 
 
 @final
@@ -105,7 +107,7 @@ class Connection:
         self._link = link
         self._origin = origin
         self._reached = settings.endpoint.attributes
-        self._pins = settings.pins or Pins.in_process()
+        self._pins = settings.pins or Pins.in_process(unseen="trust-all")  # nobody has approved anything
         self._tools: dict[str, McpTool] = {}
         self._held: dict[str, tuple[ToolDefinition, tuple[str, ...]]] = {}
         self._refused: tuple[Refused, ...] = ()
@@ -215,7 +217,7 @@ class Connection:
         self._names = (*(definition.name for definition in listed), *unsound)
         offered, refused, digests = yield from over_link(lambda: self._make_tools(listed, unsound))
         held = yield from self._pins.review(self.name, digests)
-        return self._take(offered, refused, held)
+        return self._take(offered, refused, {name: parts for name, parts in held.items() if name in offered})
 
     async def _make_tools(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
         """The tools that can be offered, by name, those that cannot, and the digests; other tasks run in between."""
@@ -227,6 +229,8 @@ class Connection:
             await checkpoint()  # each tool may take a while: other tasks run between two of them
             name = definition.name
             if not self._is_wanted(name):
+                with suppress(RecursionError, ValueError):  # too deep; nobody wants it
+                    seen.setdefault(name, definition.digests())
                 continue
             if name in made:
                 refused.append(Refused(name, "it is listed twice; the first one is offered"))
@@ -365,6 +369,8 @@ def _from_text(content: Sequence[Mapping[str, Any]], output: JsonSchema) -> tupl
 
 
 def _parts(parts: tuple[str, ...]) -> str:
+    if "name" in parts:
+        return "it was never approved, and its name looks like another's or contains invisible characters"
     if parts == ("new",):
         return "it was never approved"
     return f"not as it was approved: {', '.join(parts)}"

@@ -28,7 +28,7 @@ from fxai.mcp.report import is_lost
 from fxai.mcp.result import CallResult, LinkError, McpError, count_contents, read_result
 from fxai.mcp.session import About, Deadline, Deadlines, Session
 from fxai.mcp.settings import ServerProgram, ServerSettings
-from fxai.mcp.tool_definition import ToolDefinition
+from fxai.mcp.tool_definition import MEMBERS, ToolDefinition
 
 _A = TypeVar("_A")
 
@@ -197,8 +197,9 @@ class Link:
             if session.watch.listed > limits.tools:
                 raise LinkError(session.report.problem("limit", f"it lists more than {limits.tools} tools", _RAISE))
             definitions: list[ToolDefinition] = []
+            sent = iter(session.watch.page)
             for tool in page.tools:
-                definition = _definition(tool)
+                definition = _definition(next(one for one in sent if one["name"] == tool.name))
                 if before.get(definition.name) != definition:
                     definitions.append(definition)
                 await checkpoint()  # other tasks run between two of them
@@ -280,8 +281,15 @@ class Link:
         return answers
 
 
-def _definition(tool: wire.Tool) -> ToolDefinition:
-    hints = tool.annotations.model_dump(by_alias=True, mode="json", exclude_none=True) if tool.annotations else {}
+def _definition(tool: dict[str, Any]) -> ToolDefinition:
+    """The definition of a valid tool, with all members that the server sent."""
     return ToolDefinition(
-        tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, hints, dict(tool.meta or {})
+        tool["name"],
+        tool.get("title"),
+        tool.get("description"),
+        tool["inputSchema"],
+        tool.get("outputSchema"),
+        tool.get("annotations") or {},
+        tool.get("_meta") or {},
+        {name: value for name, value in tool.items() if name not in MEMBERS and value is not None},
     )

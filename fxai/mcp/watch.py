@@ -84,6 +84,8 @@ class Watch:
         """The results of calls as the server sent them, by token. The SDK sees none of their contents."""
         self.refused: dict[str, str] = {}
         """The invalid tools of the listing that is being read, by name or place, with the reason."""
+        self.page: list[dict[str, Any]] = []
+        """The valid tools of the last page as the server sent them, with the members that the SDK drops."""
         self.listed: int = 0
         self.is_cut = False
         """Whether the connection has ended."""
@@ -206,7 +208,7 @@ class Watch:
         if asked.method == "tools/call":
             message.result = self._without_contents(_token(asked), message.result)
         elif asked.method == "tools/list" and is_array(message.result.get("tools")):
-            message.result["tools"] = self._valid_tools(message.result)
+            message.result["tools"] = self.page = self._valid_tools(message.result)
         return item
 
     def lighten(self, line: bytes) -> bytes:

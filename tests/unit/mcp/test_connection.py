@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -275,6 +276,62 @@ def test_a_tool_that_nobody_has_seen_can_be_held_back(monkeypatch: pytest.Monkey
 
     assert (held, said) == ((mcp.Change("search", ("new",)),), "it is held back: it was never approved")
     assert after == {"content": [{"type": "text", "text": "found"}]}
+
+
+@every("part", ["_meta", "icons", "execution", "x-own"])
+def test_a_pin_covers_the_whole_definition(
+    monkeypatch: pytest.MonkeyPatch, part: str, tmp_path: Path, backend: Any
+) -> None:
+    """A member that fxai does not use is pinned too, because a client or a person may read it."""
+    peer = Peer()
+    pins = Pins.file(tmp_path / f"{part}.json")
+    value: dict[str, Any] = {"_meta": {"a/b": 1}, "icons": [{"src": "https://a/b"}], "execution": {}}
+
+    def looked(connection: Connection) -> Run:
+        peer.tools = [tool("search", **{part: value.get(part, [1])})]
+        yield connection.refresh()
+        return connection.held_back, _names(connection)
+
+    held, names = run(used(peer.serve(monkeypatch, pins=pins), looked), backend)
+
+    assert [(change.name, change.parts) for change in held] == [("search", ("_meta" if part == "_meta" else "other",))]
+    assert names == []
+
+
+@every(("pins", "parts"), [(None, None), (Pins.in_process, ("new",))])
+def test_a_tool_that_is_added_to_an_open_server_is_offered_unless_there_are_pins(
+    monkeypatch: pytest.MonkeyPatch, pins: Any, parts: Any, backend: Any
+) -> None:
+    """Pins are approvals, and an added tool has none; without pins, a server can add tools."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        peer.tools = [tool("search"), tool("later"), tool("s\u0435arch")]
+        yield connection.refresh()
+        return {change.name: change.parts for change in connection.held_back}, _names(connection)
+
+    held, names = run(used(peer.serve(monkeypatch, pins=pins and pins()), looked), backend)
+
+    assert held == {"s\u0435arch": ("new", "name"), **({"later": parts} if parts else {})}
+    assert names == ["search", *([] if parts else ["later"])]
+
+
+def test_pins_cover_the_tools_that_are_not_wanted_yet(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A program that later wants more of the tools that it saw at first gets them, unless they changed."""
+    peer = Peer()
+    pins = Pins.in_process()
+    peer.tools = [tool("a"), tool("b"), tool("c")]
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return _names(connection), {change.name: change.parts for change in connection.held_back}
+
+    server = peer.serve(monkeypatch, pins=pins)
+    first = run(used(server.only("a"), looked), backend)
+    peer.tools = [tool("a"), tool("b"), tool("c", description="other"), tool("d")]
+
+    assert first == (["a"], {})
+    assert run(used(server.without("d"), looked), backend) == (["a", "b"], {"c": ("description",)})
 
 
 def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
