@@ -280,7 +280,7 @@ class _JournalConversations(Conversations):
             state = journal.read_state()
             new = ConversationSummary(conversation_id, owner, _title(turn), turn.created, turn.created)
             summary = new if state is None else msgspec.structs.replace(_summary(state), changed=turn.created)
-            self._touch(summary.owner, conversation_id, summary.changed)
+            self._touch(summary.owner, conversation_id, summary.changed, is_new=state is None)
             journal.append(_beginning(turn), state=msgspec.to_builtins(summary))
 
         return self._attempt(conversation_id, "save", begin)
@@ -336,11 +336,11 @@ class _JournalConversations(Conversations):
 
     # -- the index: for each owner a journal of the conversations that changed, so that a list costs what it shows
 
-    def _touch(self, owner: str, id_: str, changed: float) -> None:
+    def _touch(self, owner: str, id_: str, changed: float, *, is_new: bool = False) -> None:
         """Note in the index that a conversation changes, before it does; once for changes in a row."""
         self._build_index()
         index = self._journals.journal(_INDEX_OF + owner)
-        newest: Entry[Any] | None = index.read(lambda entries: next(entries, None))
+        newest: Entry[Any] | None = None if is_new else index.read(lambda entries: next(entries, None))
         if newest is None or newest.parts[0].get("id") != id_ or "gone" in newest.parts[0]:
             index.append({"id": id_, "changed": changed})
 
