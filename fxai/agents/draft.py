@@ -26,7 +26,7 @@ from fxai.agents.state import PromptState
 from fxai.effects.effect import Effect, Sync
 from fxai.effects.stream import StreamOf
 from fxai.messages.accumulate import gather
-from fxai.messages.calls import pending_in
+from fxai.messages.calls import pending_in, place_late
 from fxai.messages.message import ToolCallPart
 from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.prompt import Prompt
@@ -42,10 +42,18 @@ class Draft(Memory):
     So it does with the state of the agent's prompt: what it was before, and what it is.
     """
 
-    def __init__(self, before: Prompt, state: PromptState | None = None) -> None:
-        """The draft of a turn behind `before`, which begins with this state of the agent's prompt, if it has one."""
+    def __init__(self, before: Prompt, state: PromptState | None = None, late: Prompt = Prompt.empty) -> None:
+        """Create the draft of a turn.
+
+        Args:
+            before: The conversation before the turn.
+            state: The state of the agent's prompt before the turn.
+            late: Answers to approvals that earlier turns left open. The turn starts with them, and a run of the turn
+                reads them behind the calls that they are about.
+        """
         self._before = before
-        self.messages: Prompt = Prompt.empty
+        self._late = late
+        self.messages: Prompt = late
         """The messages of the turn."""
         self.state = state
         """The state after the last step of the turn; None for an agent without a stateful prompt."""
@@ -90,7 +98,7 @@ class Draft(Memory):
 
     def _calls_cut_off(self, given: Iterable[AnyPart]) -> Iterator[ToolCallPart]:
         """The calls of earlier runs that this one began with an answer about, and gave no result of."""
-        answers = [part for one in self._new if one.role == "tool" for part in one.content]
+        answers = [part for one in self._late + self._new if one.role == "tool" for part in one.content]
         answered = {part.approval_id for part in answers if part.type == "tool-approval-response"}
         ended = {part.id for part in answers if part.type == "tool-result"}
         ended |= {part.id for part in given if part.type == "tool-result" and not part.preliminary}
@@ -110,7 +118,11 @@ class Draft(Memory):
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
-        return Sync(lambda: self._before + self.messages)
+        def find() -> Prompt:
+            whole = self._before + self.messages
+            return Prompt(place_late(whole)) if len(self._late) else whole
+
+        return Sync(find)
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
@@ -136,7 +148,7 @@ class Draft(Memory):
     @override
     def clear(self) -> Effect[None, MemoryFailure]:
         def forget() -> None:
-            self._before = self.messages = Prompt.empty
+            self._before = self.messages = self._late = Prompt.empty
             self.state = None
             self._forget_run()
 

@@ -35,10 +35,9 @@ from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
 from fxai.cli.run_program import Background
 from fxai.cli.setting import OpenSetting
 from fxai.cli.state_file import StateFile, StateMemory
-from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf
 from fxai.messages.prompt import Prompt
-from fxai.models.approval_services import ApprovalKey
+from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.display import one_line
 from fxai.storage.private_file import make_folder
 
@@ -123,14 +122,13 @@ class StoreKeeper(Keeper):
         return bool(path) and path[-1].ended is None
 
     def with_key(self, ready: OpenSetting) -> EffectOf[OpenSetting, Any]:
-        """The setting with the key of the store: a call that asks in one process can be approved in another."""
-        if ready.services.find(ApprovalKey) is not None:
-            return fx.succeed(ready)
+        """Return the setting with the key and the ledger of the store. Another process can then approve a call."""
+        from fxai.ui.chat_job import with_signer
 
-        def add_key(secret: bytes) -> OpenSetting:
-            return msgspec.structs.replace(ready, services=ready.services.put(ApprovalKey, ApprovalKey(secret)))
+        def add(signer: tuple[ApprovalKey, ApprovalLedger]) -> OpenSetting:
+            return msgspec.structs.replace(ready, services=with_signer(*signer, ready.services))
 
-        return self._stored.store.secret().map(add_key)
+        return self._stored.store.signer().map(add)
 
     def _hold(self) -> None:
         if self._held != self._stored.id:

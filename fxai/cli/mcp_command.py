@@ -30,8 +30,8 @@ Examples:
   fxai mcp tools "uvx mcp-server-git" --pins pins.json
   fxai mcp tools "uvx mcp-server-git" --pins pins.json --approve git_log
 
-With --pins each tool is remembered as it was first seen. One that is not as it was is held back, here, in fxai chat
-and in fxai run, until it is approved.
+With --pins, FILE records the tools as fxai first saw them. A tool that changed, or that the server added later, is
+blocked here, in fxai chat and in fxai run, until you approve it.
 
 Exit codes: 0 shown, 1 it cannot be opened, or a tool is held back or cannot be offered, 2 wrong use.
 """

@@ -232,7 +232,8 @@ def _show(listing: Listing, target: str, out: TextIO, color: bool | None) -> Non
 def _left_out(listing: Listing, *, pinned: bool) -> list[str]:
     lines = [f"the tool {one_line(each.name)} cannot be offered: {one_line(each.reason)}" for each in listing.refused]
     for change in listing.held_back:
-        what = "is new" if change.parts == ("new",) else f"is not as it was approved: {', '.join(change.parts)}"
+        what = "is new" if "new" in change.parts else f"is not as it was approved: {', '.join(change.parts)}"
+        what += ", and its name looks like another tool's" if "name" in change.parts else ""
         remedy = f"; look at it, then say --approve {one_line(change.name)}" if pinned else ""
         lines.append(f"the tool {one_line(change.name)} is held back, it {what}{remedy}")
     return lines

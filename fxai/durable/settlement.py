@@ -143,7 +143,8 @@ def ask_about(
 ) -> AnyEffect:
     """Asks a person about a call; of an approval, with what its `request` is bound to."""
     call, run = about.call, frame.journal.known.run
-    name, bound = ("", "") if request is None else (request.approval_id, request.digest)
+    name = "" if request is None else request.approval_id
+    bound = "" if request is None else digest_of(about.tool, call.params)  # without the realm, which is of the key
     text = reason or _REASONS[kind]
 
     def ask_now(clock: Clock) -> AnyEffect:

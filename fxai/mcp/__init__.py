@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fxai.hosting.listening import CannotListen
 from fxai.mcp.client import McpServer, http, stdio
-from fxai.mcp.connection import Change, Connection, McpHandler, ServerInfo
+from fxai.mcp.connection import Change, Connection, Flaw, McpHandler, ServerInfo
 from fxai.mcp.pin import Pins
 from fxai.mcp.result import McpCallError, McpError, McpToolError
 from fxai.mcp.server.server_options import Defect, HttpOptions, HttpServerOptions, ServerOptions
@@ -27,6 +27,7 @@ __all__ = [
     "Defect",
     "ElicitAnswer",
     "Elicitation",
+    "Flaw",
     "HttpOptions",
     "HttpServerOptions",
     "McpCallError",

@@ -52,8 +52,11 @@ class ClientOptions(TypedDict, total=False):
     timeout: float
     """Seconds for it to answer when it is opened, and for a listing of its tools; 30 by default."""
     call_timeout: float | None
-    """Seconds for a call, 300 by default, without the time that `elicit` takes to answer; the server is told that a
-    call was cancelled. None: no limit."""
+    """Seconds until a call answers or reports progress. Default: 300. The time that `elicit` takes to answer does not
+    count. If the time is over, fxai cancels the call at the server. None: no limit."""
+    total_timeout: float | None
+    """Seconds for a call that reports progress. Default: 3600. To let no progress extend a call, pass the value of
+    `call_timeout`. None: no limit."""
     mode: Mode
     """How the protocol is agreed on; `"auto"`, the default, speaks to servers of every version."""
     pins: Pins | None
@@ -108,7 +111,9 @@ def http(
     Args:
         url: the whole address, such as `"https://example.org/mcp"`.
         headers: sent with every request; no repr shows their values.
-        token: sent as the bearer token: a text, or a secret such as `fxai.providers.http.Secret`.
+        token: sent as the bearer token: a text, or a secret such as `fxai.providers.http.Secret`. fxai reads a secret
+            (its `reveal`) for each request, so that a token can change. If the server answers 401 and the secret has
+            changed since, fxai sends the request again.
         options: see `ClientOptions`.
 
     Raises:
@@ -131,7 +136,8 @@ class _Bearer:
         self._token = token
 
     def reveal(self) -> str:
-        return f"Bearer {self._token.reveal()['token']}"
+        token: Any = self._token.reveal()["token"]
+        return f"Bearer {token}" if isinstance(token, str) else token  # the check of headers refuses other values
 
 
 def _server(endpoint: ServerProgram | Address, options: ClientOptions) -> McpServer:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast, final
 
@@ -29,19 +30,22 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END, Channel
 from fxai.effects.scope import NOTHING
 from fxai.mcp.pin import Pins
-from fxai.mcp.result import LinkError, McpCallError, McpError, McpToolError, content_text, result_value
+from fxai.mcp.result import CallResult, LinkError, McpCallError, McpError, McpToolError, content_text, result_value
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.tool_definition import McpTool, Refused, ToolDefinition
 from fxai.schema.fault import DecodeFailure, SchemaError
+from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
 from fxai.tools.handler import Given, Handler, HandlerOf
 from fxai.tools.tool_options import CallContext
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
-    from fxai.mcp.link import Answer, Link
+    from fxai.mcp.link import Link
 
 _UNREAD: Final = 64
+_FLAWS: Final = 64
+_FLAW: Final = 500  # characters of a flaw, which may quote the server
 
 
 _A = TypeVar("_A")
@@ -57,12 +61,23 @@ McpHandler: TypeAlias = HandlerOf[object, object, McpCallError]
 
 @final
 class Change(msgspec.Struct, frozen=True):
-    """A tool that is held back, and why: the parts that are not as approved, or `("new",)`."""
+    """A blocked tool, with the parts that differ from the approved definition."""
 
     name: str
     """The tool's name at the server."""
     parts: tuple[str, ...]
-    """Among `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"` and `"annotations"`; or `"new"`."""
+    """Among `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"`, `"annotations"`, `"_meta"` and `"other"`; or
+    `"new"`, with `"name"` if its name looks like another tool's or contains invisible characters."""
+
+
+@final
+class Flaw(msgspec.Struct, frozen=True):
+    """A difference from the protocol that fxai read nevertheless."""
+
+    tool: str | None
+    """The tool that was called; None for the listing of the tools."""
+    said: str
+    """The difference."""
 
 
 @final
@@ -92,14 +107,16 @@ class Connection:
         self._link = link
         self._origin = origin
         self._reached = settings.endpoint.attributes
-        self._pins = settings.pins or Pins.in_process()
+        self._pins = settings.pins or Pins.in_process(unseen="trust-all")  # nobody has approved anything
         self._tools: dict[str, McpTool] = {}
         self._held: dict[str, tuple[ToolDefinition, tuple[str, ...]]] = {}
         self._refused: tuple[Refused, ...] = ()
         self._names: tuple[str, ...] = ()
         self._bound: BoundToolkit[McpHandler]  # from the first listing on, which opening waits for
         self._stale: bool
+        self._flaws: dict[Flaw, None] = {}
         link.on_changed = self.mark_stale
+        link.on_flaw = partial(self._note, None)
 
     # -- its description
 
@@ -117,7 +134,7 @@ class Connection:
     @property
     def stderr(self) -> str:
         """The end of the server's standard error; empty for one at an address."""
-        return self._link.watch.stderr
+        return self._link.stderr
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
@@ -133,6 +150,11 @@ class Connection:
     def refused(self) -> tuple[Refused, ...]:
         """The tools that it lists and that cannot be offered, with the reason."""
         return self._refused
+
+    @property
+    def flaws(self) -> tuple[Flaw, ...]:
+        """The differences from the protocol in listings and results, without repetitions; at most 64."""
+        return tuple(self._flaws)
 
     @property
     def known_names(self) -> tuple[str, ...]:
@@ -195,7 +217,7 @@ class Connection:
         self._names = (*(definition.name for definition in listed), *unsound)
         offered, refused, digests = yield from over_link(lambda: self._make_tools(listed, unsound))
         held = yield from self._pins.review(self.name, digests)
-        return self._take(offered, refused, held)
+        return self._take(offered, refused, {name: parts for name, parts in held.items() if name in offered})
 
     async def _make_tools(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
         """The tools that can be offered, by name, those that cannot, and the digests; other tasks run in between."""
@@ -207,6 +229,8 @@ class Connection:
             await checkpoint()  # each tool may take a while: other tasks run between two of them
             name = definition.name
             if not self._is_wanted(name):
+                with suppress(RecursionError, ValueError):  # too deep; nobody wants it
+                    seen.setdefault(name, definition.digests())
                 continue
             if name in made:
                 refused.append(Refused(name, "it is listed twice; the first one is offered"))
@@ -287,7 +311,31 @@ class Connection:
         version = self._link.about[2]
         told = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": version, **self._reached})
         answer = told.and_then(over_link(lambda: self._link.call(name, arguments, progress)))
-        return answer.flat_map(lambda got: _value(self.name, name, known, got))
+        return answer.flat_map(lambda got: self._value(name, known, got))
+
+    def _value(self, name: str, tool: McpTool | None, answer: CallResult) -> EffectOf[object, McpCallError]:
+        """The value of a result. A result that breaks the protocol is kept, because the tool ran, and is noted."""
+        for said in answer.flaws:
+            self._note(name, said)
+        content, structured, is_structured = answer.content, answer.structured, answer.is_structured
+        if answer.is_error:
+            text = content_text(content)
+            blocks = () if len(content) <= 1 and (not content or content[0].get("type") == "text") else content
+            return fail(McpToolError(name, text, blocks, structured))
+        if tool is not None and tool.output is not None:
+            if not is_structured:
+                structured, is_structured, said = _from_text(content, tool.output)
+                self._note(name, said)
+            elif faults := tool.output.validate(structured):
+                self._note(name, f"the result does not fit the output schema of the tool: {DecodeFailure(faults)}")
+        return Succeed(result_value(content, structured, is_structured=is_structured))
+
+    def _note(self, tool: str | None, said: str) -> None:
+        flaw = Flaw(tool, said[:_FLAW])
+        if flaw not in self._flaws and len(self._flaws) < _FLAWS:
+            self._flaws[flaw] = None
+            calling = "" if tool is None else f", called for {tool!r}"
+            _log.warning("the MCP server %r%s: %s", self.name, calling, flaw.said)
 
 
 def progress_channel() -> Channel[dict[str, Any]]:
@@ -307,28 +355,22 @@ def over_link(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
     return attempt_async(ask, lambda raised: raised.failure if isinstance(raised, LinkError) else None)
 
 
-def _value(server: str, name: str, tool: McpTool | None, answer: Answer) -> EffectOf[object, McpCallError]:
-    content, structured, is_structured, is_error = answer
-    if is_error:
-        text = content_text(content)
-        blocks = () if len(content) <= 1 and (not content or content[0].get("type") == "text") else tuple(content)
-        return fail(McpToolError(name, text, blocks, structured))
-    if tool is not None and tool.output is not None:
-        if not is_structured:
-            text = content_text(content[:1])
-            parsed = parse_json(text) if text.strip() else None  # no text is no object either
-            structured, is_structured = (parsed.unwrap(), True) if isinstance(parsed, Success) else (None, False)
-        if not is_structured:
-            said = "it declares an output schema, and its result has neither structured content nor JSON as its text"
-            return fail(McpError(server, "invalid-answer", said, "tell its makers", name))
-        faults = tool.output.validate(structured)
-        if faults:
-            said = f"its result does not fit its own output schema: {DecodeFailure(faults)}"
-            return fail(McpError(server, "invalid-answer", said, "tell its makers", name))
-    return Succeed(result_value(content, structured, is_structured=is_structured))
+def _from_text(content: Sequence[Mapping[str, Any]], output: JsonSchema) -> tuple[Any, bool, str]:
+    """The structured content that a server sent as text, if it fits; whether it fits; and the flaw."""
+    said = "the tool has an output schema, and its result has no structured content"
+    text = content_text(content[:1])
+    parsed = parse_json(text) if text.strip() else None  # no text is no object either
+    if not isinstance(parsed, Success):
+        return None, False, said
+    value = parsed.unwrap()
+    if faults := output.validate(value):
+        return None, False, f"{said}; its text does not fit: {DecodeFailure(faults)}"
+    return value, True, f"{said}; fxai read the JSON of its text"
 
 
 def _parts(parts: tuple[str, ...]) -> str:
+    if "name" in parts:
+        return "it was never approved, and its name looks like another's or contains invisible characters"
     if parts == ("new",):
         return "it was never approved"
     return f"not as it was approved: {', '.join(parts)}"

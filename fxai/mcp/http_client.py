@@ -6,7 +6,8 @@ below it turns both into a JSON-RPC error of that request.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final, final
 
@@ -16,8 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
 from fxai.effects.cancellation import cancelled_once, shield
-from fxai.mcp.settings import Address, McpLimits
-from fxai.schema.data import JSON_ERRORS
+from fxai.mcp.settings import Address, HeaderError
+from fxai.mcp.watch import Watch
+from fxai.schema.data import JSON_ERRORS, is_object
 
 NETWORK: Final = -32010
 """The error code for a failure of the network; in the range for implementations."""
@@ -29,8 +31,26 @@ TOO_LARGE: Final = -32012
 NO_ANSWER: Final = -32013
 """The error code for a body that is no answer to its request."""
 
+SESSION_GONE: Final = -32014
+"""The error code for a session that the server forgot; the HTTP status is its `data`."""
+
+BAD_HEADER: Final = -32015
+"""The error code for a header that cannot be read or sent."""
+
 _REFUSED_STATUSES: Final = (401, 403, 407, 429)
 _REFUSAL: Final = 400  # any status by which the SDK takes an error without an id for the answer to its request
+
+
+_OWN_ERRORS: Final = (-32601, -32602)  # unknown method, invalid parameters: a server may send them with the status 404
+_SESSION: Final = re.compile(r"\bsession\b", re.IGNORECASE)
+_GONE: Final = re.compile(
+    r"not found|no valid|invalid|expired|unknown|terminated|closed|not exist|no longer|ended", re.IGNORECASE
+)
+_OWN_FIELDS: Final = ("accept", "content-type", "content-length", "transfer-encoding", "last-event-id")
+
+_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LINE: Final = re.compile(rb"\r\n|\n|\r")
+_OVERLAP: Final = 3  # bytes of an end that the next piece can complete
 
 
 class _Message(msgspec.Struct):
@@ -40,22 +60,32 @@ class _Message(msgspec.Struct):
     method: str | None = None
     error: Any = None
 
+    @property
+    def code(self) -> Any:
+        """The code of its error, or None."""
+        return self.error.get("code") if is_object(self.error) else None
+
+    @property
+    def forgets(self) -> bool:
+        """True if it is an error about an unknown session."""
+        said = str(self.error.get("message")) if is_object(self.error) else ""
+        return bool(_SESSION.search(said) and _GONE.search(said))
+
 
 @asynccontextmanager
-async def address_transport(
-    address: Address, limits: McpLimits, timeout: float
-) -> AsyncGenerator[tuple[Any, Any], None]:
+async def address_transport(address: Address, watch: Watch, timeout: float) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams of a server at an address, as the SDK takes them.
 
     It takes `timeout` seconds at most to connect, and to send. Raises `HeaderError`: a header cannot be sent.
     """
     # No read timeout: each call has its own.
     waits = httpx2.Timeout(timeout, read=None)
-    headers = address.fields
+    most = watch.limits.message_bytes
+    _ = address.fields  # a header that cannot be sent is reported before any request
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=waits) as plain,
-        httpx2.AsyncClient(headers=headers, timeout=waits, transport=_Bounded(plain, limits)) as client,
-        streamable_http_client(address.url, http_client=client, max_sse_event_size=limits.message_bytes) as streams,
+        httpx2.AsyncClient(timeout=waits) as plain,
+        httpx2.AsyncClient(timeout=waits, transport=_Bounded(plain, address, watch)) as client,
+        streamable_http_client(address.url, http_client=client, max_sse_event_size=most) as streams,
     ):
         yield streams[0], streams[1]
 
@@ -64,35 +94,67 @@ async def address_transport(
 class _Bounded(httpx2.AsyncBaseTransport):
     """Sends by a client (which handles proxies and certificates), and turns failures into JSON-RPC errors."""
 
-    def __init__(self, client: httpx2.AsyncClient, limits: McpLimits) -> None:
+    def __init__(self, client: httpx2.AsyncClient, address: Address, watch: Watch) -> None:
         self._client = client
-        self._limit = limits.message_bytes
+        self._address = address
+        self._watch = watch
+        self._limit = watch.limits.message_bytes
+        self._is_forgotten = False
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "DELETE" and self._is_forgotten:
+            return httpx2.Response(204, request=request)  # the server has no session to end
         return await cancelled_once(self._answer(request))
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         try:
-            response = await self._client.send(request, stream=True, follow_redirects=False)
+            response = await self._send(request)
+        except HeaderError as error:
+            return _error_response(request, BAD_HEADER, str(error))
         except httpx2.TransportError as error:
             return _error_response(request, NETWORK, f"{type(error).__name__}: {error}".removesuffix(": "))
-        if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
-            return await self._without_session(response)
+        if request.method == "POST" and "mcp-session-id" in request.headers and response.status_code in (400, 404, 410):
+            return await self._in_session(response)
         if response.status_code in _REFUSED_STATUSES or response.status_code >= 500:
             return await self._refusal(response)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             headers = _headers_of(response)
-            return httpx2.Response(response.status_code, headers=headers, stream=_Raw(response), request=request)
+            return httpx2.Response(
+                response.status_code, headers=headers, stream=_Raw(response, self._watch), request=request
+            )
         return await self._whole(response)
 
-    async def _without_session(self, response: httpx2.Response) -> httpx2.Response:
-        """The response to a 404 in a session: the session has ended, unless the body answers the request."""
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request with the secrets of this moment, and again if the server refuses a secret that has changed.
+
+        Raises `HeaderError`: a secret cannot be read or sent.
+        """
+        fields = self._address.fields
+        _set_fields(request, fields)
+        response = await self._client.send(request, stream=True, follow_redirects=False)
+        if response.status_code != 401:
+            return response
+        newer = self._address.fields
+        if newer == fields:
+            return response
+        await response.aclose()
+        _set_fields(request, newer)
+        return await self._client.send(request, stream=True, follow_redirects=False)
+
+    async def _in_session(self, response: httpx2.Response) -> httpx2.Response:
+        """Return the response to a request that the server refused, perhaps because it forgot the session."""
         body = await self._read(response) or b""
         found = _message(body)
-        if found is None or found.id is None:
-            return _status_error(response)
-        return _with_body(response, body)
+        forgets = found is not None and found.forgets
+        if response.status_code == 404 and not forgets:
+            asked = _message(response.request.content)
+            names_it = found is not None and asked is not None and found.id == asked.id
+            forgets = not (found is not None and names_it and (found.error is None or found.code in _OWN_ERRORS))
+        if not forgets:
+            return _with_body(response, body)
+        self._is_forgotten = True
+        return _error_response(response.request, SESSION_GONE, _status_of(response), response.status_code)
 
     async def _refusal(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
@@ -106,7 +168,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return _error_response(response.request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
         stray = _stray(response.request, body) if response.status_code == 200 else None
         if stray is None:
-            return _with_body(response, body)
+            return _with_body(response, self._watch.lighten(body))
         if stray.id is not None or stray.error is None:
             return _error_response(response.request, NO_ANSWER, "it sent a message that is no answer to its request")
         return _with_body(response, body, _REFUSAL)  # an error that names no request is this one's
@@ -124,22 +186,79 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 @final
+class EventFilter:
+    r"""A filter on a stream of events that can replace the data of whole events.
+
+    >>> events = EventFilter(lambda data: b"short" if len(data) > 5 else data, 100)
+    >>> events.feed(b"data: 1\n\nid: 7\ndata: 123"), events.feed(b"456\n\nda"), events.rest()
+    (b'data: 1\n\n', b'id: 7\ndata: short\n\n', b'da')
+    """
+
+    def __init__(self, change: Callable[[bytes], bytes], most: int) -> None:
+        """Create a filter.
+
+        Args:
+            change: Returns the data to pass instead of the data of an event.
+            most: The most bytes to keep. A larger event passes unchanged.
+        """
+        self._change = change
+        self._most = most
+        self._kept = bytearray()
+        self._searched = 0
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the changed events that are complete by now."""
+        self._kept += piece
+        passed: list[bytes] = []
+        while (found := _END.search(self._kept, self._searched)) is not None:
+            passed.append(self._change_event(bytes(self._kept[: found.end()])))
+            del self._kept[: found.end()]
+            self._searched = 0
+        self._searched = max(len(self._kept) - _OVERLAP, 0)
+        if len(self._kept) > self._most:
+            passed.append(self.rest())
+        return b"".join(passed)
+
+    def rest(self) -> bytes:
+        """Return the bytes of the incomplete event."""
+        rest = bytes(self._kept)
+        self._kept.clear()
+        self._searched = 0
+        return rest
+
+    def _change_event(self, event: bytes) -> bytes:
+        lines = _LINE.split(event)
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+        changed = self._change(data)
+        if changed is data:
+            return event
+        others = [line for line in lines if line and not line.startswith(b"data:")]
+        return b"\n".join([*others, b"data: " + changed, b"", b""])
+
+
+@final
 class _Raw(httpx2.AsyncByteStream):
-    """The decoded bytes of a response, as they come.
+    """The decoded bytes of a response, in whole events, with lightened data.
 
     It is an iterator of its own, no generator: the SDK leaves it in the middle, and only what is closed here is closed.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, watch: Watch) -> None:
         self._response = response
         self._pieces = response.aiter_bytes()
+        self._events = EventFilter(watch.lighten, watch.limits.message_bytes)
 
     @override
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        return await anext(self._pieces)
+        while (piece := await anext(self._pieces, None)) is not None:
+            if passed := self._events.feed(piece):
+                return passed
+        if rest := self._events.rest():
+            return rest
+        raise StopAsyncIteration
 
     @override
     async def aclose(self) -> None:
@@ -173,8 +292,19 @@ def _with_body(response: httpx2.Response, body: bytes, status: int | None = None
 
 
 def _status_error(response: httpx2.Response) -> httpx2.Response:
-    said = f"HTTP {response.status_code} {response.reason_phrase}".strip()
-    return _error_response(response.request, HTTP_STATUS, said, response.status_code)
+    return _error_response(response.request, HTTP_STATUS, _status_of(response), response.status_code)
+
+
+def _status_of(response: httpx2.Response) -> str:
+    return f"HTTP {response.status_code} {response.reason_phrase}".strip()
+
+
+def _set_fields(request: httpx2.Request, fields: dict[str, str]) -> None:
+    """Set the headers of the user, except those that the protocol has set."""
+    for name, value in fields.items():
+        is_own = name.lower() in _OWN_FIELDS or name.lower().startswith("mcp-")
+        if not is_own or name not in request.headers:
+            request.headers[name] = value
 
 
 def _headers_of(response: httpx2.Response) -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Pins: digests of the tools of MCP servers, as they were when they were approved.
 
-A tool whose title, description, schemas or hints differ from what was approved is held back until it is approved again.
-A server is known by its name. A tool that was never seen is trusted the first time, unless the pins hold it back too.
+A pin covers the whole definition of a tool. If a tool differs from its pin, fxai blocks it until it is approved again.
+A server is known by its name. By default, fxai trusts the tools of a server that it sees for the first time, and blocks
+a tool that the server adds later. fxai also blocks a new tool whose name looks like the name of another tool.
 
 >>> from fxai.effects import fx
 >>> pins = Pins.in_process()
@@ -9,15 +10,19 @@ A server is known by its name. A tool that was never seen is trusted the first t
 {}
 >>> fx.run_sync(pins.review("git", {"log": {"description": "b2"}}))
 {'log': ('description',)}
+>>> fx.run_sync(pins.review("git", {"log": {"description": "a1"}, "1og": {}}))
+{'1og': ('new', 'name')}
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
 import msgspec
 from typing_extensions import override
@@ -33,8 +38,21 @@ _A = TypeVar("_A")
 Digests: TypeAlias = Mapping[str, Mapping[str, str]]
 """For each tool, the digest of each part of its definition."""
 
-Unseen: TypeAlias = Literal["trust", "hold"]
-"""How to treat a tool that was never seen: trust and pin it, or hold it back until it is approved."""
+Unseen: TypeAlias = Literal["trust", "trust-all", "hold"]
+"""How to treat a tool that was never seen: trust it if its server was never seen either (`"trust"`), trust it also if
+the server adds it later (`"trust-all"`), or block it until it is approved (`"hold"`)."""
+
+_ESCAPE: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+# Characters by the ASCII character that they look like, after the confusables of Unicode (UTS 39).
+_ALIKE: Final = {
+    "a": "аɑαａ", "b": "ЬƄ", "c": "сϲᴄ", "d": "ԁɗ", "e": "еҽ℮", "f": "ſƒ", "g": "ɡց", "h": "һհ", "i": "іıιɩ",
+    "j": "јϳ", "k": "κк", "l": "Il1|ӏЇІΙⅼ∣ǀ", "m": "мⅿ", "n": "ոռ", "o": "0Ooоοσօ", "p": "рρ", "q": "ԛգ", "r": "гᴦ",
+    "s": "ѕꜱ", "t": "тτ", "u": "υսᴜ", "v": "νѵᴠ", "w": "ԝѡᴡ", "x": "хχ", "y": "уүγ", "z": "ᴢ",
+    "A": "АΑ", "B": "ВΒ", "C": "СϹ", "E": "ЕΕ", "H": "НΗ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "Ν", "P": "РΡ",
+    "S": "Ѕ", "T": "ТΤ", "X": "ХΧ", "Y": "ҮΥ", "Z": "Ζ", "_": "-. ‐‑‒–—−·˗",
+}  # fmt: skip
+_LOOKS: Final = {one: look for look, ones in _ALIKE.items() for one in ones}
 
 _Servers: TypeAlias = dict[str, dict[str, dict[str, str]]]
 
@@ -72,10 +90,12 @@ class Pins:
         return Pins(file_path(path), unseen)
 
     def review(self, server: str, seen: Digests) -> EffectOf[dict[str, tuple[str, ...]], McpError]:
-        """The tools that are held back, and the parts of each that changed: `("new",)` for one never seen.
+        """The blocked tools, and the parts of each that changed.
 
-        Those that are trusted the first time are pinned. Fails with an `McpError` of the kind `"pins"` where the file
-        cannot be read or written; then no tool is offered.
+        The parts are `("new",)` for a tool that was never seen, and `("new", "name")` if its name also looks like the
+        name of another tool, or contains invisible characters. Trusted tools are pinned.
+
+        Fails with an `McpError` of the kind `"pins"` if the file cannot be read or written. Then no tool is offered.
         """
 
         def review(pinned: _Servers) -> tuple[dict[str, tuple[str, ...]], _Servers | None]:
@@ -84,9 +104,12 @@ class Pins:
             held = {
                 name: found for name, parts in seen.items() if name in known and (found := _changes(known[name], parts))
             }
-            if self._unseen == "hold":
-                return held | dict.fromkeys(new, ("new",)), None
-            return held, {**pinned, server: {**known, **new}} if new else None
+            doubtful = look_alikes(new, known)
+            if self._unseen == "hold" or (self._unseen == "trust" and server in pinned):
+                return held | {name: ("new", "name") if name in doubtful else ("new",) for name in new}, None
+            trusted = {name: parts for name, parts in new.items() if name not in doubtful}
+            held |= dict.fromkeys(doubtful, ("new", "name"))
+            return held, {**pinned, server: {**known, **trusted}} if trusted or server not in pinned else None
 
         return self._update(server, review)
 
@@ -154,3 +177,33 @@ class Pins:
 
 def _changes(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part for part in {**known, **seen} if known.get(part) != seen.get(part))
+
+
+def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """Return the names that look like another name, with that name; a name with invisible characters with itself.
+
+    Names of ASCII letters come first, so that the imitation is the name that is returned.
+
+    >>> look_alikes(["rea\u0501", "read"], []) == {"rea\u0501": "read"}
+    True
+    """
+    owners = {_looks(name): name for name in known}
+    found: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: not name.isascii()):
+        owner = owners.setdefault(_looks(name), name)
+        if owner != name or _hides(name):
+            found[name] = owner
+    return found
+
+
+def _hides(name: str) -> bool:
+    """True if the name contains a character that nobody sees; a space between words is seen."""
+    return name != name.strip() or any(one != " " and unicodedata.category(one)[0] in "CZ" for one in name)
+
+
+def _looks(name: str) -> str:
+    """The look of a name: without accents and invisible characters, and one letter for all letters of one look."""
+    visible = _ESCAPE.sub("", name)
+    parts = unicodedata.normalize("NFKD", "".join(_LOOKS.get(one, one) for one in visible))
+    seen = (one for one in parts if unicodedata.category(one)[0] not in "CM")
+    return "".join(_LOOKS.get(one, one) for one in seen).casefold().strip()

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fxai.mcp.http_client import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
+from fxai.mcp.http_client import BAD_HEADER, HTTP_STATUS, NETWORK, NO_ANSWER, SESSION_GONE, TOO_LARGE
 from fxai.mcp.result import LinkError, McpError, McpErrorKind
 from fxai.mcp.settings import Address, HeaderError, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
@@ -19,6 +19,7 @@ from fxai.mcp.watch import UNREAD, Watch, brief
 REOPEN: Final = "open it again"
 """What to do about a connection that is gone."""
 
+_HEADERS: Final = "give token= and headers= that can be sent"
 _REACH: Final = "see that it runs, and the address"
 _RESTART: Final = "see that the command or the address is right, and what the server needs to start"
 
@@ -55,7 +56,7 @@ class Report:
             said = f"its answer is not what the protocol allows: {brief(raised)}"
             return self.problem("invalid-answer", said, "tell its makers", tool)
         if isinstance(raised, HeaderError):
-            return self.problem("authentication", str(raised), "give token= and headers= that can be sent", tool)
+            return self.problem("authentication", str(raised), _HEADERS, tool)
         if isinstance(raised, RuntimeError) and str(raised).startswith(_OTHER_VERSION):
             said = (
                 f"it speaks the version {str(raised)[len(_OTHER_VERSION) :][:60]!r} of the protocol, which is not known"
@@ -73,6 +74,10 @@ class Report:
         code, said = error.code, error.message
         if is_lost(error):
             return self.problem("connection", self._end_of(said), _RESTART if doing == "start" else REOPEN, tool)
+        if code == SESSION_GONE:
+            return self.problem("connection", f"its session has ended: it answered {said}", REOPEN, tool)
+        if code == BAD_HEADER:
+            return self.problem("authentication", said, _HEADERS, tool)
         if code == HTTP_STATUS:
             return self._refusal(error, tool)
         if code == NETWORK:
@@ -88,8 +93,6 @@ class Report:
 
     def _refusal(self, error: MCPError, tool: str | None) -> McpError:
         """The failure of an HTTP status."""
-        if error.error.data == 404:
-            return self.problem("connection", f"its session has ended: it answered {error.message}", REOPEN, tool)
         is_ours = error.error.data in (401, 403, 407)
         remedy = "give token= or headers= that it takes" if is_ours else "try again later"
         return self.problem("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)

@@ -3,6 +3,8 @@
 `McpError` is a failure of the server: which one, what happened and what to do. `McpToolError` is a tool's own failure,
 with its content. Both are typed failures of a call; opening a server fails with `McpError` alone.
 
+>>> read_result({"structuredContent": {"n": 1}}).flaws
+('the result has no content',)
 >>> shown_content({"content": [{"type": "text", "text": "sunny"}]})
 'sunny'
 >>> print(McpError("git", "start", "no program 'uvx' was found", remedy="install it"))
@@ -20,9 +22,101 @@ import msgspec
 from typing_extensions import override
 
 from fxai.schema.codec import Schema
-from fxai.schema.data import is_listed
+from fxai.schema.data import is_array, is_listed, is_object
 
 _LEFT_OUT: Final = re.compile(r"\(\d+ characters of base64, left out\)")
+
+
+_ENVELOPE: Final = ("_meta", "isError", "resultType", "ttlMs", "cacheScope", "content", "structuredContent")
+_TEXT: Final = {"type": "text"}
+
+# The members of each type of content that must be strings, or an object for a resource.
+_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+    "resource": (),
+}
+
+
+@final
+class CallResult(msgspec.Struct, frozen=True):
+    """The result of a call."""
+
+    content: tuple[dict[str, Any], ...]
+    """The content blocks, as JSON values."""
+    structured: Any = None
+    is_structured: bool = False
+    """True if the result has structured content."""
+    is_error: bool = False
+    flaws: tuple[str, ...] = ()
+    """The differences from the protocol, one sentence each."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash((CallResult, len(self.content), self.is_error))
+
+
+def count_contents(result: Mapping[str, Any]) -> int:
+    """Return the number of content blocks of a result."""
+    content = result.get("content")
+    return len(content) if is_array(content) else 1
+
+
+def read_result(result: Mapping[str, Any]) -> CallResult:
+    """Read a result. A result that breaks the protocol keeps its data and has flaws."""
+    flaws: list[str] = []
+    structured = result.get("structuredContent")
+    content = _content(result, flaws)
+    others = {name: value for name, value in result.items() if name not in _ENVELOPE}
+    if structured is None and "content" not in result and others:
+        flaws.append(f"the result has its data in {', '.join(map(repr, others))[:80]}")
+        structured = others
+    is_error = result.get("isError")
+    if not isinstance(is_error, bool | None):
+        flaws.append(f"isError must be true or false, got {type(is_error).__name__}")
+    failed = is_error is not None and is_error is not False  # any other value counts as an error
+    return CallResult(content, structured, structured is not None, failed, tuple(flaws))
+
+
+def _content(result: Mapping[str, Any], flaws: list[str]) -> tuple[dict[str, Any], ...]:
+    content = result.get("content")
+    if content is None:
+        flaws.append("the result has no content")
+        return ()
+    if not is_array(content):
+        flaws.append(f"content must be an array, got {type(content).__name__}")
+        return (_block(content),)
+    odd = [(place, fault) for place, block in enumerate(content) if (fault := _fault(block)) is not None]
+    if odd:
+        place, fault = odd[0]
+        more = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
+        flaws.append(f"content[{place}]{fault}{more}")
+    return tuple(_block(block) for block in content)
+
+
+def _fault(block: Any) -> str | None:
+    if not is_object(block):
+        return f" must be an object, got {type(block).__name__}"
+    kind = block.get("type")
+    if not isinstance(kind, str) or kind not in _MEMBERS:
+        return f" has the unknown type {str(kind)[:40]!r}"
+    if kind == "resource" and not is_object(block.get("resource")):
+        return ".resource must be an object"
+    wrong = [name for name in _MEMBERS[kind] if not isinstance(block.get(name), str)]
+    return f".{wrong[0]} must be a string" if wrong else None
+
+
+def _block(block: Any) -> dict[str, Any]:
+    """Return the block. A block without a type, or without a string as its text, becomes a text."""
+    if isinstance(block, str):
+        return {**_TEXT, "text": block}
+    if not is_object(block) or not isinstance(block.get("type"), str):
+        return {**_TEXT, "text": msgspec.json.encode(block).decode()}
+    if block["type"] == "text" and not isinstance(block.get("text"), str):
+        return {**block, "text": msgspec.json.encode(block.get("text")).decode()}
+    return block
 
 
 def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_structured: bool) -> Any:

@@ -128,8 +128,11 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The headers as they are sent. Raises `HeaderError`: one of them cannot be sent."""
-        fields = self.headers.reveal()
+        """The headers as they are sent, with the secrets of this moment.
+
+        Raises `HeaderError`: one of them cannot be read or sent.
+        """
+        fields = self._read()
         for name, value in fields.items():
             if not _FIELD_NAME.fullmatch(name):
                 raise HeaderError(f"{name!r} can be no name of a header")
@@ -139,6 +142,14 @@ class Address(msgspec.Struct, frozen=True):
                 said = f"the value of the header {name!r} holds a character that HTTP does not allow there"
                 raise HeaderError(f"{said}, such as the line break at the end of a file")
         return fields
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return self.headers.reveal()
+        except Exception as error:  # the error of a secret may contain the secret
+            raised = type(error).__name__
+            said = f"the secret of a header of {self.place!r} cannot be read, because `reveal` raised {raised}"
+            raise HeaderError(said) from error
 
     @property
     def place(self) -> str:
@@ -218,6 +229,7 @@ class McpLimits(msgspec.Struct, frozen=True):
         schema_depth: the deepest nesting of a schema; deeper ones refuse the tool. What a schema may ask for beyond
             size and depth (references that double, patterns that multiply) is bounded for every document alike, by
             `JsonSchema.of`.
+        contents: the most content blocks of a result; more fail the call.
         description: how many characters a description may have; more refuse the tool.
         noise: how many lines that are no JSON-RPC messages a server may write to its standard output; more end the
             connection.
@@ -230,6 +242,7 @@ class McpLimits(msgspec.Struct, frozen=True):
     message_bytes: int = 16 * 1024 * 1024
     schema_bytes: int = 512 * 1024
     schema_depth: int = MAX_LEVELS
+    contents: int = 10_000
     description: int = 64 * 1024
     noise: int = 1_000
     requests: int = 256
@@ -256,6 +269,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     name: str
     timeout: float = 30.0
     call_timeout: float | None = 300.0
+    total_timeout: float | None = 3_600.0
     mode: Mode = "auto"
     pins: Pins | None = None
     limits: McpLimits = LIMITS
@@ -274,7 +288,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
         modes = get_args(Mode)
         if self.mode not in modes:
             raise ValueError(f"mode is {self.mode!r}: it is one of {', '.join(map(repr, modes))}")
-        for name in ("timeout", "call_timeout"):
+        for name in ("timeout", "call_timeout", "total_timeout"):
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0:
                 raise ValueError(f"{name} is {seconds!r}: it is more than 0 seconds")

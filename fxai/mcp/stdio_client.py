@@ -102,7 +102,7 @@ class _Running:
         if self._watch.trouble is not None:
             return
         try:
-            message = wire.jsonrpc_message_adapter.validate_json(line)
+            message = wire.jsonrpc_message_adapter.validate_json(self._watch.lighten(line))
         except ValueError as error:
             unread = self._watch.unreadable(line, error)
             if unread is not None:

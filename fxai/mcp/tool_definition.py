@@ -40,6 +40,9 @@ HINTS: Final[dict[str, Annotation[bool]]] = {
     "openWorldHint": OpenWorld,
 }
 """The annotations that MCP knows, by their names there."""
+MEMBERS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
+"""The members of a definition that have a field here."""
+
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -70,9 +73,11 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     """Its hints, as the protocol spells them."""
     meta: Mapping[str, Any] = {}
     """Its `_meta`."""
+    other: Mapping[str, Any] = {}
+    """All other members, such as `icons`."""
 
     def __post_init__(self) -> None:
-        for part in ("input_schema", "output_schema", "annotations", "meta"):
+        for part in ("input_schema", "output_schema", "annotations", "meta", "other"):
             msgspec.structs.force_setattr(self, part, frozen(getattr(self, part)))
 
     @property
@@ -82,7 +87,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
         return self.own_title or (hinted if isinstance(hinted, str) else None)
 
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of each part that approval covers, in hexadecimal digits."""
+        """Return the SHA-256 of each part of the definition, in hexadecimal digits. An empty `_meta` has none."""
         parts = {
             "title": self.own_title,
             "description": self.description,
@@ -90,6 +95,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
             "outputSchema": self.output_schema,
             "annotations": self.annotations,
         }
+        parts |= {part: said for part, said in (("_meta", self.meta), ("other", self.other)) if said}
         return {part: sha256(_SORTED(said)).hexdigest() for part, said in parts.items()}
 
     def check(self, limits: McpLimits) -> JsonSchema | None:

@@ -10,18 +10,20 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Self, final
 
 import anyio
 import mcp_types as wire
+import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
 
 from fxai.effects.cancellation import is_bug
 from fxai.mcp.result import McpErrorKind
 from fxai.mcp.settings import McpLimits
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 UNREAD: Final = "Failed to parse"
 """The beginning of the message of an error for an answer that cannot be parsed, as in the SDK."""
@@ -38,6 +40,9 @@ _SHOWN: Final = 120
 _RAISE: Final = "leave the server out, or raise its limits"
 _PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknowledged")
 
+_LARGE: Final = 64 * 1024  # bytes of a message from which on it is read in two passes
+_LIGHT: Final[dict[str, Any]] = {"content": [], "resultType": "complete"}
+
 # What stands between two brackets, colons or commas of a JSON text; possessive, so that no text takes longer than its
 # length, and without a stack, so that none is too deep.
 _TOKEN: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)')
@@ -46,6 +51,19 @@ _TAIL: Final = 512  # bytes of a line, in which an id stands that comes last
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _JSON: Final = json.JSONDecoder()
 _LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\s*+$')
+
+
+class _Response(msgspec.Struct):
+    """A response, with its result unread."""
+
+    id: int | str
+    result: msgspec.Raw
+
+
+class _Contents(msgspec.Struct):
+    """A result of a call, with its contents unread."""
+
+    content: list[msgspec.Raw] | str | dict[str, msgspec.Raw] | None = None
 
 
 @final
@@ -63,8 +81,12 @@ class Watch:
         self.on_log: Callable[[str, Any], None] | None = None
         self.process: Callable[[], int | None] = lambda: None
         """The exit code of the program, None while it runs or where there is none."""
+        self.results: dict[str, dict[str, Any]] = {}
+        """The results of calls as the server sent them, by token. The SDK sees none of their contents."""
         self.refused: dict[str, str] = {}
         """The invalid tools of the listing that is being read, by name or place, with the reason."""
+        self.page: list[dict[str, Any]] = []
+        """The valid tools of the last page as the server sent them, with the members that the SDK drops."""
         self.listed: int = 0
         self.is_cut = False
         """Whether the connection has ended."""
@@ -184,13 +206,47 @@ class Watch:
             self._strangers += 1
             return None
         self._tokens.discard(_token(asked))
-        if (
-            asked.method == "tools/list"
-            and isinstance(message, wire.JSONRPCResponse)
-            and is_array(message.result.get("tools"))
-        ):
-            message.result["tools"] = self._valid_tools(message.result)
+        if not isinstance(message, wire.JSONRPCResponse):
+            return item
+        if asked.method == "tools/call":
+            message.result = self._without_contents(_token(asked), message.result)
+        elif asked.method == "tools/list" and is_array(message.result.get("tools")):
+            message.result["tools"] = self.page = self._valid_tools(message.result)
         return item
+
+    def lighten(self, line: bytes) -> bytes:
+        """Take the contents out of a large result of a call, and put them in `results`.
+
+        The SDK's parser takes seconds for a result of many contents.
+        """
+        if len(line) < _LARGE:
+            return line
+        try:
+            said = msgspec.json.decode(line, type=_Response)
+            asked = self._asked.get(str(said.id))
+            if asked is None or asked.method != "tools/call":
+                return line
+            contents = msgspec.json.decode(said.result, type=_Contents).content
+            if isinstance(contents, list) and len(contents) > self.limits.contents:
+                result: dict[str, Any] = {"content": [None] * len(contents)}
+            else:
+                result = msgspec.json.decode(said.result, type=dict[str, Any])
+        except JSON_ERRORS:  # the SDK's parser reports it
+            return line
+        if result.get("resultType") == "input_required":
+            return line
+        self.results[_token(asked)] = result
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": asked.id, "result": _LIGHT})
+
+    def _without_contents(self, token: str, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the form of a call's result for the SDK. One question more than the limit stays."""
+        questions = result.get("inputRequests")
+        if result.get("resultType") == "input_required":
+            if is_object(questions):
+                return {**result, "inputRequests": dict(islice(questions.items(), self.limits.requests + 1))}
+            return result
+        self.results.setdefault(token, result)
+        return dict(_LIGHT)
 
     def _valid_tools(self, page: dict[str, Any]) -> list[Any]:
         """The valid tools of a page; the others are noted. No more than the limit are checked."""

@@ -26,6 +26,7 @@ from fxai.messages.message import (
     Message,
     ToolApprovalResponsePart,
     ToolCallPart,
+    ToolContent,
     ToolMessage,
     ToolResultPart,
 )
@@ -301,6 +302,50 @@ def place_results(messages: Iterable[Message], results: Iterable[ToolResultPart]
     for end in sorted(more, reverse=True):
         _put(made, end, tuple(more[end]))
     return made
+
+
+def place_late(messages: Iterable[Message]) -> list[Message]:
+    """Move late answers and results behind the turns that made their calls.
+
+    An answer to an approval that was left open arrives behind later turns. An answer that is there already stays alone.
+    """
+    made: list[Message] = []
+    turns: dict[tuple[str, str], int] = {}
+    late: dict[int, list[ToolContent]] = {}
+    last = -1
+    for message in messages:
+        content: tuple[ToolContent, ...] = message.content if message.role == "tool" else ()
+        here = tuple(part for part in content if turns.get(_about(part), last) == last)
+        for part in content:
+            if (turn := turns.get(_about(part), last)) != last:
+                late.setdefault(turn, []).append(part)
+        if message.role == "assistant":
+            last = len(made)
+            turns |= {_about(part): last for part in message.content if part.type in _ASKING}
+        if here or not content:
+            made.append(message if here == content else msgspec.structs.replace(message, content=here))
+    for turn in sorted(late, reverse=True):
+        _put_new(made, turn, late[turn])
+    return made
+
+
+_ASKING: Final = ("tool-call", "tool-approval-request")
+
+
+def _about(part: Any) -> tuple[str, str]:
+    """The call or the request that a part is, or is about."""
+    return ("call", part.id) if part.type in ("tool-call", "tool-result") else ("approval", part.approval_id)
+
+
+def _put_new(messages: list[Message], turn: int, parts: list[ToolContent]) -> None:
+    after = messages[turn + 1] if turn + 1 < len(messages) else None
+    if after is None or after.role != "tool":
+        messages.insert(turn + 1, after := ToolMessage(()))
+    content = list(after.content)
+    for part in parts:
+        if part not in content:
+            content.append(part)
+    messages[turn + 1] = msgspec.structs.replace(after, content=tuple(content))
 
 
 def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:

@@ -1,7 +1,8 @@
 """Approvals: requests that are signed and bound to a call, and what a history says of them.
 
 A request is bound to a digest of the tool (its names, kind, schemas, failure mode and, of a composite, the tools
-inside) and of the parameters, and signed by the `ApprovalKey`. What is approved is run exactly so, once, or not at all.
+inside), of the parameters and of the realm of the key, and signed by the `ApprovalKey`. What is approved is run exactly
+so, once, or not at all.
 
 A history may hold the same turn more than once, as it is or changed: copied, merged, sent again. An approval is one for
 all its copies, found by its id, or by the call and its digest: the first answer stands, a denial wins over any other,
@@ -394,7 +395,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
         request = ApprovalRequest(
             f"approval_{os.urandom(12).hex()}" if name is None else name,
             call.id,
-            digest_of(tool, call.params),
+            digest_of(tool, call.params, self.key.realm),
             None if lifetime is None else now + lifetime,
         )
         return msgspec.structs.replace(request, signature=self.key.sign(_signed_text(request)))
@@ -413,7 +414,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
         """Why a yes to the request does not count for the call as it stands; None: it does."""
         if not self.is_signed(request):
             return "forged"
-        if call.params_text is not None or not _is_digest(request.digest, tool, call.params):
+        if call.params_text is not None or not _is_digest(request.digest, tool, call.params, self.key.realm):
             return "altered"
         late = request.expires is not None and request.expires < self.clock.now()
         return "expired" if late else None
@@ -428,9 +429,9 @@ def _find_authority(context: ContextOf[Any]) -> Authority:
     return Authority(context.fetch(ApprovalKey), context.fetch(ApprovalLedger), context.fetch(Clock))
 
 
-def _is_digest(digest: str, tool: Tool[Any, Any, Any], params: Any) -> bool:
+def _is_digest(digest: str, tool: Tool[Any, Any, Any], params: Any, realm: str) -> bool:
     try:
-        return digest_of(tool, params) == digest
+        return digest_of(tool, params, realm) == digest
     except (TypeError, ValueError):  # parameters that are no JSON
         return False
 
@@ -440,8 +441,8 @@ def _signed_text(request: ApprovalRequest | ToolApprovalRequestPart) -> bytes:
     return _canonical(bound)
 
 
-def digest_of(tool: Tool[Any, Any, Any], params: Any) -> str:
-    """The digest that an approval of a call is bound to: SHA-256 over the tool and the parameters, in hexadecimal.
+def digest_of(tool: Tool[Any, Any, Any], params: Any, realm: str = "") -> str:
+    """Return the digest of a call for its approval: SHA-256 over tool, parameters and realm, in hexadecimal.
 
     It is the same in every process, and after the parameters went through JSON: member order and `1` against `1.0`
     do not count.
@@ -452,7 +453,8 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any) -> str:
     """
     import hashlib  # few programs ask for approvals
 
-    return hashlib.sha256(_canonical([describe_tool(tool), params])).hexdigest()
+    bound = [describe_tool(tool), params, realm] if realm else [describe_tool(tool), params]
+    return hashlib.sha256(_canonical(bound)).hexdigest()
 
 
 def describe_tool(tool: Tool[Any, Any, Any]) -> dict[str, Any]:

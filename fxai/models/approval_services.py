@@ -56,7 +56,12 @@ class ApprovalKey(Reference):
     """
 
     def __init__(
-        self, secret: str | bytes, *, accept: Iterable[str | bytes] = (), lifetime: float | None = DAY
+        self,
+        secret: str | bytes,
+        *,
+        accept: Iterable[str | bytes] = (),
+        lifetime: float | None = DAY,
+        realm: str = "",
     ) -> None:
         """A key of a secret of at least 16 bytes.
 
@@ -64,6 +69,8 @@ class ApprovalKey(Reference):
             secret: what signs: the same in all processes that are to trust each other's requests.
             accept: older secrets, whose signatures are still good.
             lifetime: the seconds in which a request may be approved; None: for ever.
+            realm: the application and environment, such as `"shop/production"`. An approval of one realm runs no call
+                in another realm, even with the same secret and the same tool. Default: empty.
 
         Raises:
             ValueError: a secret is too short to be one, or the lifetime is not positive.
@@ -76,6 +83,7 @@ class ApprovalKey(Reference):
         if lifetime is not None and lifetime <= 0:
             raise ValueError(f"the lifetime of an ApprovalKey is {lifetime}: nothing could be approved in that time")
         self.lifetime = lifetime
+        self.realm = realm
 
     @property
     def layer(self) -> LayerOf[ApprovalKey, Never, None]:
@@ -84,7 +92,7 @@ class ApprovalKey(Reference):
 
     @staticmethod
     def from_env(
-        name: str = "FXAI_APPROVAL_KEY", *, lifetime: float | None = DAY
+        name: str = "FXAI_APPROVAL_KEY", *, lifetime: float | None = DAY, realm: str = ""
     ) -> LayerOf[ApprovalKey, AiError, None]:
         """The layer of the key in the environment variable `name`, read when it is built.
 
@@ -95,7 +103,7 @@ class ApprovalKey(Reference):
         def read() -> EffectOf[ApprovalKey, AiError]:
             secret = os.environ.get(name, "").strip()
             if len(secret.encode()) >= _SHORTEST:
-                return Succeed(ApprovalKey(secret, lifetime=lifetime))
+                return Succeed(ApprovalKey(secret, lifetime=lifetime, realm=realm))
             problem = "too short" if secret else "not set"
             text = f"the environment variable {name} is {problem}: {_SHORTEST} bytes at least"
             return fail(AiError("ApprovalKey", "from_env", AuthenticationError("MissingKey", text)))

@@ -39,7 +39,7 @@ class Access(msgspec.Struct, frozen=True):
     conversation: str
     """The id of the conversation."""
     owner: str
-    """Whose it is."""
+    """The owner; the user, if the conversation does not exist yet."""
 
 
 Identify: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]

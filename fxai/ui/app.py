@@ -98,7 +98,7 @@ class AppArgs(TypedDict, total=False):
     identify: Identify
     """Who sends a request; by default everybody is the user `local`, which only the names of this machine allow."""
     authorize: Authorize
-    """Whether a user may do something with a conversation; by default the owner may, and nobody else."""
+    """Whether a user may do something; asked first on every route about a conversation. Default: the owner may."""
     options: AppOptions
 
 
@@ -337,17 +337,14 @@ class ChatApp:
 
     async def _load(self, user: str, action: Action, id_: str) -> Conversation:
         """The conversation, where the user may do this; one that is another's is not there."""
-        known = await self._find(user, action, id_)
-        if known is None:
+        if (known := await self._find(user, action, id_)) is None:
             raise unknown_conversation()
         return known
 
     async def _find(self, user: str, action: Action, id_: str) -> Conversation | None:
         """As `_load`; None where there is no such conversation."""
-        known: Conversation | None = await self._ask(self._conversations.load(_conversation_id(id_)))
-        if known is not None:
-            await self._permit(Access(user, action, id_, known.owner))
-        return known
+        owner = await self._find_owner(user, action, id_)
+        return None if owner is None else cast("Conversation | None", await self._ask(self._conversations.load(id_)))
 
     async def _allow(self, user: str, action: Action, id_: str) -> None:
         """Sees to it that there is the conversation, and that the user may do this."""
@@ -355,17 +352,17 @@ class ChatApp:
             raise unknown_conversation()
 
     async def _find_owner(self, user: str, action: Action, id_: str) -> str | None:
-        """Whose the conversation is, where the user may do this; None where there is no such conversation."""
+        """Return the owner, or None, if the user may do this. The user owns a conversation that does not exist."""
         known: ConversationSummary | None = await self._ask(self._conversations.summary(_conversation_id(id_)))
-        if known is None:
-            return None
-        await self._permit(Access(user, action, id_, known.owner))
-        return known.owner
+        await self._permit(Access(user, action, id_, user if known is None else known.owner))
+        return None if known is None else known.owner
 
     async def _permit(self, access: Access) -> None:
-        allowed = self._authorize(access)
-        if not await refuse_foreign(_value_of(allowed)):
+        if not await self._is_allowed(access):
             raise unknown_conversation()
+
+    async def _is_allowed(self, access: Access) -> bool:
+        return bool(await refuse_foreign(_value_of(self._authorize(access))))
 
     async def _ask(self, effect: AnyEffect) -> Any:
         """The value of an effect of a store; a failure is in the log, and not told."""
@@ -506,6 +503,7 @@ class ChatApp:
                 "running": await self._ask(self._streams.active(one.id)) is not None,
             }
             for one in found
+            if await self._is_allowed(Access(user, "read", one.id, one.owner))
         ]
         return JSONResponse({"conversations": listed})
 

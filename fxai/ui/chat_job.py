@@ -11,12 +11,14 @@ from returns.result import Result, Success
 
 from fxai.effects.cause import Failed
 from fxai.effects.constructor import fail
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Succeed, Sync
 from fxai.effects.runtime import Runtime
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
+from fxai.messages.calls import place_late
 from fxai.messages.prompt import Prompt
-from fxai.models.approval_services import ApprovalKey
+from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.tools.handler import in_threads
 from fxai.ui.access import RefusedError, unknown_conversation
 from fxai.ui.chunk import StreamOptions
@@ -32,6 +34,13 @@ _AHEAD: Final = 2_000  # events
 
 Accept: TypeAlias = Callable[[Conversation | None, Callable[[], str]], Result[Accepted, Refusal]]
 """Reads a request beside its conversation, which may not be there yet; it is given what makes new ids."""
+
+
+def with_signer(key: ApprovalKey, ledger: ApprovalLedger, context: ContextOf[Any]) -> ContextOf[Any]:
+    """Return the context with the key and the ledger of a store, unless it has its own."""
+    if not context.find(ApprovalKey):
+        context = context.put(ApprovalKey, key)
+    return context if context.find(ApprovalLedger) else context.put(ApprovalLedger, ledger)
 
 
 @final
@@ -114,7 +123,8 @@ class ChatJob:
         conversation: Conversation | None = yield self._conversations.load(id_)
         accepted: Accepted = yield self._read(conversation)
         turn = self._turn(conversation, accepted)
-        record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, accepted.said, now)
+        said = accepted.late + accepted.said
+        record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, said, now)
         yield self._conversations.begin(id_, self._user, record)
         writer = yield self._streams.open(id_, turn.id, most_ahead=_AHEAD if self._on_leave == "cancel" else None)
         run = TurnRun(
@@ -127,13 +137,11 @@ class ChatJob:
             on_leave=self._on_leave,
             before=accepted.before,
             pages=self._pages,
+            late=accepted.late,
         )
-        key = ApprovalKey((yield self._conversations.secret()))
+        key, ledger = yield self._conversations.signer()
         yield Sync(self.begun.set)
-        yield Local(
-            run.execute(),
-            lambda context: in_threads(context if context.find(ApprovalKey) else context.put(ApprovalKey, key)),
-        )
+        yield Local(run.execute(), lambda context: in_threads(with_signer(key, ledger, context)))
 
     def _hold(self, tries: int) -> EffectOf[None, Any, Any]:
         """Holds the conversation; a turn that is ending is waited for, a little."""
@@ -157,11 +165,12 @@ class ChatJob:
 
     def _turn(self, conversation: Conversation | None, accepted: Accepted) -> ChatTurn:
         goes_on = conversation is not None and accepted.parent is not None
+        history = conversation.history(accepted.parent) if conversation is not None and goes_on else Prompt.empty
         return ChatTurn(
             self._user,
             self._id,
             self.turn_id,
-            conversation.history(accepted.parent) if conversation is not None and goes_on else Prompt.empty,
+            Prompt(place_late(history + accepted.late)) if len(accepted.late) else history,
             accepted.said,
             conversation.state(accepted.parent) if conversation is not None and goes_on else None,
             self._body,

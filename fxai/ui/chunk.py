@@ -17,7 +17,8 @@ b'data: {"type":"text-delta","id":"t","delta":"Hi."}\n\n'
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Generator, Mapping
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
@@ -26,7 +27,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects.cause import Cause
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Generate, Succeed
 from fxai.effects.stream import StreamOf
-from fxai.messages.message import FilePart
+from fxai.messages.message import FilePart, ToolCallPart
 from fxai.messages.part import (
     ApprovalRequest,
     File,
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from fxai.agents.state import PromptState
 
 _R = TypeVar("_R")
+_T = TypeVar("_T")
+
+_LOG: Final = logging.getLogger("fxai.ui")
 
 Version: TypeAlias = Literal[5, 6, 7]
 """The major version of the AI SDK that reads the stream."""
@@ -149,10 +153,23 @@ class StreamOptions(msgspec.Struct, frozen=True):
 class ChunkEncoder:
     """Makes chunks of the parts of one answer, as they come."""
 
-    __slots__ = ("_asked", "_in_step", "_message_id", "_options", "_reason", "_started")
+    __slots__ = ("_asked", "_earlier", "_in_step", "_message_id", "_options", "_reason", "_started")
 
-    def __init__(self, options: StreamOptions | None = None, *, message_id: str | None = None) -> None:
-        """Of an answer that goes into the message `message_id`; None: the client gives it an id."""
+    def __init__(
+        self,
+        options: StreamOptions | None = None,
+        *,
+        message_id: str | None = None,
+        earlier: Iterable[ToolCallPart] = (),
+    ) -> None:
+        """Create the encoder of an answer.
+
+        Args:
+            options: What is sent, and how.
+            message_id: The message that the answer goes into. None: the client gives it an id.
+            earlier: Calls of other messages whose results the answer contains. Each result is sent with its call.
+        """
+        self._earlier = {call.id: call for call in earlier}
         self._options = StreamOptions() if options is None else options
         self._message_id = message_id
         self._in_step = False
@@ -170,7 +187,7 @@ class ChunkEncoder:
 
     def error(self, error: object) -> list[Chunk]:
         """The last chunk of a message that failed: the parts before stay."""
-        return [_chunk("error", errorText=self._options.error_text(error))]
+        return [_chunk("error", errorText=_safely(self._options.error_text, error, _MASKED))]
 
     def abort(self, reason: str | None = None) -> list[Chunk]:
         """The last chunk of a message that was stopped: the parts before stay."""
@@ -182,9 +199,9 @@ class ChunkEncoder:
             return [_data(part)]
         if isinstance(part, Finish):
             return self._end_turn(part)
-        chunks = self._encode(part)
         # results of calls that were approved come before the first step: they belong to the message as it was
         is_early = isinstance(part, ToolResult) and part.id not in self._started
+        chunks = self._encode(part)
         return [*self._begin_step(), *chunks] if chunks and not is_early else chunks
 
     def _encode(self, part: Any) -> list[Chunk]:
@@ -196,13 +213,13 @@ class ChunkEncoder:
             case "tool-params-start" | "tool-params-delta" | "tool-call":
                 return self._call(part)
             case "tool-result":
-                return [self._result(part)]
+                return [*self._call_of(part), self._result(part)]
             case "tool-approval-request":
                 return [self._approval(part)]
             case "file" | "source":
                 return self._attachment(part)
             case "error":
-                return [_chunk("error", errorText=self._options.error_text(part.error))]
+                return self.error(part.error)
             case "warning":
                 return [_warning(part)]
             case _:
@@ -226,7 +243,7 @@ class ChunkEncoder:
         self._reason = finish.reason
         chunks = self._end_step()
         if self._options.message_metadata is not None:
-            metadata = self._options.message_metadata(finish)
+            metadata = _safely(self._options.message_metadata, finish, None)
             chunks += [] if metadata is None else [_chunk("message-metadata", messageMetadata=metadata)]
         return chunks
 
@@ -259,6 +276,13 @@ class ChunkEncoder:
             return [{"type": "tool-input-available", **named, "input": call.params_text, **marks}]
         return [{"type": "tool-input-available", **named, "input": call.params, **marks}]
 
+    def _call_of(self, result: ToolResult) -> list[Chunk]:
+        """The call of a result whose message is another one."""
+        call = self._earlier.pop(result.id, None) if result.id not in self._started else None
+        if call is None:
+            return []
+        return self._call(ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text))
+
     def _marks(self, part: Any) -> dict[str, Any]:
         marks: dict[str, Any] = {}
         if part.provider_executed:
@@ -277,7 +301,7 @@ class ChunkEncoder:
         was_asked = result.id in self._asked or result.id not in self._started
         if isinstance(result.result, Denied) and was_asked and self._options.version > 5:
             return _chunk("tool-output-denied", toolCallId=result.id)
-        text = self._options.tool_error_text(result)
+        text = _safely(self._options.tool_error_text, result, _MASKED)
         return _chunk("tool-output-error", toolCallId=result.id, errorText=text, **marks)
 
     def _approval(self, request: ApprovalRequest) -> Chunk:
@@ -307,6 +331,15 @@ class ChunkEncoder:
                 providerMetadata=metadata,
             )
         ]
+
+
+def _safely(f: Callable[[Any], _T], given: Any, otherwise: _T) -> _T:
+    """The value of a function of the application; if it fails, that is in the log, and the answer goes on."""
+    try:
+        return f(given)
+    except Exception as error:
+        _LOG.error("%r failed: %s", f, error, exc_info=error)
+        return otherwise
 
 
 def _chunk(type_: str, **fields: Any) -> Chunk:
@@ -362,13 +395,23 @@ class PartEncoder(Protocol):
 
 
 def encode_stream(
-    parts: StreamOf[Any, Any, _R], options: StreamOptions | None = None, *, message_id: str | None = None
+    parts: StreamOf[Any, Any, _R],
+    options: StreamOptions | None = None,
+    *,
+    message_id: str | None = None,
+    earlier: Sequence[ToolCallPart] = (),
 ) -> StreamOf[Chunk, Any, _R]:
     """The chunks of an answer whose parts are `parts`, as `agent.stream(…)` gives them, from `start` to `finish`.
 
     A failure, and a defect, is the chunk `error`, worded by `options.error_text`, and the end; a cancellation cancels.
+
+    Args:
+        parts: The parts.
+        options: What is sent, and how.
+        message_id: The message that the answer goes into. None: the client gives it an id.
+        earlier: Calls of other messages whose results the answer contains, such as calls that were approved later.
     """
-    return encode_with(parts, lambda: ChunkEncoder(options, message_id=message_id))
+    return encode_with(parts, lambda: ChunkEncoder(options, message_id=message_id, earlier=earlier))
 
 
 def encode_with(parts: StreamOf[Any, Any, _R], make: Callable[[], PartEncoder]) -> StreamOf[dict[str, Any], Any, _R]:

@@ -24,7 +24,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.messages.calls import Pending
-from fxai.messages.message import ToolContent
+from fxai.messages.message import ToolApprovalResponsePart, ToolContent
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.ui_message import Part, UIMessage, is_call, tool_name
@@ -261,13 +261,51 @@ def read_answers(
         if id_ in waiting:
             answer = _answer(sent.parts[index], waiting[id_], f"{place}.parts[{index}]", most)
             found.update({} if answer is None else {id_: answer})
-    _add_body_approvals(found, body.get("approvals", []), waiting, most)
+    later = frozenset(one.approval_id for one in talk.left_open(turn.id))
+    _add_body_approvals(found, body.get("approvals", []), waiting, most, later)
     parts, open_ = list(shown.parts), _last_places(shown)
     for id_, (_, change) in found.items():
         if id_ in open_:
             parts[open_[id_]] = {**parts[open_[id_]], **change}
     given = tuple(answer for answer, _ in found.values())
     return Answers(given, frozenset(found), UIMessage(shown.id, shown.role, tuple(parts), shown.metadata))
+
+
+def read_late_answers(
+    messages: Sequence[UIMessage], talk: Conversation, turn: Turn, most: int, body: Mapping[str, Any]
+) -> tuple[ToolContent, ...]:
+    """The answers to approvals that were left open, in all messages of the agent's and in the body.
+
+    Args:
+        messages: The messages that the client sends.
+        talk: The conversation.
+        turn: The turn that it goes on from, whose own calls are not among them.
+        most: The most characters of a reason.
+        body: The other members of the body.
+
+    Raises:
+        HistoryError: a reason is too long, or an approval is answered twice.
+    """
+    open_ = {one.approval_id: one for one in talk.left_open(turn.id)}
+    found: dict[str, ToolContent] = {}
+    for number, message in enumerate(messages if open_ else ()):
+        for index, part in enumerate(message.parts):
+            answered = is_call(part) and part["state"] == "approval-responded"
+            approval: dict[str, Any] = part["approval"] if answered else {}
+            waiting = open_.get(approval.get("id"))
+            if waiting is not None:
+                place = f"messages[{number}].parts[{index}].approval.reason"
+                answer, _ = _approval(waiting, approval["approved"], approval.get("reason"), place, most)
+                found[approval["id"]] = answer
+    told: dict[str, tuple[ToolContent, Part]] = {}
+    in_body: object = body.get("approvals", [])
+    if open_ and is_array(in_body):
+        own = [one for one in in_body if is_object(one) and one.get("approvalId") in open_]
+        _add_body_approvals(told, own, {one.id: one for one in open_.values()}, most, frozenset())
+    for answer, _ in told.values():
+        if isinstance(answer, ToolApprovalResponsePart) and answer.approval_id in found:
+            raise HistoryError("not-waiting", "approvals", "this approval is answered twice")
+    return (*found.values(), *(answer for answer, _ in told.values()))
 
 
 def _last_places(message: UIMessage) -> dict[str, int]:
@@ -306,7 +344,11 @@ def _approval(waiting: Pending, approved: bool, reason: str | None, place: str, 
 
 
 def _add_body_approvals(
-    found: dict[str, tuple[ToolContent, Part]], given: object, waiting: Mapping[str, Pending], most: int
+    found: dict[str, tuple[ToolContent, Part]],
+    given: object,
+    waiting: Mapping[str, Pending],
+    most: int,
+    others: Set[str | None],
 ) -> None:
     """Adds the approvals that stand in the body to those that were found in the message."""
     if not is_array(given):
@@ -318,6 +360,8 @@ def _add_body_approvals(
             raise HistoryError("invalid", place, "expected an object with approvalId and approved")
         id_: object = answer.get("approvalId")
         one = by_id.get(id_) if isinstance(id_, str) else None
+        if one is None and id_ in others:
+            continue
         if one is None:
             raise HistoryError("not-waiting", f"{place}.approvalId", "nobody asked for this approval")
         reason = answer.get("reason")

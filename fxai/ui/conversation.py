@@ -13,7 +13,7 @@ where a message was edited or an answer was asked for again, several go on from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -21,8 +21,8 @@ from typing_extensions import override
 
 from fxai.agents.memory import merge_commits
 from fxai.agents.state import PromptState
-from fxai.messages.calls import Pending
-from fxai.messages.message import ToolCallPart, ToolMessage, ToolResultPart
+from fxai.messages.calls import Pending, pending_in, place_late
+from fxai.messages.message import ToolApprovalResponsePart, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import InDoubt, encode_failure
 from fxai.ui.ui_message import UIMessage
@@ -127,7 +127,7 @@ class Conversation(msgspec.Struct, frozen=True):
         for turn in self.path(turn_id):
             lost = [] if turn.ended is not None else _doubts(whole, turn.messages)
             whole = (whole + turn.messages).append(*([ToolMessage.make(*lost)] if lost else []))
-        return merge_commits(whole)
+        return Prompt(place_late(merge_commits(whole)))
 
     def state(self, turn_id: str | None = None) -> PromptState | None:
         """The state of a stateful prompt after a turn, by default after the head."""
@@ -138,6 +138,16 @@ class Conversation(msgspec.Struct, frozen=True):
         """The calls that wait after a turn, by default after the head: for an approval, or for a result."""
         path = self.path(turn_id)
         return self.history(turn_id).pending if path and path[-1].ended == "pending" else ()
+
+    def left_open(self, turn_id: str | None = None) -> tuple[Pending, ...]:
+        """The approvals that turns before this one left open; the last turn's own are `pending`."""
+        segments: list[list[Any]] = [[]]
+        for message in self.history(turn_id):
+            if message.role == "assistant":
+                segments.append([])
+            segments[-1] += message.content if message.role != "system" else ()
+        waiting = [one for segment in segments[:-1] for one in pending_in(segment)]
+        return tuple(one for one in waiting if one.approval_id is not None)
 
     def ui_messages(self, turn_id: str | None = None) -> tuple[UIMessage, ...]:
         """The messages as a page has them, up to a turn, by default to the head."""
@@ -205,16 +215,37 @@ def _place_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
 
 def _messages(path: tuple[Turn, ...]) -> Iterator[UIMessage]:
     """The messages of a path; a run that goes on with a message takes its place."""
+    answers = {part.approval_id: part for turn in path for part in _answers(turn)}
     shown: UIMessage | None = None
     for turn in path:
         if turn.user is not None:
             if shown is not None:
-                yield shown
+                yield _with_answers(shown, answers)
             yield turn.user
             shown = None
         shown = turn.message or shown
     if shown is not None:
-        yield shown
+        yield _with_answers(shown, answers)
+
+
+def _answers(turn: Turn) -> Iterator[ToolApprovalResponsePart]:
+    for message in turn.messages:
+        for part in message.content if message.role == "tool" else ():
+            if part.type == "tool-approval-response":
+                yield part
+
+
+def _with_answers(message: UIMessage, answers: Mapping[str, ToolApprovalResponsePart]) -> UIMessage:
+    """The message with the answers that came after it: what was answered later waits no more."""
+    parts = list(message.parts)
+    for index, part in enumerate(parts):
+        is_open = part.get("state") == "approval-requested"
+        found = answers.get(part["approval"]["id"]) if is_open else None
+        if found is not None:
+            answer = {**part["approval"], "approved": found.approved}
+            answer |= {} if found.reason is None else {"reason": found.reason}
+            parts[index] = {**part, "state": "approval-responded", "approval": answer}
+    return msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def _doubts(history: Prompt, said: Prompt) -> list[ToolResultPart]:

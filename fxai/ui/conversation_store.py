@@ -19,6 +19,7 @@ import os
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Never, TypeAlias, TypeVar, final
 
 import msgspec
@@ -26,14 +27,16 @@ from returns.primitives.exceptions import UnwrapFailedError
 from typing_extensions import override
 
 from fxai.agents.state import PromptState
-from fxai.effects.constructor import attempt_work
+from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock, Service
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
+from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.storage.journal import JSON, Entry, Form
+from fxai.storage.private_file import warn
 from fxai.ui.conversation import Conversation, ConversationSummary, Turn
 from fxai.ui.ui_message import read_message
 
@@ -41,11 +44,14 @@ if TYPE_CHECKING:
     from fxai.storage.journal_store import JournalStore
 
 _A = TypeVar("_A")
+_Found: TypeAlias = list[ConversationSummary]
 
 _Doing: TypeAlias = Literal["hold", "load", "list", "save", "delete"]
 _DONE: Final = {"hold": "held", "load": "loaded", "list": "listed", "save": "saved", "delete": "deleted"}
 _TITLE: Final = 80  # characters
 _SECRET: Final = "the secret"  # the name of its journal, which is no id of a conversation
+_INDEX: Final = "the index"  # the name of the journal that says that there is one
+_INDEX_OF: Final = "the conversations of "  # and before the name of an owner
 _PROCESS_SECRET: Final = secrets.token_bytes(32)
 _REMEDY: Final = "put it back from a copy, or delete the conversation"
 
@@ -141,9 +147,30 @@ class Conversations(Service):
     def secret(self) -> Effect[bytes, ConversationError]:
         """A secret of 32 bytes, the same for all that share the store: it signs approvals where no other key is given.
 
-        It is made when it is first asked for. A store that says nothing else has one that ends with the process.
+        It is made when it is first asked for. A store that says nothing else has one that ends with the process. A
+        store that overrides it overrides `ledger` too.
         """
         return Succeed(_PROCESS_SECRET)
+
+    def ledger(self) -> ApprovalLedger:
+        """Return the ledger of the approvals that were used, the same for all processes that share the store.
+
+        By default, the ledger ends with the process, as the default secret does.
+        """
+        return ApprovalLedger.default()
+
+    def signer(self) -> Effect[tuple[ApprovalKey, ApprovalLedger], ConversationError]:
+        """Return the key that signs approvals, and the ledger that records their use.
+
+        Fails with:
+            ConversationError: The store keeps the secret and no ledger. After a restart, an approval would run its call
+                again.
+        """
+        own = type(self)
+        if own.secret is not Conversations.secret and own.ledger is Conversations.ledger:
+            text = f"{own.__name__} keeps the secret of approvals, but no ledger of their use: override ledger() too"
+            return fail(ConversationError("", "load", text))
+        return self.secret().map(lambda secret: (ApprovalKey(secret), self.ledger()))
 
     @property
     def layer(self) -> LayerOf[Conversations, Never, None]:
@@ -162,7 +189,8 @@ class Conversations(Service):
         """A new store that ends with the process."""
         from fxai.storage.journal_store import ProcessJournals  # only where there is a store
 
-        return _JournalConversations(ProcessJournals())
+        ledger = ApprovalLedger.in_process()
+        return _JournalConversations(ProcessJournals(), lambda: ledger)
 
     @staticmethod
     def files(folder: str | os.PathLike[str]) -> Conversations:
@@ -174,7 +202,9 @@ class Conversations(Service):
         from fxai.storage.journal_store import FileJournals
         from fxai.storage.private_file import full_path
 
-        return _JournalConversations(FileJournals(full_path(folder), _form()))
+        place = full_path(folder)
+        ledger = partial(ApprovalLedger.file, place / "approvals.json")
+        return _JournalConversations(FileJournals(place, _form()), ledger)
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> Conversations:
@@ -186,7 +216,8 @@ class Conversations(Service):
         from fxai.storage.database import database_path
         from fxai.storage.journal_store import TableJournals
 
-        return _JournalConversations(TableJournals(database_path(path), _form()))
+        place = database_path(path)
+        return _JournalConversations(TableJournals(place, _form()), partial(ApprovalLedger.sqlite, place))
 
 
 def _form() -> Form[Any]:
@@ -200,8 +231,10 @@ class _JournalConversations(Conversations):
     Entries of one part are a head that was chosen, or a title. The state of a journal is the summary.
     """
 
-    def __init__(self, journals: JournalStore) -> None:
+    def __init__(self, journals: JournalStore, ledger: Callable[[], ApprovalLedger]) -> None:
         self._journals = journals
+        self._ledger = ledger
+        self._is_indexed = False
 
     @override
     def hold(self, conversation_id: str) -> Effect[None, ConversationError | Busy, Scope]:
@@ -234,9 +267,9 @@ class _JournalConversations(Conversations):
         self, owner: str, *, limit: int = 50, before: float | None = None
     ) -> Effect[tuple[ConversationSummary, ...], ConversationError]:
         def find() -> tuple[ConversationSummary, ...]:
-            summaries = (_summary(state) for state in self._journals.states())
-            own = [s for s in summaries if s.owner == owner and (before is None or s.changed < before)]
-            return tuple(sorted(own, key=lambda summary: summary.changed, reverse=True)[:limit])
+            self._build_index()
+            own = self._journals.journal(_INDEX_OF + owner).read(lambda newest: self._page(newest, limit, before))
+            return tuple(sorted(own, key=lambda summary: summary.changed, reverse=True))
 
         return self._attempt("", "list", find)
 
@@ -247,6 +280,7 @@ class _JournalConversations(Conversations):
             state = journal.read_state()
             new = ConversationSummary(conversation_id, owner, _title(turn), turn.created, turn.created)
             summary = new if state is None else msgspec.structs.replace(_summary(state), changed=turn.created)
+            self._touch(summary.owner, conversation_id, summary.changed, is_new=state is None)
             journal.append(_beginning(turn), state=msgspec.to_builtins(summary))
 
         return self._attempt(conversation_id, "save", begin)
@@ -260,8 +294,9 @@ class _JournalConversations(Conversations):
             return found
 
         def work(now: float) -> None:
-            journal = self._journals.journal(conversation_id)
-            journal.append(_ending(turn), find, self._state_with(conversation_id, changed=now))
+            state = self._state_with(conversation_id, changed=now)
+            self._touch(state["owner"], conversation_id, now)
+            self._journals.journal(conversation_id).append(_ending(turn), find, state)
 
         return _now().flat_map(lambda now: self._attempt(conversation_id, "save", lambda: work(now)))
 
@@ -276,7 +311,13 @@ class _JournalConversations(Conversations):
 
     @override
     def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
-        return self._attempt(conversation_id, "delete", lambda: self._journals.remove(conversation_id))
+        def delete() -> None:
+            state = self._journals.journal(conversation_id).read_state()
+            self._journals.remove(conversation_id)
+            if state is not None:
+                self._journals.journal(_INDEX_OF + state["owner"]).append({"id": conversation_id, "gone": True})
+
+        return self._attempt(conversation_id, "delete", delete)
 
     @override
     def secret(self) -> Effect[bytes, ConversationError]:
@@ -288,6 +329,62 @@ class _JournalConversations(Conversations):
             return bytes.fromhex(entries[-1].parts[0])  # the oldest one, where several processes made one
 
         return self._attempt("", "load", find)
+
+    @override
+    def ledger(self) -> ApprovalLedger:
+        return self._ledger()
+
+    # -- the index: for each owner a journal of the conversations that changed, so that a list costs what it shows
+
+    def _touch(self, owner: str, id_: str, changed: float, *, is_new: bool = False) -> None:
+        """Note in the index that a conversation changes, before it does; once for changes in a row."""
+        self._build_index()
+        index = self._journals.journal(_INDEX_OF + owner)
+        newest: Entry[Any] | None = None if is_new else index.read(lambda entries: next(entries, None))
+        if newest is None or newest.parts[0].get("id") != id_ or "gone" in newest.parts[0]:
+            index.append({"id": id_, "changed": changed})
+
+    def _build_index(self) -> None:
+        """Build the index of a store that has none, once."""
+        if self._is_indexed:
+            return
+        marker = self._journals.journal(_INDEX)
+        if not marker.read(list):
+            summaries = sorted(map(_summary, self._journals.states()), key=lambda summary: summary.changed)
+            if not summaries:
+                return
+            for one in summaries:
+                note = {"id": one.id, "changed": one.changed}
+                self._journals.journal(_INDEX_OF + one.owner).append(note)
+            marker.append({"built": True})
+        self._is_indexed = True
+
+    def _page(self, newest: Iterator[Entry[Any]], limit: int, before: float | None) -> _Found:
+        """The first conversations of an index, which names a conversation for each change."""
+        seen: set[str] = set()
+        found: _Found = []
+        for entry in newest:
+            note: Any = entry.parts[0]
+            if note["id"] in seen:
+                continue
+            seen.add(note["id"])
+            if "gone" in note or (before is not None and note["changed"] >= before):
+                continue
+            summary = self._find_summary(note["id"])
+            if summary is not None and (before is None or summary.changed < before):
+                found.append(summary)
+            if len(found) >= limit:
+                break
+        return found
+
+    def _find_summary(self, id_: str) -> ConversationSummary | None:
+        journal = self._journals.journal(id_)
+        try:
+            state = journal.read_state()
+            return None if state is None else _summary(state)
+        except OSError as error:
+            warn("%s is left out of the list: %s", journal.place, error)
+            return None
 
     def _note(self, conversation_id: str, note: dict[str, str], **changes: Any) -> None:
         self._journals.journal(conversation_id).append(note, state=self._state_with(conversation_id, **changes))

@@ -30,7 +30,15 @@ from fxai.schema.data import is_object
 from fxai.schema.fault import DecodeFailure, pointer_tokens
 from fxai.schema.parsing import Limits, parse_json
 from fxai.tools.tool import AnyTool
-from fxai.ui.client_history import Answers, HistoryError, compare_answer, compare_user, find_turn, read_answers
+from fxai.ui.client_history import (
+    Answers,
+    HistoryError,
+    compare_answer,
+    compare_user,
+    find_turn,
+    read_answers,
+    read_late_answers,
+)
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.ui_message import Part, UIMessage, read_message, read_messages
 
@@ -96,6 +104,7 @@ _ID: Final = re.compile(r"(?!\.{1,2}$)[!-.0-[\]-~]{1,200}")
 IDS: Final = "a string of 1 to 200 visible ASCII characters without slashes"
 _MOST_OF_ID: Final = 200  # characters of the id of a message
 _MOST_OF_NAME: Final = 255  # characters of the name of a file
+_LATE: Final = "(The user has now answered an approval that was left open. The result is behind its call.)"
 _TRIGGERS: Final = ("submit-message", "regenerate-message")
 _OWN: Final = frozenset({"id", "messages", "message", "trigger", "messageId"})
 _MEDIA_TYPE: Final = re.compile(r"[a-zA-Z0-9][\w!#$&^.+-]*/[a-zA-Z0-9][\w!#$&^.+-]*", re.ASCII)
@@ -200,6 +209,8 @@ class Accepted(msgspec.Struct, frozen=True):
     """What the agent is told: answers to calls that wait, a message of the user's, or both."""
     before: UIMessage | None = None
     """The agent's message that is gone on with, with the answers."""
+    late: Prompt = Prompt.empty
+    """Answers to approvals that earlier turns left open, in one tool message; empty without such answers."""
 
     @override
     def __hash__(self) -> int:
@@ -274,6 +285,14 @@ class _Acceptance:
     def _before(self) -> tuple[UIMessage, ...]:
         return self._request.messages[:-1]
 
+    def _late_answers(self, turn: Turn | None, answers: Answers) -> Prompt:
+        """The answers to approvals that turns before this one left open, in any message of the agent's."""
+        if turn is None:
+            return Prompt.empty
+        found = read_late_answers(self._request.messages, self._known, turn, self._limits.reason, self._request.body)
+        late = tuple(part for part in found if part not in answers.parts)
+        return Prompt((ToolMessage(late),)) if late else Prompt.empty
+
     def _parent(self) -> tuple[Turn | None, Answers]:
         """The turn that a message of the user's goes on from, and the answers to calls that wait there."""
         before, place = self._before(), f"messages[{len(self._request.messages) - 2}]"
@@ -325,7 +344,8 @@ class _Acceptance:
         said = Prompt((UserMessage(content),))
         if answers.parts:
             said = Prompt((ToolMessage(answers.parts),)) + said
-        return Accepted(None if parent is None else parent.id, user, self._new_id(), said)
+        late = self._late_answers(parent, answers)
+        return Accepted(None if parent is None else parent.id, user, self._new_id(), said, late=late)
 
     def _again(self) -> Accepted:
         """Another answer to what was said."""
@@ -355,20 +375,31 @@ class _Acceptance:
             turn = self._known.turn(self._known.head or "")
         else:
             turn = find_turn(self._request.messages, self._known)
-        if turn is None or turn.message_id != message.id:
+        shown = {one.id: one for one in self._known.ui_messages(None if turn is None else turn.id)}
+        is_last = turn is not None and turn.message_id == message.id
+        if turn is None or not (is_last or (self._request.is_last_only and message.id in shown)):
             raise RefusalError("unknown", f"{place}.id", "there is no such message to go on with")
         if self._request.is_last_only:
-            shown = self._known.ui_messages(turn.id)[-1]
-            compare_answer(message, shown if shown.role == "assistant" else None, place)
-        answers = self._read_answers(message, turn, place)
-        waiting = self._known.pending(turn.id)
+            known = shown.get(message.id)
+            compare_answer(message, known if known is not None and known.role == "assistant" else None, place)
+        answers = self._read_answers(message, turn, place) if is_last else Answers()
+        late, waiting = self._late_answers(turn, answers), self._known.pending(turn.id)
         if not waiting:
-            raise RefusalError("not-waiting", place, "no call of it waits for an answer")
+            return self._go_on_late(turn, late, place)
         missing = [one.name for one in waiting if one.id not in answers.calls]
         if missing:
             raise RefusalError("unanswered", place, f"calls that wait have no answer: {', '.join(missing)}")
         said = Prompt((ToolMessage(answers.parts),))
-        return Accepted(turn.id, None, message.id, said, answers.message)
+        return Accepted(turn.id, None, message.id, said, answers.message, late)
+
+    def _go_on_late(self, turn: Turn, late: Prompt, place: str) -> Accepted:
+        """On with the last message, after answers to approvals that earlier turns left open."""
+        if not len(late):
+            raise RefusalError("not-waiting", place, "no call of it waits for an answer")
+        last = self._known.ui_messages(turn.id)[-1]
+        before = last if last.role == "assistant" else None
+        said = Prompt((UserMessage.make(_LATE),))
+        return Accepted(turn.id, None, self._new_id() if before is None else before.id, said, before, late)
 
 
 # -- what the user says

@@ -18,6 +18,7 @@ Handlers talk with the page by the service `ChatPage`: they show data, and ask q
 
 from __future__ import annotations
 
+import logging
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping
@@ -36,16 +37,19 @@ from fxai.effects.concurrency import race
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Generate, Local, Succeed, Suspend, Sync, Wait
 from fxai.effects.service import Reference
 from fxai.effects.stream import StreamOf
+from fxai.messages.message import ToolCallPart
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
 from fxai.schema.json_schema import JsonSchema
 from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_stream, to_event
 from fxai.ui.conversation import Turn
 from fxai.ui.conversation_store import ConversationError, Conversations
-from fxai.ui.message_builder import MessageBuilder
+from fxai.ui.message_builder import ChunkError, MessageBuilder
 from fxai.ui.signal import Reply, Signal, Stop
 from fxai.ui.stream_store import StreamStoreError, StreamWriter
 from fxai.ui.ui_message import UIMessage
+
+_LOG: Final = logging.getLogger("fxai.ui")
 
 STOPPED: Final = "the user stopped it"
 LEFT: Final = "the user left"
@@ -288,6 +292,8 @@ class TurnRun(msgspec.Struct, frozen=True, eq=False):
     on_leave: OnLeave = "continue"
     before: UIMessage | None = None
     """The message that the turn goes on with, if there is one."""
+    late: Prompt = Prompt.empty
+    """Answers to approvals that earlier turns left open. They are in the history of `turn`, and in `record`."""
     pages: TurnPages | None = None
     """Where the page of the turn is found while it runs."""
 
@@ -309,7 +315,7 @@ class _Running:
 
     def __init__(self, run: TurnRun) -> None:
         self._run = run
-        self._draft = Draft(run.turn.history, run.turn.state)
+        self._draft = Draft(run.turn.history, run.turn.state, run.late)
         self._draft.begin(run.turn.said)
         self._builder = MessageBuilder(run.record.message_id, run.before)
         self._encoder = ChunkEncoder(run.options)
@@ -322,12 +328,27 @@ class _Running:
     def execute(self) -> AnyEffect:
         parts = StreamOf.suspend(lambda: answer_parts(self._run.answerer, self._run.turn, self._draft))
         noted = parts.on_exit(self._note_end)
-        chunks = encode_stream(noted, self._run.options, message_id=self._run.record.message_id)
+        chunks = encode_stream(
+            noted, self._run.options, message_id=self._run.record.message_id, earlier=self._earlier_calls()
+        )
         answering = Local(chunks.for_each(self._send), lambda context: context.put(ChatPage, self.page))
         ends: AnyEffect = race(answering.exit(), self._wait_for_stop())
         pages = self._run.pages or TurnPages()
         pages.add(self)
         return ends.flat_map(self._end).on_exit(self._close).on_exit(lambda _: Sync(lambda: pages.remove(self)))
+
+    def _earlier_calls(self) -> list[ToolCallPart]:
+        """The calls that the turn answers, and that are in no part of its message."""
+        answered = {
+            part.approval_id if part.type == "tool-approval-response" else part.id
+            for message in self._run.late + self._run.turn.said
+            for part in (message.content if message.role == "tool" else ())
+        }
+        here = self._builder.open_calls
+        parts = [part for one in self._run.turn.history if one.role == "assistant" for part in one.content]
+        asked = [part for part in parts if part.type == "tool-approval-request" and part.approval_id in answered]
+        wanted = {*(part.tool_call_id for part in asked), *answered} - here.keys()
+        return [part for part in parts if part.type == "tool-call" and part.id in wanted]
 
     def is_calling(self, tools: Collection[str]) -> bool:
         """Whether a call of one of these tools goes on."""
@@ -346,7 +367,13 @@ class _Running:
     def _state(self) -> Any:
         """What the page is to be told of the state; UNSET where it is told nothing."""
         to_data, state = self._run.options.state, self._draft.state
-        return msgspec.UNSET if to_data is None or state is None else to_data(state)
+        if to_data is None or state is None:
+            return msgspec.UNSET
+        try:
+            return to_data(state)
+        except Exception as error:  # a function of the application: the run goes on without it
+            _LOG.error("the state after the turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
+            return msgspec.UNSET
 
     def _send_alone(self, chunk: Chunk) -> AnyEffect:
         if chunk["type"] == "finish":
@@ -355,7 +382,11 @@ class _Running:
         if chunk["type"] == "error" and self._has_failed:
             self._draft.stop(FAILED)
             return self._keep("failed", (*self._close_calls(FAILED), chunk))
-        self._builder.add(chunk)
+        try:
+            self._builder.add(chunk)
+        except ChunkError as error:  # a chunk that cannot be shown loses nothing else
+            _LOG.error("a part of the turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
+            return Succeed(None)
         return self._run.writer.write((to_event(chunk),))
 
     def _show(self, data: DataPart) -> AnyEffect:
@@ -451,8 +482,6 @@ class _Running:
 
 def log_failure(turn_id: str, conversation_id: str, cause: Cause[Any]) -> None:
     """Writes to the log `fxai.ui` why a turn failed: the page is not told all of it."""
-    import logging  # only where a turn fails
-
     text = "the turn %s of the conversation %r failed: %s"
     error = cause.squash()
-    logging.getLogger("fxai.ui").error(text, turn_id, conversation_id, error, exc_info=error)
+    _LOG.error(text, turn_id, conversation_id, error, exc_info=error)

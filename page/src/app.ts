@@ -259,6 +259,7 @@ class Page {
     const context: MessageContext = {
       runs: isLast && chat.running && message.role === 'assistant',
       waits: isLast && chat.waits,
+      late: !isLast && !chat.running && !chat.waits,
       calls: {
         approve: (part, approved, reason) => chat.answer(part, approvalChange(part, approved, reason)),
         result: (part, output) => chat.answer(part, { state: 'output-available', output }),

@@ -1,6 +1,7 @@
 // Calls of tools: their parameters as they come, their results, and the answers that they wait for.
 import type { Part } from './api.ts';
 import { button, h } from './dom.ts';
+import { escapeText, exactJson, squeeze } from './exact.ts';
 import { toolName } from './message.ts';
 import { json, showValue } from './value.ts';
 
@@ -26,13 +27,14 @@ export function showCall(part: Part, waits: boolean, runs: boolean, answers: Cal
   const isCut = !waits && !runs && state.startsWith('input');
   const [sign, words] = isCut ? ['–', 'did not end'] : waits && state === 'input-available' ? ['?', 'waits for your result'] : (STATES[state] ?? ['', state]);
   const preliminary = part['preliminary'] ? ' so far' : '';
-  const title = String(part['title'] ?? '') || toolName(part);
+  const asks = state === 'approval-requested';
+  const title = squeeze(escapeText(nameOf(part, asks)));
   const summary = h('summary', {},
     h('span', { class: `sign ${state}`, 'aria-hidden': 'true' }, sign),
     h('span', { class: 'tool-name' }, title),
     h('span', { class: 'note' }, ` ${words}${preliminary}`));
   const isShort = state === 'output-available' && !part['preliminary'];
-  const shown = h('details', { class: `card call`, open: !isShort || isPicture(part['output']), 'data-state': state, 'data-tool': toolName(part) }, summary, parameters(part));
+  const shown = h('details', { class: `card call`, open: !isShort || isPicture(part['output']), 'data-state': state, 'data-tool': toolName(part) }, summary, asks ? exactParameters(part) : parameters(part));
   if (part['output'] !== undefined) shown.append(section(part['preliminary'] ? 'Result so far' : 'Result', showValue(part['output'])));
   if (part['errorText'] !== undefined) shown.append(section('Why it failed', h('div', { class: 'plain error-text' }, String(part['errorText']))));
   const reason = (part['approval'] as { reason?: string } | undefined)?.reason;
@@ -40,6 +42,21 @@ export function showCall(part: Part, waits: boolean, runs: boolean, answers: Cal
   if (waits && state === 'approval-requested') shown.append(approval(part, title, answers));
   if (waits && state === 'input-available') shown.append(resultForm(part, title, answers));
   return shown;
+}
+
+/** The name of a call; where the user decides, the name of the tool too, because a title can say anything. */
+function nameOf(part: Part, asks: boolean): string {
+  const name = toolName(part);
+  const title = String(part['title'] ?? '');
+  if (!title || title === name) return name;
+  return asks ? `${title} (${name})` : title;
+}
+
+/** All parameters, as the user approves them: nothing is folded, cut, or hidden by how it is written. */
+function exactParameters(part: Part): Node {
+  const given = part['input'] ?? part['rawInput'];
+  const text = given === undefined ? squeeze(escapeText(String(part['inputText'] ?? ''))) : exactJson(given);
+  return section('Parameters', h('pre', { class: 'plain exact', tabindex: 0 }, text));
 }
 
 const isPicture = (output: unknown) => JSON.stringify(output ?? null).includes('"image');

@@ -99,10 +99,15 @@ export class Chat {
     void this.follow(() => api.ask(body), { before, draft: null });
   }
 
-  /** Answers a call that waits. When no other waits, the answers are sent. */
+  /** Answers a call that waits. When no other waits, the answers are sent; an approval that was left open alone. */
   answer(call: Part, change: object) {
     const last = this.known.messages.at(-1);
     if (!last) return;
+    const asking = this.waits ? undefined : this.known.messages.findLast(one => one.parts.some(part => isAsked(part, call)));
+    if (asking) {
+      this.answerLate(asking, call, change);
+      return;
+    }
     const parts = last.parts.map(part => (part['toolCallId'] === call['toolCallId'] ? { ...part, ...change } : part));
     const message = { ...last, parts };
     const before = this.known;
@@ -113,6 +118,13 @@ export class Chat {
       this.listener.change();
       return;
     }
+    void this.follow(() => api.ask({ id: this.id, message, trigger: 'submit-message' }), { before, draft: null });
+  }
+
+  private answerLate(asking: Message, call: Part, change: object) {
+    const message = { ...asking, parts: asking.parts.map(part => (isAsked(part, call) ? { ...part, ...change } : part)) };
+    const before = this.known;
+    this.known = { ...before, messages: before.messages.map(one => (one === asking ? message : one)), ended: null };
     void this.follow(() => api.ask({ id: this.id, message, trigger: 'submit-message' }), { before, draft: null });
   }
 
@@ -213,3 +225,6 @@ export class Chat {
     return `The answer: ${text.slice(0, 400)}`;
   }
 }
+
+const approvalId = (part: Part) => (part['approval'] as { id?: string } | undefined)?.id;
+const isAsked = (part: Part, call: Part) => part['state'] === 'approval-requested' && approvalId(part) === approvalId(call);

@@ -11,6 +11,7 @@ import { json, showFile } from './value.ts';
 export type MessageContext = {
   runs: boolean; // whether the message is being written
   waits: boolean; // whether calls of it wait for the user
+  late: boolean; // whether approvals that it left open can be given now
   calls: CallAnswers;
   answer: (question: Question, action: string, content: unknown) => void;
 };
@@ -41,7 +42,7 @@ export class MessageView {
   show(message: Message, context: MessageContext, actions: HTMLElement[]) {
     this.message = message;
     this.element.classList.toggle('running', context.runs);
-    const key = `${context.runs}${context.waits}`;
+    const key = `${context.runs}${context.waits}${context.late}`;
     message.parts.forEach((part, at) => this.showPart(part, at, key, context));
     while (this.shown.length > message.parts.length) this.shown.pop()?.node.remove();
     this.foot.replaceChildren(...(context.runs ? [] : actions));
@@ -94,7 +95,7 @@ function makePart(part: Part, given: MessageContext): HTMLElement | Comment {
   const { type } = part;
   if (type === 'text') return h('div', { class: 'plain' }, String(part['text']));
   if (type === 'reasoning') return reasoning(part);
-  if (isCall(part)) return showCall(part, given.waits && isOpen(part), given.runs, given.calls);
+  if (isCall(part)) return showCall(part, (given.waits && isOpen(part)) || (given.late && part['state'] === 'approval-requested'), given.runs, given.calls);
   if (type === 'file') return h('div', { class: 'attachment' }, showFile(String(part['mediaType']), String(part['url']), String(part['filename'] ?? '')));
   if (type === 'source-url')
     return h('p', { class: 'source' }, 'Source: ', link(String(part['url']), [document.createTextNode(String(part['title'] ?? part['url']))]));

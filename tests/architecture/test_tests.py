@@ -34,6 +34,7 @@ INTERNAL = {
     "tests/integration/sdk/test_openai_streams.py": "events read one by one",
     "tests/integration/sdk/test_results.py": "how a server's content is shown",
     "tests/integration/ui/test_message_builder.py": "JSON that is still coming",
+    "tests/integration/ui/test_page_build.py": "text that a terminal shows",
     "tests/kit/catalogs.py": "the tables of facts",
     "tests/architecture/test_style.py": "the tables of facts",
     "tests/kit/openai_facts.py": "how a table of facts is written",

@@ -187,6 +187,20 @@ def test_a_tool_that_changed_is_held_back_until_it_is_approved(fxai: Run, tmp_pa
     assert "no tool 'clock' is held back" in wrong.err
 
 
+def test_a_tool_that_was_added_is_held_back_until_it_is_approved(fxai: Run, tmp_path: Path) -> None:
+    """With --pins, a new tool is told as new, and one whose name looks like another's is told as that."""
+    chosen = ("--pins", "pins.json", PLAIN)
+    first = fxai("mcp", "tools", *chosen)
+    more = ", ".join(f'{{"name": "{name}", "inputSchema": {{"type": "object"}}}}' for name in ("later", "c1ock"))
+    (tmp_path / "plain.py").write_text(SPOKEN.replace("TOOLS = [", f"TOOLS = [{more},"))
+    held = fxai("mcp", "tools", *chosen)
+    approved = fxai("mcp", "tools", *chosen, "--approve", "later", "--approve", "c1ock")
+
+    assert [each.code for each in (first, held, approved)] == [0, 1, 0]
+    assert "the tool later is held back, it is new; look at it" in held.err
+    assert "the tool c1ock is held back, it is new, and its name looks like another tool's; look" in held.err
+
+
 def test_pins_that_cannot_be_read_offer_nothing(fxai: Run, tmp_path: Path) -> None:
     """A broken file of pins is one line with the remedy, and is left as it is."""
     (tmp_path / "pins.json").write_text("{")

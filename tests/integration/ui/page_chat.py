@@ -62,6 +62,15 @@ FORM = {
 }
 
 
+SWEEP = {
+    "to": [f"friend{number}" for number in range(250)] + ["ATTACKER"],
+    "deep": {"x": {"y": {"note": "a" * 700, "also": "SECRET-TRANSFER"}}},
+    "file": "report\u202egpj.exe",
+    "shell": "rm -rf ~" + " " * 5_000 + "; ls",
+}
+"""Parameters with a part that nobody would see."""
+
+
 class City(msgspec.Struct, frozen=True):
     """A city."""
 
@@ -78,6 +87,7 @@ weather = Tool.make("getWeather", parameters=City, success=int, failure=str, fai
 forecast = Tool.make("getForecast", parameters=City, success=list[dict[str, Any]])
 paint = Tool.make("paint", parameters=City, success=dict[str, Any])
 delete = Tool.make("deleteFile", parameters=Path, success=str, needs_approval=True)
+sweep = Tool.dynamic("sweep", parameters={"type": "object"}, needs_approval=True)
 book = Tool.make("bookFlight", parameters=City, success=dict[str, Any])
 work = Tool.dynamic("mcp_work", parameters={"type": "object"})
 locate = Tool.make("getLocation", success=str).external()
@@ -115,12 +125,13 @@ def picture(_: City) -> Result[dict[str, Any], Any]:
     return Success({"content": [{"type": "image", "mimeType": "image/png", "data": PICTURE}]})
 
 
-kit = Toolkit.make(weather, forecast, paint, delete, book, work, locate)
+kit = Toolkit.make(weather, forecast, paint, delete, sweep, book, work, locate)
 handlers = kit.to_layer(
     weather.handler(on_weather)
     | forecast.handler(rows)
     | paint.handler(picture)
     | delete.handler(lambda asked: Success(f"{asked.path} is gone"))
+    | sweep.handler(lambda _: Success("swept"))
     | book.handler(on_book)
     | work.handler(on_work)
 )
@@ -145,6 +156,7 @@ def script(turn: ChatTurn) -> list[Turn]:
         "paint": call("paint", {"city": "Paris"}),
         "delete": call("deleteFile", {"path": "/tmp/report.txt"}),
         "delete-both": [call("deleteFile", {"path": "/a"}), call("deleteFile", {"path": "/b"})],
+        "sweep": call("sweep", SWEEP),
         "book": call("bookFlight", {"city": "Rome"}),
         "work": call("mcp_work", {"n": 1}),
         "locate": call("getLocation", {}),

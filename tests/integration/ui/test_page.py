@@ -125,6 +125,32 @@ def test_a_call_waits_for_a_button(page: Browser, button: str, state: str, words
     assert words in page.text(".call > summary")
 
 
+def test_all_that_is_approved_is_seen(page: Browser) -> None:
+    """Before the button, every parameter is shown as the terminal shows it, unfolded and with escapes."""
+    page.say("sweep the house")
+    page.until("the button", lambda: page.all("button[aria-label='Allow sweep']"))
+
+    shown = page.text(".call .exact")
+    wanted = ("friend0", "ATTACKER", "SECRET-TRANSFER", "\\u202egpj", "5,000 times")
+    assert [word for word in wanted if word not in shown] == []
+    assert "\u202e" not in page.text("main")
+
+
+def test_an_approval_that_was_left_open_is_given_later(page: Browser) -> None:
+    """The call keeps its buttons while the conversation goes on, and runs when one is pressed."""
+    page.say("delete the report")
+    page.until("the button", lambda: page.all("button[aria-label='Allow deleteFile']"))
+    page.say("hello there")
+    page.until("the second answer", lambda: len(_answers(page)) == 2)
+    page.until("the button again", lambda: page.all("button[aria-label='Allow deleteFile']"))
+    page.click("button[aria-label='Allow deleteFile']")
+    page.until("the result", lambda: page.all(".call[data-state=output-available]"))
+    page.until("the end", lambda: page.text("#send") == "Send")
+
+    assert not page.all("button[aria-label='Allow deleteFile']")
+    assert "deleteFile is done" in _answers(page)[1]
+
+
 def test_two_calls_wait_for_two_answers(page: Browser) -> None:
     """Nothing is sent before both are answered; each is treated as it was answered."""
     page.say("delete-both of them")

@@ -9,9 +9,11 @@ from returns.result import Success
 
 from fxai import Agent, Prompt, Tool, Toolkit, fx
 from fxai.agents.draft import Draft
+from fxai.agents.memory import merge_commits
 from fxai.agents.stateful import PromptState, Render, StatefulPrompt
 from fxai.effects import Failed
 from fxai.messages import StreamPart, ToolMessage
+from fxai.messages.calls import place_late
 from fxai.testing import ScriptedModel, call, text
 from tests.kit.every import every
 
@@ -135,3 +137,33 @@ def test_an_approved_call_that_was_cut_off_says_so() -> None:
     assert isinstance(last, ToolMessage)
     assert [part.type for part in last.content] == ["tool-approval-response", "tool-result"]
     assert [message.role for message in model.requests[-1].prompt] == ["user", "assistant", "tool", "user"]
+
+
+@every("is_cut", [True, False])
+def test_a_late_answer_is_behind_its_call(is_cut: bool) -> None:
+    """A turn that answers an earlier call keeps the answer and the result, also if it was cut off."""
+    wipe = Tool.make("wipe", parameters=City, success=int, needs_approval=True)
+    agent = Agent.make("keeper", toolkit=Toolkit.make(wipe))
+    model = ScriptedModel.make([call("wipe", {"city": "Oslo"}), text("It waits."), text("Done."), text("Yes.")])
+
+    def run(draft: Draft, said: str) -> Prompt:
+        parts = draft.stream(agent, Prompt.make(said)).provide(wipe.handler(lambda _: Success(1)))
+        fx.run(parts.provide(model.layer).drain())
+        return draft.messages
+
+    first = run(Draft(Prompt.empty), "Go.")
+    before = first + run(Draft(first), "Wait.")
+    late = Draft(before, late=Prompt((ToolMessage.make(first.pending[0].approve()),)))
+    if is_cut:
+        late.begin(Prompt.make("I answered."))
+        late.stop("the user stopped it")
+    else:
+        run(late, "I answered.")
+    whole = Prompt(place_late(merge_commits(before + late.messages)))
+    run(Draft(whole), "And?")
+
+    answered = whole[2]
+    assert isinstance(answered, ToolMessage)
+    assert [part.type for part in answered.content] == ["tool-approval-response", "tool-result"]
+    assert [part.is_failure for part in answered.content if part.type == "tool-result"] == [is_cut]
+    assert _roles(model.requests[-1].prompt)[:4] == ["user", "assistant", "tool", "user"]

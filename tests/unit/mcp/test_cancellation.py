@@ -102,7 +102,7 @@ def test_an_answer_that_is_closed_is_closed_whole(again: list[int]) -> None:
 
     async def look(number: int) -> bool:
         body = Body("a long enough text")
-        was_over = await cut(_Raw(httpx2.Response(200, stream=body)).aclose(), [number, *again])
+        was_over = await cut(_Raw(httpx2.Response(200, stream=body), Watch(McpLimits())).aclose(), [number, *again])
         assert body.is_closed
         return was_over
 

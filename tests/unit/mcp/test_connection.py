@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from anyio.lowlevel import checkpoint
 
 from fxai import HandlerError, Outcome, ToolSource, fx, mcp
+from fxai.effects import Succeeded
 from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Pins, Refused
+from fxai.mcp.result import shown_content
 from tests.kit.every import every
-from tests.kit.mcp_peer import Message, Peer, Run, failure_of, run, tool, used
+from tests.kit.mcp_peer import Message, Peer, Run, failure_of, run, run_exit, tool, used
 
 OUTPUT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -275,6 +278,62 @@ def test_a_tool_that_nobody_has_seen_can_be_held_back(monkeypatch: pytest.Monkey
     assert after == {"content": [{"type": "text", "text": "found"}]}
 
 
+@every("part", ["_meta", "icons", "execution", "x-own"])
+def test_a_pin_covers_the_whole_definition(
+    monkeypatch: pytest.MonkeyPatch, part: str, tmp_path: Path, backend: Any
+) -> None:
+    """A member that fxai does not use is pinned too, because a client or a person may read it."""
+    peer = Peer()
+    pins = Pins.file(tmp_path / f"{part}.json")
+    value: dict[str, Any] = {"_meta": {"a/b": 1}, "icons": [{"src": "https://a/b"}], "execution": {}}
+
+    def looked(connection: Connection) -> Run:
+        peer.tools = [tool("search", **{part: value.get(part, [1])})]
+        yield connection.refresh()
+        return connection.held_back, _names(connection)
+
+    held, names = run(used(peer.serve(monkeypatch, pins=pins), looked), backend)
+
+    assert [(change.name, change.parts) for change in held] == [("search", ("_meta" if part == "_meta" else "other",))]
+    assert names == []
+
+
+@every(("pins", "parts"), [(None, None), (Pins.in_process, ("new",))])
+def test_a_tool_that_is_added_to_an_open_server_is_offered_unless_there_are_pins(
+    monkeypatch: pytest.MonkeyPatch, pins: Any, parts: Any, backend: Any
+) -> None:
+    """Pins are approvals, and an added tool has none; without pins, a server can add tools."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        peer.tools = [tool("search"), tool("later"), tool("s\u0435arch")]
+        yield connection.refresh()
+        return {change.name: change.parts for change in connection.held_back}, _names(connection)
+
+    held, names = run(used(peer.serve(monkeypatch, pins=pins and pins()), looked), backend)
+
+    assert held == {"s\u0435arch": ("new", "name"), **({"later": parts} if parts else {})}
+    assert names == ["search", *([] if parts else ["later"])]
+
+
+def test_pins_cover_the_tools_that_are_not_wanted_yet(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A program that later wants more of the tools that it saw at first gets them, unless they changed."""
+    peer = Peer()
+    pins = Pins.in_process()
+    peer.tools = [tool("a"), tool("b"), tool("c")]
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return _names(connection), {change.name: change.parts for change in connection.held_back}
+
+    server = peer.serve(monkeypatch, pins=pins)
+    first = run(used(server.only("a"), looked), backend)
+    peer.tools = [tool("a"), tool("b"), tool("c", description="other"), tool("d")]
+
+    assert first == (["a"], {})
+    assert run(used(server.without("d"), looked), backend) == (["a", "b"], {"c": ("description",)})
+
+
 def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """Of several tools that are held back those named are offered again, as they are now; a wrong name offers none."""
     peer = Peer()
@@ -409,10 +468,19 @@ def test_a_tool_that_was_taken_back_is_called_as_it_was(monkeypatch: pytest.Monk
     now, (fits, wrong) = run(used(peer.serve(monkeypatch), called), backend)
 
     assert (now, fits.result) == ((), {"n": 2})
-    assert "neither structured content nor JSON" in wrong.result.said
+    assert wrong.result == peer.text("two")
 
 
 # -- what a call gives
+
+
+def _text(said: str) -> Message:
+    return {"type": "text", "text": said}
+
+
+TWO, GOOD, BAD = _text("two"), _text('{"n": 2}'), _text('{"n": "x"}')
+ODD: Message = {"type": "hologram", "beam": [1]}
+NO_DATA: Message = {"type": "image", "mimeType": "image/png"}
 
 
 @pytest.mark.parametrize(
@@ -441,32 +509,114 @@ def test_under_an_output_schema_a_result_is_its_object(
 
 
 @every(
-    ("result", "words"),
+    ("result", "value", "words"),
     [
-        ({"content": [], "structuredContent": {"n": "x"}}, "/n: expected integer, found string 'x'"),
-        ({"content": [], "structuredContent": {}}, "does not fit its own output schema"),
-        ({"content": [{"type": "text", "text": "two"}]}, "neither structured content nor JSON"),
-        ({"content": []}, "neither structured content nor JSON"),
-        ({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]}, "neither structured content"),
-        ({"content": [{"type": "text", "text": '{"n"'}, {"type": "text", "text": ": 1}"}]}, "neither structured"),
+        ({"content": [], "structuredContent": {"n": "x"}}, {"n": "x"}, "/n: expected integer, found string 'x'"),
+        ({"content": [], "structuredContent": {}}, {}, "does not fit the output schema of the tool"),
+        ({"content": [], "structuredContent": [1]}, [1], "does not fit the output schema of the tool"),
+        ({"content": [TWO]}, {"content": [TWO]}, "no structured content"),
+        ({"content": [BAD]}, {"content": [BAD]}, "its text does not fit: /n: expected integer"),
+        ({"content": [GOOD]}, {"n": 2}, "fxai read the JSON of its text"),
+        ({"content": []}, {"content": []}, "no structured content"),
+        ({"structuredContent": {"n": 1}}, {"n": 1}, "the result has no content"),
+        ({"structuredContent": {"n": 1}, "content": None}, {"n": 1}, "the result has no content"),
     ],
 )
-def test_a_result_against_its_own_schema_is_the_servers_fault(
-    monkeypatch: pytest.MonkeyPatch, result: Message, words: str, backend: Any
+def test_a_result_against_its_own_schema_is_read_and_noted(
+    monkeypatch: pytest.MonkeyPatch, result: Message, value: Any, words: str, caplog: Any, backend: Any
 ) -> None:
-    """What does not fit, and what is not there, is an invalid answer of this tool."""
+    """The tool ran, so its result is the value of the call; the connection and the log contain the flaw, once."""
     peer = Peer()
     peer.tools = [tool("count", outputSchema=OUTPUT)]
     peer.on["tools/call"] = lambda request: peer.answer(request, result)
 
     def called(connection: Connection) -> Run:
-        return (yield connection.call("count"))
+        kit = connection.bound
+        by_name = yield connection.call("count")
+        outcome = yield kit.toolkit.call("count", {}).provide(kit.layer)
+        return by_name, outcome.result, outcome.is_failure, connection.flaws
 
-    failure = failure_of(used(peer.serve(monkeypatch), called), backend)
+    with caplog.at_level(logging.WARNING, "fxai.mcp"):
+        by_name, by_kit, failed, flaws = run(used(peer.serve(monkeypatch), called), backend)
 
-    assert (failure.kind, failure.tool, failure.server) == ("invalid-answer", "count", "peer")
-    assert words in failure.said
-    assert failure.remedy == "tell its makers"
+    assert (by_name, by_kit, failed) == (value, value, False)
+    assert [(flaw.tool, words in flaw.said) for flaw in flaws] == [("count", True)]
+    assert caplog.text.count(words) == 1
+    caplog.clear()
+
+
+@every(
+    ("result", "value", "words"),
+    [
+        ({}, {"content": []}, "the result has no content"),
+        ({"toolResult": 5}, {"toolResult": 5}, "the result has its data in 'toolResult'"),
+        ({"content": "sunny"}, {"content": [{"type": "text", "text": "sunny"}]}, "content must be an array, got str"),
+        ({"content": GOOD}, {"content": [GOOD]}, "content must be an array, got dict"),
+        ({"content": ["a", 1]}, {"content": [_text("a"), _text("1")]}, "content[0] must be an object, got str (and 1"),
+        ({"content": [{"type": "text"}]}, {"content": [_text("null")]}, "content[0].text must be a string"),
+        ({"content": [TWO, ODD]}, {"content": [TWO, ODD]}, "content[1] has the unknown type 'hologram'"),
+        ({"content": [NO_DATA]}, {"content": [NO_DATA]}, "content[0].data must be a string"),
+        ({"content": [TWO], "isError": None}, {"content": [TWO]}, ""),
+    ],
+)
+def test_content_against_the_protocol_is_read_and_noted(
+    monkeypatch: pytest.MonkeyPatch, result: Message, value: Any, words: str, backend: Any
+) -> None:
+    """No part of a result is lost, whatever its form; the value can be shown to a model."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda request: peer.answer(request, result)
+
+    def called(connection: Connection) -> Run:
+        kit = connection.bound
+        outcome = yield kit.toolkit.call("search", {}).provide(kit.layer)
+        return outcome.result, outcome.is_failure, [flaw.said for flaw in connection.flaws]
+
+    found, failed, flaws = run(used(peer.serve(monkeypatch), called), backend)
+
+    assert (found, failed) == (value, False)
+    assert words in "; ".join(flaws)
+    assert bool(flaws) == bool(words)
+    assert shown_content(found) is not None
+
+
+@every("is_error", [True, "true", 1, "false"])
+def test_a_result_is_an_error_unless_it_clearly_is_not(
+    monkeypatch: pytest.MonkeyPatch, is_error: Any, backend: Any
+) -> None:
+    """A value of `isError` that is not a boolean counts as an error."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda request: peer.answer(request, peer.text("no", isError=is_error))
+
+    assert failure_of(used(peer.serve(monkeypatch), _search), backend).said == "no"
+
+
+@every(("contents", "is_read"), [(20, True), (21, False)])
+def test_contents_are_counted_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, contents: int, is_read: bool, backend: Any
+) -> None:
+    """A result of more contents than the limit fails its call; no model of the SDK is made of any content."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda request: peer.answer(request, {"content": [TWO] * contents})
+
+    def given_to_the_sdk(method: str, version: str, data: Any) -> None:
+        if method == "tools/call":
+            seen.append(data["content"])
+
+    seen: list[Any] = []
+    monkeypatch.setattr("mcp.client.session._methods.validate_server_result", given_to_the_sdk)
+
+    end = run_exit(used(peer.serve(monkeypatch, limits=McpLimits(contents=20)), _search), backend)
+
+    if isinstance(end, Succeeded):
+        assert (is_read, len(end.value["content"])) == (True, contents)
+    else:
+        (failure,) = end.cause.failures
+        assert (is_read, failure.kind, failure.said) == (False, "limit", "its result has 21 contents, more than 20")
+    assert seen == [[]]
+
+
+def _search(connection: Connection) -> Run:
+    return (yield connection.call("search"))
 
 
 @pytest.mark.parametrize(

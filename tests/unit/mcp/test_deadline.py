@@ -10,7 +10,7 @@ import anyio
 import pytest
 from trio.testing import MockClock
 
-from fxai.mcp.link import Deadlines
+from fxai.mcp.session import Deadlines
 from tests.kit.every import every
 
 

@@ -14,7 +14,7 @@ import pytest
 from mcp_types import HEADER_MISMATCH
 
 from fxai import fx, mcp
-from fxai.effects import EffectOf
+from fxai.effects import EffectOf, Succeeded
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits, ToolDefinition
 from fxai.mcp.connection import progress_channel
 from fxai.mcp.link import Link
@@ -102,7 +102,7 @@ def test_a_server_is_told_which_version_we_are(monkeypatch: pytest.MonkeyPatch, 
             raise PackageNotFoundError(name)
         return f"the one of {name}"
 
-    monkeypatch.setattr("fxai.mcp.link.version", find)
+    monkeypatch.setattr("fxai.mcp.session.version", find)
     peer = Peer()
     run(used(peer.serve(monkeypatch, mode="legacy"), _names), backend)
 
@@ -242,7 +242,7 @@ def test_its_environment_is_what_was_given_and_little_else(monkeypatch: pytest.M
 def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, code: int | None, backend: Any) -> None:
     """The call in which it ends and each later one fail at once, with how it ended and its last words."""
     if code is None:  # one that never says how it ended is waited for in vain
-        monkeypatch.setattr("fxai.mcp.link._LAST_WORDS", 0.05)
+        monkeypatch.setattr("fxai.mcp.session._LAST_WORDS", 0.05)
     peer = Peer()
 
     def end(_: Message) -> None:
@@ -371,9 +371,9 @@ def _paged(peer: Peer, cursors: list[str | None], each: int = 1) -> None:
 
 
 def test_the_tools_of_all_pages_are_listed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
-    """Each page is asked for by the cursor of the one before, the first by none; an empty cursor is the end."""
+    """Each page is asked for by the cursor of the one before, the first by none."""
     peer = Peer()
-    _paged(peer, ["a", "b", ""])
+    _paged(peer, ["a", "b", None])
 
     names = run(used(peer.serve(monkeypatch), _names), backend)
 
@@ -411,9 +411,6 @@ def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, v
 @every(
     ("cursors", "each", "kind", "words"),
     [
-        (["a", "b", "a"], 1, "protocol", "the cursor 'a' came twice"),
-        (["a", "a"], 1, "protocol", "the cursor 'a' came twice"),
-        (["c" * 90] * 2, 1, "protocol", f"the cursor '{'c' * 60}' came twice"),
         (["a", "b", "c", "d"], 1, "limit", "more than 4 pages"),
         ([None], 7, "limit", "lists more than 6 tools"),
         (["a", None], 4, "limit", "lists more than 6 tools"),
@@ -422,7 +419,7 @@ def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, v
 def test_a_listing_that_does_not_end_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, cursors: Any, each: int, kind: str, words: str, backend: Any
 ) -> None:
-    """Cursors that come again, more pages and more tools than allowed: each is told, and nothing more is asked."""
+    """A listing of more pages or tools than the limits fails, and fxai requests no further page."""
     peer = Peer()
     _paged(peer, cursors, each)
 
@@ -431,6 +428,73 @@ def test_a_listing_that_does_not_end_is_a_failure(
     assert failure.kind == kind
     assert words in failure.said
     assert len(peer.calls("tools/list")) == len(cursors)
+
+
+@every(
+    ("cursors", "said"),
+    [
+        (["a", "b", "a"], "the cursor 'a' again"),
+        (["a", "a"], "the cursor 'a' again"),
+        (["", ""], "the cursor '' again"),
+        (["a", "", "b", ""], "the cursor '' again"),
+        (["", None], ""),
+        (["c" * 90] * 2, f"the cursor '{'c' * 60}' again"),
+    ],
+)
+def test_a_cursor_that_comes_again_ends_the_listing(
+    monkeypatch: pytest.MonkeyPatch, cursors: Any, said: str, caplog: pytest.LogCaptureFixture, backend: Any
+) -> None:
+    """The tools of all pages so far are offered, and a warning names the cursor."""
+    peer = Peer()
+    _paged(peer, cursors)
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return [one.name for one in connection.tools], [(flaw.tool, flaw.said) for flaw in connection.flaws]
+
+    with caplog.at_level(logging.WARNING, "fxai.mcp"):
+        names, flaws = run(used(peer.serve(monkeypatch), looked), backend)
+
+    assert names == [f"t{place}0" for place in range(len(cursors))]
+    assert [given.get("cursor") for given in peer.calls("tools/list")] == [None, *cursors[:-1]]
+    assert [(tool, said in text) for tool, text in flaws] == ([(None, True)] if said else [])
+    assert (said in caplog.text, bool(caplog.text)) == (True, bool(said))
+    caplog.clear()
+
+
+def test_tools_that_a_page_repeats_are_offered_once(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A server that answers each cursor with the first page has each tool once, and refuses none."""
+    peer = Peer()
+    peer.on["tools/list"] = lambda request: peer.answer(request, {"tools": [tool("a")], "nextCursor": ""})
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return [one.name for one in connection.tools], connection.refused
+
+    assert run(used(peer.serve(monkeypatch), looked), backend) == (["a"], ())
+
+
+def test_an_empty_cursor_that_the_server_refuses_ends_the_listing(
+    monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    """A server that sends an empty cursor for the end, and does not know it, lists its tools all the same."""
+    peer = Peer()
+
+    def page(request: Message) -> None:
+        if "cursor" in request.get("params", {}):
+            peer.refuse(request, -32602, "Invalid cursor")
+        else:
+            peer.answer(request, {"tools": [tool("a")], "nextCursor": ""})
+
+    peer.on["tools/list"] = page
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return [one.name for one in connection.tools], [flaw.said for flaw in connection.flaws]
+
+    names, flaws = run(used(peer.serve(monkeypatch), looked), backend)
+
+    assert (names, len(flaws), "empty cursor" in flaws[0]) == (["a"], 1, True)
 
 
 def test_as_much_as_is_allowed_is_allowed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -552,6 +616,54 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pyte
     assert (failure.kind, failure.said, failure.tool) == ("timeout", "it did not answer within 0.05 s", "search")
     assert failure.remedy == "give a longer call_timeout="
     assert [given["requestId"] for given in peer.calls("notifications/cancelled")] == [asked]
+
+
+@every(
+    ("options", "reports", "ends", "said", "option"),
+    [
+        ({"call_timeout": 1.0}, 8, None, "", ""),
+        ({"call_timeout": 1.0}, 0, 1.0, "it did not answer within 1 s", "call_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": 1.0}, 8, 1.0, "it did not answer within 1 s in total", "total_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": 0.5}, 8, 1.0, "within 1 s in total", "total_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": 3.0}, 8, 3.0, "it did not answer within 3 s in total", "total_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": None}, 2, 2.0, "it reported no progress for 1 s", "call_timeout"),
+        ({"call_timeout": None}, 8, None, "", ""),
+    ],
+)
+def test_progress_extends_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+    options: Any,
+    reports: int,
+    ends: float | None,
+    said: str,
+    option: str,
+    backend: Any,
+) -> None:
+    """Each report of progress starts `call_timeout` again, until `total_timeout`; the call reports every 0.5 s."""
+    peer = Peer()
+    held: list[Message] = []
+    peer.on["tools/call"] = held.append
+
+    def called(connection: Connection) -> Run:
+        begun = yield fx.sync(anyio.current_time)
+        calling = yield fx.fork(connection.call("search").exit())
+        while not held:
+            yield fx.checkpoint()
+        for n in range(8):
+            yield fx.wait(lambda: anyio.sleep(0.5))
+            if n < reports:
+                peer.notify("progress", progressToken=held[0]["params"]["_meta"]["progressToken"], progress=n)
+        if ends is None:
+            peer.answer(held[0], peer.text("built"))
+        return (yield calling.join()), (yield fx.sync(anyio.current_time)) - begun
+
+    end, _ = run(used(peer.serve(monkeypatch, **options), called), backend)
+
+    if ends is None:
+        assert end == Succeeded(peer.text("built"))
+    else:
+        (failure,) = end.cause.failures
+        assert (failure.kind, said in failure.said, option in failure.remedy) == ("timeout", True, True)
 
 
 def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:

@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fxai import fx
 from fxai.mcp import McpError, Pins
@@ -117,3 +119,71 @@ def test_a_file_that_cannot_be_read_trusts_nothing(text: str, tmp_path: Path) ->
     assert (failure.kind, failure.server) == ("pins", "git")
     assert "pins.json" in failure.said
     assert path.read_text() == text
+
+
+def test_a_tool_that_the_server_adds_later_is_blocked(pins: Pins) -> None:
+    """A server that is known cannot add a tool without approval, even if its first listing was empty."""
+    more = {**SEEN, "delete": {"description": "d"}}
+    fx.run(pins.review("git", SEEN))
+    fx.run(pins.review("empty", {}))
+    held = fx.run(pins.review("git", more)), fx.run(pins.review("empty", SEEN))
+    fx.run(pins.approve("git", {"delete": more["delete"]}))
+
+    assert held == ({"delete": ("new",)}, {"search": ("new",)})
+    assert fx.run(pins.review("git", more)) == {}
+
+
+def test_later_tools_can_be_trusted_but_for_doubtful_names() -> None:
+    """With `unseen="trust-all"` a later tool is trusted; a look-alike of a known tool is blocked."""
+    pins = Pins.in_process(unseen="trust-all")
+    fx.run(pins.review("git", SEEN))
+
+    assert fx.run(pins.review("git", {**SEEN, "delete": {}, "se\u0430rch": {}})) == {"se\u0430rch": ("new", "name")}
+    assert fx.run(pins.review("git", {"delete": {"title": "t"}})) == {"delete": ("title",)}
+
+
+IMITATIONS = r"""
+re\u0430d_file r\u0435ad_file read\u200b_file read_file\x1b[2J read_file\n \x20read_file read_fiIe read_fi1e
+Read_File read-file read\u2010file r\xe9ad_file \uff52ead_file read_\xadfile read_\u202efile read_f\u0131le
+"""
+
+
+@every("name", [one.encode().decode("unicode-escape") for one in IMITATIONS.split()])
+def test_a_name_that_looks_like_another_is_blocked(name: str) -> None:
+    """Letters of other scripts, invisible characters, escape codes, case and hyphens make no new name."""
+    tools = {"read_file": {"a": "1"}, name: {"a": "1"}}
+    together, later = Pins.in_process(), Pins.in_process(unseen="trust-all")
+    fx.run(later.review("git", {"read_file": {"a": "1"}}))
+
+    assert fx.run(together.review("git", tools)) == {name: ("new", "name")}
+    assert fx.run(later.review("git", {name: {"a": "1"}})) == {name: ("new", "name")}
+    fx.run(later.approve("git", {name: {"a": "1"}}))
+    assert fx.run(later.review("git", tools)) == {}
+
+
+@every(
+    "names",
+    [
+        ["read", "write"],
+        ["a1", "a2"],
+        ["get weather", "get news"],
+        ["读取", "写入"],
+        ["läsa", "skriva"],
+        ["t00", "t10"],
+    ],
+)
+def test_names_of_every_language_are_trusted(names: list[str]) -> None:
+    """A name is not blocked for its letters alone."""
+    assert fx.run(Pins.in_process().review("git", {name: {} for name in names})) == {}
+
+
+@given(st.lists(st.text(max_size=4), unique=True, max_size=6), st.lists(st.text(max_size=4), unique=True, max_size=6))
+def test_a_known_server_gains_no_tool_without_approval(first: list[str], later: list[str]) -> None:
+    """After the first review, a tool is offered only if it was offered before, whatever the names are."""
+    pins = Pins.in_process()
+    held = fx.run(pins.review("git", {name: {} for name in first}))
+    offered = {name for name in first if name not in held}
+
+    held_later = fx.run(pins.review("git", {name: {} for name in later}))
+
+    assert {name for name in later if name not in held_later} == offered & set(later)

@@ -179,10 +179,10 @@ def test_what_was_odd_is_told_in_one_line() -> None:
 
 
 def test_an_answer_is_taken_once() -> None:
-    """The first answer to a request goes on as it is, whatever it holds; the same again is nobody's."""
+    """The watch passes the first answer to a request unchanged, and drops the second."""
     watch = Watch(McpLimits())
     for id_ in (1, "2"):
-        watch.before_send(request(id_))
+        watch.before_send(request(id_, "ping"))
     result, error = answer(1, tools=[3]), refusal("2")
 
     assert [watch.receive(one) for one in (result, error, result, error)] == [result, error, None, None]
@@ -287,7 +287,7 @@ def test_what_is_no_listing_stays_as_it_is() -> None:
     """A listing without a list of tools, and a list of tools in another answer, are not looked into."""
     watch = Watch(McpLimits())
     assert listing(watch, tools={"name": "x"}) == {"name": "x"}
-    watch.before_send(request(1))
+    watch.before_send(request(1, "ping"))
     other = watch.receive(answer(1, tools=[{"name": "x"}]))
     watch.before_send(request(2, "tools/list"))
     refused = watch.receive(refusal(2))
@@ -399,3 +399,55 @@ def test_the_context_of_a_message_is_passed_on() -> None:
 
     assert watch_streams((Known(), None), watch)[0].last_context is Known.last_context
     assert watch_streams((None, None), watch)[0].last_context is None
+
+
+LARGE = [{"type": "text", "text": "x" * 100}] * 700
+
+
+def _line(**said: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, **said}).encode()
+
+
+@every(
+    ("line", "result"),
+    [
+        (_line(result={"content": LARGE}), {"content": LARGE}),
+        (_line(result={"structuredContent": {"n": "x" * 70_000}}), {"structuredContent": {"n": "x" * 70_000}}),
+        (_line(result={"content": "x" * 70_000}), {"content": "x" * 70_000}),
+        (_line(result={"content": [1] * 30_000}), {"content": [None] * 30_000}),
+    ],
+)
+def test_a_large_result_is_taken_apart_before_the_sdk_reads_it(line: bytes, result: Any) -> None:
+    """The watch keeps the result, and a short message with the same id replaces it; too many contents are counted."""
+    watch = Watch(McpLimits(contents=20_000))
+    watch.before_send(request(1))
+
+    light = json.loads(watch.lighten(line))
+    passed = watch.receive(SessionMessage(wire.jsonrpc_message_adapter.validate_python(light)))
+
+    assert light == {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "resultType": "complete"}}
+    assert passed is not None
+    assert list(watch.results.values()) == [result]
+
+
+@every(
+    "line",
+    [
+        _line(result={"content": LARGE[:5]}),
+        _line(id=2, result={"content": LARGE}),
+        _line(id=9, result={"tools": LARGE}),
+        _line(method="ping", params={"x": LARGE}),
+        _line(error={"code": 1, "message": "x" * 70_000}),
+        _line(result={"content": LARGE, "resultType": "input_required"}),
+        _line(result={"content": LARGE})[:-20],
+        b"[" + _line(result={"content": LARGE}) + b"]",
+    ],
+)
+def test_other_messages_stay_as_they_are(line: bytes) -> None:
+    """A small message, an answer to another request, a question and a broken line pass unchanged."""
+    watch = Watch(McpLimits())
+    watch.before_send(request(1))
+    watch.before_send(request(9, "tools/list"))
+
+    assert watch.lighten(line) is line
+    assert watch.results == {}

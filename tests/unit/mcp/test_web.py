@@ -10,13 +10,16 @@ from typing import Any, TypeAlias
 
 import anyio
 import httpx2
+import mcp_types as wire
 import pytest
+from mcp.client import streamable_http
 from typing_extensions import override
 
 from fxai import fx, mcp
-from fxai.effects import EffectOf
+from fxai.effects import EffectOf, Succeeded
 from fxai.mcp import Connection, McpLimits
 from fxai.mcp.http_client import _Raw
+from fxai.mcp.watch import Watch
 from tests.kit.every import every
 from tests.kit.mcp_peer import failure_of, used
 
@@ -309,6 +312,39 @@ def test_an_answer_may_come_compressed(
         assert failure_of(used(server, _called), backend).tool == "search"
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(("contents", "is_read"), [(4_000, True), (4_001, False)])
+def test_contents_of_a_large_answer_are_counted_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, kind: str, contents: int, is_read: bool, backend: Any
+) -> None:
+    """The parser of the SDK receives a short message instead of a large result."""
+    parsed: list[int] = []
+    adapter = wire.jsonrpc_message_adapter
+
+    class Counting:
+        def validate_json(self, data: Any, **options: Any) -> Any:
+            parsed.append(len(data))
+            return adapter.validate_json(data, **options)
+
+    def answer(id_: str) -> httpx2.Response:
+        result = {"content": [{"type": "text", "text": "found"}] * contents}
+        text = json.dumps({"jsonrpc": "2.0", "id": json.loads(id_), "result": result})
+        said = text if kind == "application/json" else f"id: 5\ndata: {text}\n\n"
+        return Body(*(said[at : at + 5_000] for at in range(0, len(said), 5_000))).answer(kind)
+
+    monkeypatch.setattr(streamable_http, "jsonrpc_message_adapter", Counting())
+    server, _ = serving(monkeypatch, answer, limits=McpLimits(contents=4_000))
+
+    end = fx.run_exit(used(server, _called), backend=backend)
+
+    if isinstance(end, Succeeded):
+        assert (is_read, len(end.value["content"])) == (True, contents)
+    else:
+        (failure,) = end.cause.failures
+        assert (is_read, failure.said) == (False, "its result has 4001 contents, more than 4000")
+    assert max(parsed) < 1_000
+
+
 @pytest.mark.parametrize("kind", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])
 def test_a_stream_of_events_need_not_end(monkeypatch: pytest.MonkeyPatch, kind: str, backend: Any) -> None:
     """Its event is taken when it comes, though the stream stays open; then it is closed."""
@@ -330,7 +366,7 @@ def test_a_stream_that_is_left_in_the_middle_is_closed(taken: int, backend: Any)
     body = Body("data: 1\n\n", "data: 2\n\n", ends=False)
 
     async def go() -> tuple[int, bool, bool]:
-        raw = _Raw(httpx2.Response(200, stream=body))
+        raw = _Raw(httpx2.Response(200, stream=body), Watch(McpLimits()))
         for _ in range(taken):
             assert await anext(aiter(raw)) == b"data: 1\n\n"
         await raw.aclose()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fxai.messages import (
     AnyPart,
@@ -21,7 +25,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.calls import pending_in, place_results
+from fxai.messages.calls import pending_in, place_late, place_results
 
 A, B = ToolCall("a", "add", {"n": 1}), ToolCall("b", "add", {"n": 2}, dynamic=True)
 
@@ -108,3 +112,39 @@ def test_a_result_goes_to_the_latest_call_of_its_id() -> None:
     assert [m.role for m in messages] == ["assistant", "assistant", "tool", "user", "tool"]
     assert place_results([], []) == []
     assert [m.role for m in place_results([], [ToolResultPart("z", "add", 2)])] == ["tool"]
+
+
+def _turn(id_: str) -> AssistantMessage:
+    return AssistantMessage.make(ToolCallPart(id_, "add", {}), ToolApprovalRequestPart(f"approval-{id_}", id_))
+
+
+def test_late_answers_and_results_go_behind_their_calls() -> None:
+    """Each goes to the turn that it is about; an answer that is there already stays alone, and the rest stays."""
+    yes, result = ToolApprovalResponsePart("approval-a", True), ToolResultPart("a", "add", 1)
+    own = ToolApprovalResponsePart("approval-b", True)
+    said = UserMessage.make("x")
+    messages: list[Any] = [_turn("a"), said, _turn("b"), ToolMessage.make(own, yes), ToolMessage.make(yes, result)]
+
+    placed = place_late(messages)
+
+    assert placed == [_turn("a"), ToolMessage.make(yes, result), said, _turn("b"), ToolMessage.make(own)]
+    assert place_late(placed) == placed
+
+
+MESSAGES = st.lists(
+    st.sampled_from("ab").map(_turn)
+    | st.sampled_from("abc").map(lambda id_: ToolMessage.make(ToolResultPart(id_, "add", 1)))
+    | st.sampled_from("abc").map(lambda id_: ToolMessage.make(ToolApprovalResponsePart(f"approval-{id_}", True)))
+    | st.just(UserMessage.make("x")),
+    max_size=8,
+)
+
+
+@given(MESSAGES)
+def test_placing_late_parts_loses_nothing(messages: list[Any]) -> None:
+    """Every part is there afterwards, turns and users keep their order, and a second time changes nothing."""
+    placed = place_late(messages)
+
+    assert [one for one in placed if one.role != "tool"] == [one for one in messages if one.role != "tool"]
+    assert all(part in [each for one in placed for each in one.content] for one in messages for part in one.content)
+    assert place_late(placed) == placed

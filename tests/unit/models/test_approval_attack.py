@@ -77,6 +77,18 @@ def test_an_altered_text_of_parameters(backend: Backend) -> None:
     assert _refused(office, changed(answered(office.asked()), altered), "altered", backend)
 
 
+@every(("asked", "run"), [("shop/staging", "shop/production"), ("", "shop"), ("shop", "")])
+def test_another_realm(asked: str, run: str, backend: Backend) -> None:
+    """An approval of one realm runs nothing in another realm, though the secret and the tool are the same."""
+    office = Office()
+    history = answered(office.asked(layer=ApprovalKey(SECRET, realm=asked).layer))
+    other, same = ApprovalKey(SECRET, realm=run).layer, ApprovalKey(SECRET, realm=asked).layer
+
+    assert _refused(office, history, "altered", backend, layer=other)
+    office.exit("execute", history, [text("gone")], backend, layer=same)
+    assert office.ran == [Wipe("a")]
+
+
 def test_an_altered_name(backend: Backend) -> None:
     """The approval of one tool used for another."""
     office = Office()

@@ -301,6 +301,33 @@ def test_who_may_do_what_is_for_the_application_to_say() -> None:
     }
 
 
+@every(("method", "path", "body"), [*ROUTES, ("POST", "/api/chat", request("New", "new"))])
+def test_who_may_nothing_may_nothing_new_either(method: str, path: str, body: Any) -> None:
+    """Each route asks the hook before it looks for the conversation, and answers alike for what is not there."""
+    asked: list[Access] = []
+    may = [True]
+
+    def hook(access: Access) -> bool:
+        asked.append(access)
+        return may[0]
+
+    with TestClient(app_of(identify=by_header, authorize=hook)) as client:
+        client.post("/api/chat", json=request("Secret"), headers={"x-user": "ann"})
+        asked.clear()
+        may[0] = False
+        there = client.request(method, path, json=body, headers={"x-user": "ann"})
+        new = {**body, "id": "none"} if path == "/api/chat" else body
+        not_there = client.request(method, path.replace("c1", "none"), json=new, headers={"x-user": "ann"})
+        listed = client.get("/api/chat", headers={"x-user": "ann"}).json()
+        may[0] = True
+        still = client.get("/api/chat", headers={"x-user": "ann"}).json()["conversations"]
+
+    assert (there.status_code, there.text) == (not_there.status_code, not_there.text)
+    assert there.status_code == 404
+    assert {(one.user, one.owner) for one in asked} == {("ann", "ann")}
+    assert (listed, [one["id"] for one in still]) == ({"conversations": []}, ["c1"])
+
+
 def test_a_hook_that_gives_an_effect_is_asked_for_its_value() -> None:
     """An effect is no permission: what it gives is."""
 

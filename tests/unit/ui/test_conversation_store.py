@@ -5,14 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
+from typing_extensions import override
 
-from fxai.effects import Backend, Gen, Scope, fx
+from fxai.effects import Backend, Effect, Gen, Scope, fx
 from fxai.messages import Prompt
+from fxai.models import ApprovalLedger
 from fxai.ui import Busy, ConversationError, Conversations, Turn, UIMessage
+from tests.kit.every import every
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("process", "files", "sqlite")
@@ -210,3 +216,113 @@ def test_what_was_changed_by_hand_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"Hello", b"Hullo"))
     failure = fx.run(store.load("c").result()).failure()
     assert (failure.conversation_id, failure.doing, path.name in str(failure)) == ("c", "load", True)
+
+
+class _SecretAlone(Conversations):
+    """A store that keeps its secret, and no ledger."""
+
+    @override
+    def secret(self) -> Effect[bytes, ConversationError]:
+        return fx.succeed(b"a secret of thirty-two bytes ...")
+
+
+class _Both(_SecretAlone):
+    @override
+    def ledger(self) -> ApprovalLedger:
+        return ApprovalLedger.in_process()
+
+
+class _Neither(_SecretAlone):
+    secret = Conversations.secret
+
+
+@every(("kind", "signs"), [(_SecretAlone, False), (_Both, True), (_Neither, True)])
+def test_a_store_that_keeps_the_secret_alone_signs_nothing(kind: type[Conversations], signs: bool) -> None:
+    """After a restart, such a store would trust an approval that was used before."""
+    kind.__abstractmethods__ = frozenset()
+    signed = fx.run(kind().signer().result())
+
+    assert isinstance(signed, Success) is signs
+    assert signs or "override ledger() too" in str(signed.failure())
+
+
+@of_each_kind
+def test_all_that_share_a_store_share_its_ledger(kind: str, tmp_path: Path) -> None:
+    """An approval that was claimed by one is used for the other."""
+    one = _store(kind, tmp_path)
+    other = one if kind == "process" else _store(kind, tmp_path)
+    uses: dict[str, float | None] = {"approval_1": None}
+
+    assert fx.run(one.ledger().claim(uses)) == ()
+    assert fx.run(other.ledger().claim(uses)) == ("approval_1",)
+
+
+# -- the list
+
+
+def _talk(store: Conversations, owner: str, id_: str, number: int) -> None:
+    turn = msgspec.structs.replace(_turn(f"t-{id_}-{number}"), created=float(number))
+    fx.run(store.begin(id_, owner, turn))
+
+
+@of_each_kind
+def test_a_list_reads_what_it_shows(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conversations of others, and those beyond the limit, are not read."""
+    store = _store(kind, tmp_path)
+    for number in range(12):
+        _talk(store, "bob", f"b{number}", number)
+    for number in range(6):
+        _talk(store, "ann", f"a{number}", 100 + number)
+    fx.run(store.list("ann"))
+    read: list[str] = []
+    find = cast(Any, store)._find_summary
+
+    def noted(id_: str) -> Any:
+        read.append(id_)
+        return find(id_)
+
+    monkeypatch.setattr(store, "_find_summary", noted)
+
+    assert [one.id for one in fx.run(store.list("ann", limit=2))] == ["a5", "a4"]
+    assert read == ["a5", "a4"]
+    assert [one.id for one in fx.run(store.list("ann", limit=2, before=104.0))] == ["a3", "a2"]
+    assert read[2:] == ["a3", "a2"]
+
+
+@between_processes
+def test_a_store_without_an_index_gets_one(kind: str, tmp_path: Path) -> None:
+    """Conversations of a store that was written before there was an index are listed."""
+    store = _store(kind, tmp_path)
+    for number in range(3):
+        _talk(store, "ann", f"a{number}", number)
+    journals = cast(Any, store)._journals
+    for name in ("the index", "the conversations of ann"):
+        journals.remove(name)
+
+    assert [one.id for one in fx.run(_store(kind, tmp_path).list("ann"))] == ["a2", "a1", "a0"]
+
+
+KINDS_OF_STEP = st.sampled_from(["begin", "rename", "delete"])
+STEPS = st.lists(st.tuples(KINDS_OF_STEP, st.sampled_from("abc"), st.sampled_from(["ann", "bob"])), max_size=14)
+
+
+@given(STEPS, st.integers(1, 4))
+def test_a_list_is_the_conversations_that_changed_last(steps: list[tuple[str, str, str]], limit: int) -> None:
+    """After any steps, the list of an owner is what a look at every conversation would give."""
+    store, model, turns = Conversations.in_process(), dict[str, tuple[str, float]](), dict[str, Turn]()
+    for number, (step, id_, owner) in enumerate(steps, 1):
+        if step == "begin":
+            turns[id_] = msgspec.structs.replace(_turn(f"t{number}"), created=float(number))
+            fx.run(store.begin(id_, owner, turns[id_]))
+            model[id_] = (model[id_][0] if id_ in model else owner, float(number))
+        elif id_ not in model:
+            continue
+        elif step == "rename":
+            fx.run(store.rename(id_, "New"))
+        elif step == "delete":
+            fx.run(store.delete(id_))
+            del model[id_]
+
+    for owner in ("ann", "bob"):
+        own = sorted(((changed, id_) for id_, (of, changed) in model.items() if of == owner), reverse=True)
+        assert [one.id for one in fx.run(store.list(owner, limit=limit))] == [id_ for _, id_ in own][:limit]

@@ -1,0 +1,341 @@
+"""Sessions with a server, each over one client of the SDK. If the server forgets a session, a link starts another.
+
+>>> from fxai.mcp.settings import ServerProgram, ServerSettings
+>>> Session(ServerSettings(ServerProgram("git-server"), "git"), Deadlines(), lambda: None).is_open
+False
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, final
+
+import anyio
+import mcp_types as wire
+from mcp.client import Client
+from mcp.client.session import ClientRequestContext
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp.shared.exceptions import MCPError
+
+from fxai.effects.effect import EffectOf
+from fxai.effects.runtime import run_async
+from fxai.mcp.http_client import address_transport
+from fxai.mcp.report import REOPEN, Report, is_lost, leaf
+from fxai.mcp.result import LinkError, McpError
+from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation, ServerProgram, ServerSettings
+from fxai.mcp.stdio_client import program_transport
+from fxai.mcp.watch import Watch, watch_streams
+
+_log = logging.getLogger("fxai.mcp")
+
+_RELISTEN, _RELISTEN_LAST = 1.0, 60.0  # seconds before a lost subscription is asked for again, at first and at last
+_LAST_WORDS: Final = 0.5  # seconds in which a program that closed its output may end
+
+About = tuple[str, str, str, str | None, dict[str, Any]]
+"""A server's own name and version, the protocol version, its instructions and its capabilities."""
+
+
+@final
+class Deadline:
+    """The deadline of one call, in seconds without progress and in seconds in total."""
+
+    def __init__(self, scope: anyio.CancelScope, seconds: float, total: float) -> None:
+        self._scope = scope
+        self._seconds = seconds
+        self._left = seconds  # while it pauses
+        self._total_left = total
+        self._end = anyio.current_time() + total
+        self._is_paused = False
+        self.is_extended = False
+        """True if progress extended it."""
+
+    @property
+    def is_spent(self) -> bool:
+        """True if the total is over."""
+        return anyio.current_time() >= self._end
+
+    def extend(self) -> None:
+        """Start the seconds without progress again, up to the total."""
+        self.is_extended = True
+        if self._is_paused:
+            self._left = min(self._seconds, self._total_left)
+        else:
+            self._scope.deadline = min(anyio.current_time() + self._seconds, self._end)
+
+    def pause(self) -> None:
+        """Stop the clock of this deadline."""
+        now = anyio.current_time()
+        self._left = self._scope.deadline - now
+        self._total_left = self._end - now
+        self._scope.deadline = math.inf
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Start the clock again with the seconds that were left."""
+        now = anyio.current_time()
+        self._scope.deadline = now + self._left
+        self._end = now + self._total_left
+        self._is_paused = False
+
+
+@final
+class Deadlines:
+    """The deadlines of the calls over one connection, which pause while a person is asked for something."""
+
+    def __init__(self) -> None:
+        self._all: set[Deadline] = set()
+        self._questions = 0
+
+    @property
+    def is_still(self) -> bool:
+        """True while they pause."""
+        return self._questions > 0
+
+    @contextmanager
+    def within(self, seconds: float | None, total: float | None = 0.0) -> Generator[Deadline]:
+        """Limit the time of the block, without the pauses.
+
+        Args:
+            seconds: The limit, or None. Each `extend` of the deadline starts it again.
+            total: The limit with all extensions, or None. It is at least `seconds`.
+
+        Raises `TimeoutError`: the block took longer.
+        """
+        with anyio.fail_after(seconds) as scope:
+            limit = math.inf if seconds is None else seconds
+            deadline = Deadline(scope, limit, math.inf if total is None else max(limit, total))
+            self._all.add(deadline)
+            if self.is_still:
+                deadline.pause()
+            try:
+                yield deadline
+            finally:
+                self._all.discard(deadline)
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """Pause every deadline for the time of the block."""
+        if not self.is_still:
+            for deadline in self._all:
+                deadline.pause()
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self.is_still:
+                for deadline in self._all:
+                    deadline.resume()
+
+
+@final
+class Session:
+    """One session. `hold` keeps it open until `end`, or until its last request if it was retired."""
+
+    def __init__(self, settings: ServerSettings, deadlines: Deadlines, on_changed: Callable[[], None]) -> None:
+        self._settings = settings
+        self._deadlines = deadlines
+        self._on_changed = on_changed
+        self._ready = anyio.Event()
+        self._ending = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._client: Client | None = None
+        self._failure: McpError | None = None
+        self._requests = 0
+        self._is_retired = False
+        self.about: About = ("", "", "", None, {})
+        self.watch: Watch = self._new_watch()
+        self.report = Report(settings, self.watch)
+
+    # -- its life
+
+    async def hold(self) -> None:
+        """Connect, and stay connected until the session ends, is cancelled, or the connection is lost."""
+        try:
+            with self._scope:
+                with suppress(_OldServerError):
+                    await self._connect(self._settings.mode)
+                    return
+                self.watch = self.report.watch = self._new_watch()
+                await self._connect("legacy")
+        except Exception as raised:
+            self._failure = self.report.failure(raised, "start")
+        finally:
+            self._client = None
+            self._ready.set()
+
+    async def wait_until_open(self) -> None:
+        """Wait until the server has answered or failed. `client` raises the failure.
+
+        Raises `LinkError`: neither happened in time.
+        """
+        with anyio.move_on_after(self._settings.timeout):
+            await self._ready.wait()
+            return
+        if self.watch.trouble is not None:
+            raise LinkError(self.report.problem(*self.watch.trouble))
+        said = f"it did not answer within {self._settings.timeout:g} s of being started"
+        raise LinkError(self.report.problem("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
+
+    @property
+    def is_open(self) -> bool:
+        """True while requests can be sent."""
+        return self._client is not None
+
+    @property
+    def client(self) -> Client:
+        """The SDK's client.
+
+        Raises `LinkError`: the session is not open.
+        """
+        if self._client is None:
+            raise LinkError(self._failure or self.report.problem("connection", "its connection is closed", REOPEN))
+        return self._client
+
+    def end(self) -> None:
+        """End the session as the protocol has it."""
+        self._ending.set()
+
+    def cancel(self) -> None:
+        """End the session immediately."""
+        self._scope.cancel()
+
+    def retire(self) -> None:
+        """End the session after its last request, because another session replaces it."""
+        self._is_retired = True
+        if not self._requests:
+            self.end()
+
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """Count a request, for the time of the block."""
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            if self._is_retired and not self._requests:
+                self.end()
+
+    async def _connect(self, mode: str) -> None:
+        elicit = self._settings.elicit
+        client = Client(
+            _transport(self._settings, self.watch),
+            mode=mode,
+            cache=None,
+            client_info=wire.Implementation(name="fxai", version=_version()),
+            log_level=None if self._settings.on_log is None else "debug",
+            elicitation_callback=None if elicit is None else partial(self._elicit, elicit),
+        )
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(client)
+            except Exception as error:
+                if mode == "auto" and self._is_old(leaf(error)):
+                    raise _OldServerError from error
+                raise
+            await self._serve(client)
+
+    def _is_old(self, error: BaseException) -> bool:
+        """True if its program ended at a request of the newest protocol, as some old servers do."""
+        return is_lost(error) and self.watch.process() is not None and self.watch.trouble is None
+
+    async def _serve(self, client: Client) -> None:
+        self._client = client
+        self.watch.version = client.protocol_version
+        self.watch.on_changed = self._on_changed
+        self.about = self._about(client)
+        async with anyio.create_task_group() as tasks:
+            tools = client.server_capabilities.tools
+            if tools and tools.list_changed:
+                tasks.start_soon(self._subscription, client)
+            self._ready.set()
+            await self._ending.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _subscription(self, client: Client) -> None:
+        """Subscribes to changes of the tools, where the protocol has subscriptions; a lost one is renewed."""
+        pause = _RELISTEN
+        while not self.watch.is_cut:
+            try:
+                async with client.listen(tools_list_changed=True) as subscription:
+                    self._on_changed()  # for changes from before the subscription
+                    pause = _RELISTEN
+                    async for _ in subscription:
+                        pass  # the watch calls `on_changed`
+            except ListenNotSupportedError:  # an older protocol, which notifies without a subscription
+                return
+            except MCPError as error:
+                if error.code == wire.METHOD_NOT_FOUND:
+                    return
+            except (RuntimeError, TimeoutError):
+                pass  # it was lost
+            await anyio.sleep(pause)
+            pause = min(pause * 2, _RELISTEN_LAST)
+
+    def _new_watch(self) -> Watch:
+        watch = Watch(self._settings.limits)
+        watch.on_log = self._settings.on_log
+        return watch
+
+    def _about(self, client: Client) -> About:
+        info = client.server_info
+        capabilities = client.server_capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+        name, version = (info.name, info.version) if info is not None else ("", "")
+        return name, version, client.protocol_version, client.instructions, capabilities
+
+    async def wait_for_exit(self) -> None:
+        """Wait a little for the exit code and the last output of a program that is ending."""
+        if isinstance(self._settings.endpoint, ServerProgram) and self.watch.is_cut:
+            with anyio.move_on_after(_LAST_WORDS):
+                while self.watch.process() is None:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+                await anyio.sleep(0.01)
+
+    async def _elicit(
+        self,
+        elicit: Elicit,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: wire.ElicitRequestParams,
+    ) -> wire.ElicitResult | wire.ErrorData:
+        said = params.model_dump(by_alias=True, mode="json", exclude_unset=True)
+        schema: Any = said.get("requestedSchema") or {}
+        asked = Elicitation(self._settings.name, params.message, schema, said.get("url"))
+        try:
+            with self._deadlines.standing_still():
+                given = elicit(asked)
+                answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
+            content: Any = None if answer.content is None else dict(answer.content)
+            return wire.ElicitResult(action=answer.action, content=content)
+        except Exception:  # a bug in `elicit`: the server is told no details
+            _log.exception("`elicit` of the MCP server %r failed", self._settings.name)
+            return wire.ErrorData(code=wire.INTERNAL_ERROR, message="answering failed; the log of the client says how")
+
+
+def _version() -> str:
+    try:
+        return version("fxai")
+    except PackageNotFoundError:  # run from its sources
+        return "0"
+
+
+class _OldServerError(Exception):
+    """The server ended at a request of the newest protocol."""
+
+
+@asynccontextmanager
+async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[tuple[Any, Any]]:
+    """The transport of a server's endpoint, watched, as the SDK's client enters it."""
+    endpoint = settings.endpoint
+    transport = (
+        program_transport(endpoint, watch)
+        if isinstance(endpoint, ServerProgram)
+        else address_transport(endpoint, watch, settings.timeout)
+    )
+    async with transport as streams:
+        yield watch_streams(streams, watch)
