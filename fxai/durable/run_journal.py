@@ -75,7 +75,7 @@ class RunJournal:
         self.known: Known = Known(run)
         self.journal = journal
         self._lock = threading.Lock()
-        self._call: Callable[[Callable[[], object]], None] | None = None  # the event loop of the program that has it
+        self._call: Callable[[Callable[[], object]], object] | None = None  # the event loop of the program that has it
         self._scopes: set[anyio.CancelScope] = set()
         self._news: anyio.Event | None = None
         self.hold: float | None = None
