@@ -121,7 +121,7 @@ class Link:
     # -- requests
 
     def _require_home(self) -> None:
-        if self._sessions is not None:
+        if self._sessions is not None and not self._left.is_set():
             self._home.require()
 
     async def listing(self) -> tuple[list[ToolDefinition], dict[str, str]]:
