@@ -197,6 +197,8 @@ def test_clients_hear_of_tools_that_change_by_themselves(backend: str, monkeypat
 
     async def use(_: mcp.Client, server: ToolServer) -> list[list[str]]:
         seen: list[list[str]] = []
+        while not server.listening:  # the server may not yet have read that the client is initialized
+            await anyio.sleep(0.001)
         for kit, event in ((BoundToolkit.make(new), told[0]), (BoundToolkit.make(old, new), told[1])):
             now[0] = kit
             with anyio.fail_after(60):
