@@ -143,7 +143,8 @@ class Session:
         self._on_changed = on_changed
         self._ready = anyio.Event()
         self._ending = anyio.Event()
-        self._scope = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None
+        self._is_cancelled = False
         self._client: Client | None = None
         self._failure: McpError | None = None
         self._requests = 0
@@ -157,7 +158,9 @@ class Session:
     async def hold(self) -> None:
         """Connect, and stay connected until the session ends, is cancelled, or the connection is lost."""
         try:
-            with self._scope:
+            with anyio.CancelScope() as self._scope:
+                if self._is_cancelled:
+                    return
                 with suppress(_OldServerError):
                     await self._connect(self._settings.mode)
                     return
@@ -203,7 +206,9 @@ class Session:
 
     def cancel(self) -> None:
         """End the session immediately."""
-        self._scope.cancel()
+        self._is_cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
 
     def retire(self) -> None:
         """End the session after its last request, because another session replaces it."""
