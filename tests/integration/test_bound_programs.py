@@ -28,6 +28,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
 def test_no_request_of_a_program_breaks_the_rule(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API would accept every request; the program may end early, because answers begin with one more part."""

@@ -397,6 +397,7 @@ def test_a_turn_of_a_stored_chat_that_is_cut_is_kept_whole_or_not_at_all(ways: l
     reached.by(law, cut=10, kept=10)
 
 
+@pytest.mark.slow
 @LOOPS
 def test_an_approval_lets_its_call_run_once_however_the_run_is_cut(ways: list[Way], backend: Backend) -> None:
     """Approved calls run in a run that is cut; the same approval, given again, lets nothing run again."""

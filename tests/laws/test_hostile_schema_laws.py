@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -148,6 +149,7 @@ def _same_verdicts(document: JsonSchema, value: Any) -> None:
     assert len({not document.validate(value, engine=engine) for engine in ENGINES}) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(documents(), st.lists(data(), min_size=1, max_size=2))
 def test_a_document_is_refused_or_can_be_used_everywhere(plain: dict[str, Any], values: list[Any]) -> None:

@@ -112,6 +112,7 @@ def test_a_reader_of_appended_changes_knows_the_rewritten_state() -> None:
     reached.by(law, **{"sections come or go": 5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_bytes_of_each_wire_grow(wire: str) -> None:
     """The body of each request starts with the blocks of the body before, and keeps the tools of its head."""

@@ -88,6 +88,7 @@ _DATA: Any = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150, least=150))
 @given(_TEXTS, _TEXTS, _DATA, _TEXTS, st.booleans())
 def test_no_text_closes_a_section_or_opens_another(

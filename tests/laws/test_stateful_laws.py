@@ -413,6 +413,7 @@ _TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @LOOPS
 @settings(max_examples=examples(60, least=60))
 @given(st.data())

@@ -209,6 +209,7 @@ async def _cut_after(program: Any, pause: int, native: bool) -> bool:
     return not ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "native"), [("asyncio", True), ("asyncio", False), ("trio", False)])
 def test_a_run_that_is_cut_releases_what_its_renders_hold(backend: Backend, native: bool) -> None:
     """In whichever turn of the loop; the memory has the messages with the state, or neither."""

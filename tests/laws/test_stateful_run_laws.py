@@ -80,6 +80,7 @@ def test_a_render_is_a_function_of_state_and_step(backend: Backend) -> None:
     reached.by(law, patches=5)
 
 
+@pytest.mark.slow
 @LOOPS
 def test_a_run_cut_at_any_step_goes_on_from_its_history_and_state(backend: Backend) -> None:
     """The requests of both halves are those of the whole run, and so is the state; also from JSON."""
@@ -112,6 +113,7 @@ def test_a_run_cut_at_any_step_goes_on_from_its_history_and_state(backend: Backe
     reached.by(law, **{"state changed": 10})
 
 
+@pytest.mark.slow
 @LOOPS
 def test_a_stream_is_the_run_that_is_not_streamed(backend: Backend) -> None:
     """The same requests, turns, records and states, and the same in the memory."""

@@ -136,6 +136,7 @@ def _committed(draw: st.DrawFn) -> list[Prompt]:
     return [asked("w"), *turns, approved()] if draw(st.booleans()) else turns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_a_memory_that_was_damaged_is_never_read_in_silence(
     kind: str, tmp_path_factory: pytest.TempPathFactory
@@ -169,6 +170,7 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
     reached.by(holds, failed=5, **({"same": 2, "told": 2} if kind == "file" else {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_a_state_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It is the one that was committed last, or a failure of its type, or it is said that something is missing."""

@@ -379,6 +379,7 @@ def test_a_port_that_is_taken_is_named(fxai: Run) -> None:
     assert ended.code == 1
 
 
+@pytest.mark.slow
 def test_stdin_that_is_no_protocol_ends_well(fxai: Run, tmp_path: Path) -> None:
     """Lines that are no messages are refused in messages; when stdin ends, the server ends, with 0."""
     asked = command("mcp", "serve", "served.py:tools")

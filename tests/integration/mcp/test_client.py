@@ -403,6 +403,7 @@ def test_what_a_server_logs_is_told_where_it_is_asked_for(backend: Any) -> None:
     assert heard == [("info", "x" * 100)] * 1_500
 
 
+@pytest.mark.slow
 def test_a_bug_of_whoever_listens_or_answers_does_not_end_the_connection(
     caplog: pytest.LogCaptureFixture, backend: Any
 ) -> None:

@@ -162,6 +162,7 @@ def test_bytes_split_anywhere_are_the_same_events(wire: str) -> None:
     assert len(whole[0]) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_split_stream_gives_the_same_parts(wire: str) -> None:
     """Through the whole layer: around the end of each event, within it, and byte by byte."""
@@ -202,6 +203,7 @@ def _end(wire: str) -> int:
     return body.index(b"\n\n", body.index(b'"finish_reason": "tool_calls"')) if wire == "chat" else len(last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breaks", [False, True], ids=["ends", "breaks"])
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_cut_stream_keeps_what_came(wire: str, breaks: bool) -> None:

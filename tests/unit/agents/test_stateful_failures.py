@@ -519,6 +519,7 @@ _WRONG: list[tuple[Callable[[World, Any], Any], str, list[str]]] = [
 ]
 
 
+@pytest.mark.slow
 @WAYS
 @every(("wrong", "reason", "named"), _WRONG)
 def test_a_render_that_is_wrong_fails_the_run(

@@ -301,6 +301,7 @@ HARMLESS = [
 ]
 
 
+@pytest.mark.slow
 @every("path", SECRETS)
 def test_a_file_that_may_hold_secrets_by_its_name_is_refused(tmp_path: Path, path: str) -> None:
     """However the name is written, and whatever stands in the file; only where it is allowed it is read."""

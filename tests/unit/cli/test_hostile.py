@@ -204,6 +204,7 @@ def test_every_command_is_fed() -> None:
 CASES = [(name, given) for name, all_given in FED.items() for given in all_given]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "given"), CASES, ids=[f"{name}-{n}" for n, (name, _) in enumerate(CASES)])
 def test_nothing_harmful_is_printed(
     fxai: Run, name: str, given: tuple[str, ...], listed: str, server: str, store: str, monkeypatch: pytest.MonkeyPatch

@@ -152,6 +152,7 @@ FAILING: dict[str, Callable[[Program], Program]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING)
 def test_very_many_failing_finalizers_keep_every_reason(failing: Callable[[Program], Program]) -> None:
     """In time that grows with their number, and with a note that people can read."""
@@ -359,6 +360,7 @@ def endless_stream() -> Effect[None]:
 ENDLESS = [endless_succeed, endless_sync, endless_flat_map, endless_nested, endless_children, endless_stream]
 
 
+@pytest.mark.slow
 @every("endless", ENDLESS)
 def test_a_long_synchronous_program_lets_others_run_and_can_be_cancelled(
     endless: Callable[[], Effect[None]], backend: Backend

@@ -154,6 +154,7 @@ def test_schemas_that_multiply_over_the_data_are_decided_once_for_each_value(nam
     assert time.process_time() - begun < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_cannot_be_decided_within_the_budget_is_a_failed_result(engine: Engine) -> None:
     """Many branches times many values are a fault that says the limit, by either package."""
@@ -375,6 +376,7 @@ def test_a_float_is_the_integer_that_it_equals(engine: Engine, great: int) -> No
     assert takes({"exclusiveMinimum": great}, near) == (near > great)
 
 
+@pytest.mark.slow
 def test_strict_forms_count_what_unions_multiply() -> None:
     """Forty unions of two side by side, and words that copy a definition, are an obstacle that says the limit."""
     either = [{"anyOf": [{"properties": {f"{s}{n}": {"type": "null"}}} for s in "ab"]} for n in range(40)]

@@ -125,6 +125,7 @@ def test_what_is_right_is_passed_over_when_faults_are_told() -> None:
         assert [str(fault) for fault in faults] == ["/10000/a: expected integer, found string 'x'"]
 
 
+@pytest.mark.slow
 def test_faults_are_told_within_the_budget() -> None:
     """Unions inside of unions, none of which fits, take no more steps than telling may."""
     branches = [{"properties": {"op": {"const": n}, "l": {"$ref": "#"}, "r": {"$ref": "#"}}} for n in range(12)]

@@ -155,6 +155,7 @@ def test_the_spans_of_programs_are_nested_as_the_programs_are(recorded: Traces) 
     assert recorded.tree() == [[name, *tree] for name, tree in TREES.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", SHAPES)
 def test_a_span_has_what_it_must_have_and_nothing_that_is_unknown(recorded: Traces, operation: str) -> None:
     """Its kind, its name, its required attributes, and each attribute in its type; others are `fxai.` ones."""

@@ -61,6 +61,7 @@ HARD: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", HARD.values(), ids=HARD)
 def test_hard_schemas_have_instances_and_near_misses(document: dict[str, Any]) -> None:
     """Without Hypothesis complaining that too much is thrown away."""
@@ -94,6 +95,7 @@ def test_instances_shrink_to_what_is_simple(document: dict[str, Any], smallest: 
     assert find(instances(document), lambda _: True, settings=FEW) == smallest
 
 
+@pytest.mark.slow
 def test_undeclared_properties_can_be_left_away() -> None:
     """Those that the schema describes stay: named ones, and the values of a map."""
     document: dict[str, Any] = {"type": "object", "properties": {"a": {}}, "additionalProperties": True}

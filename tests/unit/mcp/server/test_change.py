@@ -195,10 +195,9 @@ def test_clients_hear_of_tools_that_change_by_themselves(backend: str, monkeypat
     async def hear(_: Any) -> None:
         next(left).set()
 
-    async def use(_: mcp.Client, server: ToolServer) -> list[list[str]]:
+    async def use(client: mcp.Client, server: ToolServer) -> list[list[str]]:
         seen: list[list[str]] = []
-        while not server.listening:  # the server may not yet have read that the client is initialized
-            await anyio.sleep(0.001)
+        await client.list_tools()  # before its answer, the server reads that the client is initialized
         for kit, event in ((BoundToolkit.make(new), told[0]), (BoundToolkit.make(old, new), told[1])):
             now[0] = kit
             with anyio.fail_after(60):
