@@ -164,7 +164,7 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
     if codec is None:
         return matching(patterns[-1], tp), after
     wire: Any = Annotated
-    keywords = codec.json_schema() or {}
+    keywords: dict[str, Any] = codec.json_schema() or {}
     if "pattern" in keywords:  # both patterns hold
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
     wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]

@@ -24,7 +24,6 @@ BAD = {
     "wrong_ids": ("timeout", "did not list its tools within 2 s", "1 answers were to requests that nobody made"),
     "list_error": ("protocol", "-32000", "the database is away"),
     "endless_pages": ("limit", "more than 200 pages", "limits="),
-    "same_cursor": ("protocol", "the cursor 'again' came twice", "tell its makers"),
     "many": ("limit", "lists more than 2000 tools", "limits="),
     "only_garbage": ("invalid-answer", "no messages, first 'garbage'", "standard error"),
     "huge": ("limit", "a message of more than 16777216 bytes", "raise its limits"),
