@@ -160,8 +160,6 @@ def page(request: Message) -> None:
         answer(request, {"tools": [tool(f"t{number}")], **following})
     elif MODE == "endless_pages":
         answer(request, {"tools": [], "nextCursor": str(int(cursor or 0) + 1)})
-    elif MODE == "same_cursor":
-        answer(request, {"tools": [], "nextCursor": "again"})
     else:
         answer(request, {"tools": listed()})
 
