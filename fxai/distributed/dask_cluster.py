@@ -39,7 +39,7 @@ _INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
 
 
 def _security_of_session() -> Security:
-    """Return certificates that exist only in the memory of this program and of the processes that it starts.
+    """Return new certificates for this program and the processes that it starts.
 
     The scheduler runs whatever a client sends, and every user of the machine can reach a port of loopback.
     """

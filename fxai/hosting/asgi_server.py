@@ -169,8 +169,8 @@ class _Connection(H11Protocol):
 
     @override
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self._late is None and not self.transport.is_closing():
+        super().on_response_complete()  # which begins the next request, if the client sent it already
+        if self._late is None and self.cycle.response_complete and not self.transport.is_closing():
             self._expect()
 
     @override

@@ -17,12 +17,14 @@ from tests.kit.every import every
 async def _hello(scope: Any, receive: Any, send: Any) -> None:
     assert scope["type"] == "http"
     await receive()
+    if scope["path"] == "/slow":
+        await anyio.sleep(0.6)
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 
 
 @asynccontextmanager
-async def _served() -> AsyncGenerator[int]:
+async def _served(head_timeout: float = 30.0) -> AsyncGenerator[int]:
     there, urls = anyio.Event(), list[str]()
 
     def tell(url: str) -> None:
@@ -30,7 +32,8 @@ async def _served() -> AsyncGenerator[int]:
         there.set()
 
     async with runtime(LayerOf.empty()) as services, anyio.create_task_group() as group:
-        group.start_soon(services.run, serve_app(_hello, lifespan=nullcontext(), on_listening=tell))
+        program = serve_app(_hello, lifespan=nullcontext(), on_listening=tell, head_timeout=head_timeout)
+        group.start_soon(services.run, program)
         await there.wait()
         yield int(urls[0].rpartition(":")[2])
         group.cancel_scope.cancel()
@@ -87,3 +90,15 @@ def test_silent_connections_leave_room_for_others_of_their_address() -> None:
 
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert closed == 20
+
+
+def test_a_request_that_follows_at_once_has_its_whole_time() -> None:
+    """The limit is for the head of a request: one that the client sent with the request before may work longer."""
+
+    async def use() -> bytes:
+        async with _served(head_timeout=0.2) as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
+            slow = b"GET /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            await stream.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" + slow)
+            return await _all_of(stream)
+
+    assert anyio.run(use).count(b"HTTP/1.1 200 ") == 2
