@@ -151,7 +151,7 @@ def test_ci_runs_the_slow_tests_after_the_quick_tests(
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     (tmp_path / "README.md").write_text(f"<!-- command: test -->\n```sh\n{quick}\n```\n\n```sh\nexit 9\n```\n")
     again_or_slow = f'case "$*" in *--lf*) echo "failed tests ran again" ;; *) {slow} ;; esac'
-    for name, line in (("pip", "exit 0"), ("pytest", again_or_slow)):
+    for name, line in (("uv", "exit 0"), ("pytest", again_or_slow)):
         (tmp_path / ".venv/bin" / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / ".venv/bin" / name).chmod(0o755)
     limits = {
