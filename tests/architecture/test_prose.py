@@ -54,6 +54,7 @@ def _is_worse(stored: tuple[int, int] | None, now: tuple[int, int]) -> bool:
     return any(change.is_worse for change in compare(_figures(*now), record))
 
 
+@pytest.mark.slow
 def test_no_folder_reads_worse_than_recorded() -> None:
     """Every figure of every folder is at least as good as its record, up to one finding."""
     changes = compare(figures_of_folders(top_level()), read_record())
