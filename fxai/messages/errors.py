@@ -223,12 +223,13 @@ _OUTAGES: tuple[tuple[re.Pattern[str], int], ...] = (
 )
 
 
-def reason_of_body(body: object, otherwise: int | None = None) -> Reason:
+def reason_of_body(body: object, otherwise: int | None = None, headers: Mapping[str, str] = {}) -> Reason:
     """Return the reason of an error without a status of its own, by its code or, without a code, by its words.
 
     Args:
         body: The object that contains the error under `error`, or the error itself: an object or a string.
         otherwise: The status of an error whose code is unknown. Default: 400.
+        headers: The headers of the answer, with its advice about a retry. Default: none.
 
     >>> reason_of_body({"error": {"code": "rate_limit_exceeded", "message": "Try again in 7.66s."}}).retry_after
     7.66
@@ -246,7 +247,7 @@ def reason_of_body(body: object, otherwise: int | None = None) -> Reason:
     status = number or _STATUSES.get(code or "") or _outage(code or _words(fields) or str(inner))
     status = status or (500 if code is None else otherwise or 400)
     about = {key: value for key, value in whole.items() if key == "request_id"}
-    return reason_of_status(status, {"error": inner, **about}, {})
+    return reason_of_status(status, {"error": inner, **about}, headers)
 
 
 _CODES = ("code", "type", "status", "status_code")

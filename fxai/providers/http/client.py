@@ -49,6 +49,7 @@ from fxai.providers.http.http_error import (
     CURRENT_SECRETS,
     BrokenAnswerError,
     hide_secrets_in_logs,
+    passing_error,
     reason_of_fault,
     redact,
     unexpected_redirect,
@@ -155,6 +156,7 @@ class Client:
 
     - the status: `AiError.from_status` says which reason, with the words of the body; a redirect is not followed
       (`NetworkError("InvalidUrlError")`), so that no key goes elsewhere;
+    - an error inside a 200: the answer to a POST, or the first event, is a retryable error and has no content;
     - the connection: `NetworkError("TransportError")` for one that is refused, reset or cut, a name without
       address, TLS or a proxy that fails; `NetworkError("InvalidUrlError")` for an address that is none;
     - the time: `RequestTimeoutError`, with the seconds that were allowed;
@@ -430,6 +432,7 @@ class Line:
             if kind and not _fits(JSON, kind) and not (begins_json(read) or FIRST_FIELD.match(read)):
                 raise BrokenAnswerError(self.wrong_type(call, kind, read))
             read = read.removeprefix(_BOM)
+        raise_passing_error(read, response, call)
         return Answer(response.status_code, headers, read)
 
     def wrong_type(self, call: Call, kind: str, body: bytes) -> Reason:
@@ -513,6 +516,15 @@ class Line:
         raise BrokenAnswerError(self.wrong_type(call, kind, body))
 
 
+def raise_passing_error(body: bytes, response: httpx2.Response, call: Call) -> None:
+    """Fail the attempt if a retryable error stands in place of the answer to a POST, whose status is 200."""
+    if call.verb != "POST" or (call.reads_error is not None and call.reads_error(body)):
+        return
+    reason = passing_error(body[:_LARGEST_ERROR].decode("utf-8", "replace"), response.headers)
+    if reason is not None:
+        raise BrokenAnswerError(reason)
+
+
 def kind_of(response: httpx2.Response) -> str:
     """Return the media type of an answer, in lower case and without parameters. Empty if it has none."""
     kind: str = response.headers.get("content-type", "")
@@ -535,6 +547,7 @@ class _Reading:
     async def begin(self) -> None:
         """Sends the request, and waits for the first event; an attempt before this one is closed."""
         await self.close()
+        self._ready.clear()
         self._reader = EventReader()
         try:
             self._response = await self._line.begin(self.call)
@@ -546,6 +559,7 @@ class _Reading:
         await self._fill()
         if not self._ready:
             raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
+        raise_passing_error(self._ready[0].data.encode(), self._response, self.call)
 
     async def _begin_body(self, kind: str) -> None:
         """Read the first bytes, which show whether the body is a stream of events.

@@ -6,15 +6,18 @@ import logging
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from typing_extensions import override
 
+from fxai.messages.errors import error_in, reason_of_body
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
 from fxai.providers.http.transport import Timeout
+from fxai.schema.data import is_object
+from fxai.schema.parsing import parse_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -127,6 +130,31 @@ def unexpected_type(expected: str, found: str, body: bytes) -> Reason:
     """The reason of an answer of another media type than was asked for, with the beginning of its body."""
     begins = " ".join(body.decode("utf-8", "replace").split())[:_SHOWN]
     return InvalidOutputError(f"expected {expected}, got {found}" + (f": {begins}" if begins else ""))
+
+
+_ERROR_INSIDE = re.compile(r'"error"\s*:\s*[{"\[]|"(?:type|object)"\s*:\s*"error"')
+_SEARCHED = 2000  # characters: an error begins early, and the search of a long answer would cost time
+_CONTENT = ("choices", "content", "data", "output")
+
+
+def passing_error(body: str, headers: Mapping[str, str]) -> Reason | None:
+    """Return the reason of a retryable error that a body or event of status 200 contains instead of content, or None.
+
+    The reader of the answer reports errors that a retry cannot change.
+
+    >>> passing_error('{"error": {"type": "overloaded_error"}}', {"retry-after": "2"}).retry_after
+    2.0
+    >>> passing_error('{"choices": [{"text": "..."}], "error": {"type": "overloaded_error"}}', {}) is None
+    True
+    """
+    if not _ERROR_INSIDE.search(body, 0, _SEARCHED):
+        return None
+    data = parse_json(body).value_or(None)
+    if not is_object(data) or any(data.get(name) for name in _CONTENT):
+        return None
+    error = error_in(data)
+    reason = None if error is None else reason_of_body(data if data.get("error") else error, headers=headers)
+    return reason if reason is not None and reason.is_retryable else None
 
 
 def _host(url: httpx2.URL) -> str:

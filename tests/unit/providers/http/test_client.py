@@ -698,6 +698,81 @@ def test_what_retrying_cannot_help_is_not_tried_again(given: httpx2.Response) ->
     assert (len(seen), at) == (1, 0)
 
 
+OVERLOADED = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+
+def _inside(data: Any, kind: str = "application/json", **headers: str) -> httpx2.Response:
+    """An answer of status 200: a JSON body, or a stream whose first event is the data."""
+    body = msgspec.json.encode(data)
+    content = body if kind == "application/json" else b": ping\n\nevent: ping\ndata: {}\n\ndata: " + body + b"\n\n"
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.Response(200, content=content, headers={"content-type": kind, **named})
+
+
+@pytest.mark.parametrize(
+    ("kind", "streams"), [("application/json", False), ("application/json", True), ("text/event-stream", True)]
+)
+@pytest.mark.parametrize(
+    "data",
+    [
+        OVERLOADED,
+        {"type": "error", **OVERLOADED},
+        {"type": "error", "code": "server_error", "message": "Sorry."},
+        {"object": "error", "message": "the engine is overloaded", "code": 503},
+        {"error": "upstream connect error"},
+        {"id": "r", "choices": [], "error": {"code": 429, "message": "Slow down."}},
+        {"error": {"message": "Rate limit reached. Try again in 3s."}},
+    ],
+    ids=str,
+)
+def test_an_error_inside_a_200_is_retried(data: Any, kind: str, streams: bool) -> None:
+    """A whole answer or a first event that states a passing error fails the attempt, with the header's advice."""
+    good = _inside({"choices": [1]}, kind)
+    transport, seen = _flaky(_inside(data, kind, retry_after="7"), good)
+    opened = open_client(base_url="https://x.example", transport=transport, retry=RETRY, module="acme")
+
+    def send(client: Client) -> Effect[Any, AiError]:
+        if not streams:
+            return client.post("/", b"{}").map(lambda got: got.body.decode())
+        return client.events("/", b"{}").collect().map(lambda got: got[0].data)
+
+    end, at = _elapsed(fx.scoped(opened.flat_map(send)), 60)
+
+    assert (msgspec.json.decode(end.unwrap()), len(seen)) == ({"choices": [1]}, 2)
+    assert 5 <= at <= 9
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"error": {"type": "invalid_request_error", "message": "no such parameter"}},
+        {"error": {"code": "content_policy_violation", "message": "no"}},
+        {"choices": [{"text": "half an ans"}], "error": {"code": 502, "message": "upstream"}},
+        {"error": None, "choices": []},
+        {"note": "x" * 3000, **OVERLOADED},
+        [{"error": {"type": "overloaded_error"}}],
+    ],
+    ids=lambda data: str(data)[:60],
+)
+def test_an_answer_of_status_200_is_read_once(data: Any) -> None:
+    """An error that a retry cannot change, an error behind content, and a long answer go to the reader."""
+    transport, seen = _flaky(_inside(data))
+
+    end, at = _elapsed(_post("https://x.example", transport=transport, retry=RETRY), 60)
+
+    assert msgspec.json.decode(end.unwrap().body) == data
+    assert (len(seen), at) == (1, 0)
+
+
+def test_an_error_inside_a_200_ends_the_retries() -> None:
+    """After two retries the error of the body is the failure, with the seconds that the server asks to wait."""
+    transport, seen = _flaky(_inside(OVERLOADED, retry_after="1"))
+
+    end, _ = _elapsed(_post("https://x.example", transport=transport, retry=RETRY), 60)
+
+    assert (end.failure().reason.status, end.failure().retry_after, len(seen)) == (529, 1.0, 3)
+
+
 def test_a_schedule_of_ones_own_decides() -> None:
     """Any schedule over the error may be given."""
     transport, seen = _flaky(_status(500))

@@ -169,10 +169,10 @@ def test_an_error_status_is_its_reason() -> None:
 @every("kind", ["application/json", "text/event-stream", "text/plain"])
 def test_a_whole_answer_instead_of_a_stream_is_one_event(kind: str) -> None:
     """The reader of the events decides about a JSON object, because it can be an answer or an error."""
-    with peer([answer(200, b'\xef\xbb\xbf\n{"error": "streams are off"}', kind=kind)]) as server:
+    with peer([answer(200, b'\xef\xbb\xbf\n{"error": {"code": "no_streams"}}', kind=kind)]) as server:
         came, failed = fx.run(_kept(_events(server.url)))
 
-    assert (came, failed) == ([Event("whole answer", '\n{"error": "streams are off"}')], None)
+    assert (came, failed) == ([Event("whole answer", '\n{"error": {"code": "no_streams"}}')], None)
 
 
 def test_a_page_instead_of_a_stream_is_invalid_output() -> None:
