@@ -23,6 +23,7 @@ import anyio
 import msgspec
 
 from fxai.durable.failure import JournalFailure, RunAsleep, RunCancelled, RunOwned
+from fxai.durable.reached import Reached
 from fxai.durable.record import (
     Answered,
     AnyRecord,
@@ -31,6 +32,7 @@ from fxai.durable.record import (
     Closed,
     Known,
     Opened,
+    Part,
     RunState,
     Submitted,
     TimedRecord,
@@ -73,6 +75,12 @@ class RunJournal:
 
     def __init__(self, run: str, journal: Journal[AnyRecord]) -> None:
         self.known: Known = Known(run)
+        self.reached: Reached = Reached(self.known)
+        """The recorded parts that this program has reached."""
+        self.noted: dict[str, str] = {}
+        """New parts that the program has reached, and that the next record notes."""
+        self.gave_up: bool = False
+        """True if this program stopped waiting for an answer. With the answer, a program may take another way."""
         self.journal = journal
         self._lock = threading.Lock()
         self._call: Callable[[Callable[[], object]], object] | None = None  # the event loop of the program that has it
@@ -152,9 +160,16 @@ class RunJournal:
         return time + self._offset
 
     def _with_time(self, record: AnyRecord) -> AnyRecord:
+        """Return the record with the time, and with the parts that the program reached since the record before."""
         if self._clock is None or not isinstance(record, TimedRecord):
             return record
-        return msgspec.structs.replace(record, time=round(self._clock.monotonic() - self._offset, 3))
+        reached, self.noted = self.noted, {}
+        time = round(self._clock.monotonic() - self._offset, 3)
+        return msgspec.structs.replace(record, time=time, reached=reached, aside=self.gave_up)
+
+    def give_up(self, part: Part) -> None:
+        """Note that this program stopped waiting for the answer to a question."""
+        part.given_up = self.gave_up = True
 
     # -- what others append while a program has it
 

@@ -19,7 +19,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunCancelled, RunOwned, RunUnknown
-from fxai.durable.record import Answered, CancelWish, Input, RunState
+from fxai.durable.record import Answered, CancelWish, Input, Part, RunState
 from fxai.durable.run_journal import FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import for_each
@@ -66,7 +66,7 @@ class RunStep(msgspec.Struct, frozen=True):
     name: str
     """The name of the tool or of the work; of a turn "turn", of a sleep "sleep"."""
     status: str
-    """`ended`, `failed`, `in doubt` or `waiting`."""
+    """`ended`, `failed`, `in doubt`, `interrupted` (it may run again), or `waiting`."""
 
 
 @final
@@ -403,7 +403,15 @@ def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
         elif part.question is not None and not part.answered and part.begun is None:
             steps.append(RunStep(path, part.question.tool, "waiting"))
         elif part.begun is not None:
-            failed = part.ended is not None and part.ended.kind in ("failure", "error", "told", "refused")
-            status = "in doubt" if part.in_doubt else "failed" if failed else "ended"
-            steps.append(RunStep(path, part.begun.name, status))
+            steps.append(RunStep(path, part.begun.name, _step_status(part)))
     return tuple(steps)
+
+
+def _step_status(part: Part) -> str:
+    if part.is_open:
+        return "in doubt"
+    if part.in_doubt:
+        replied = part.reply is not None and part.reply.kind == "result"
+        return "ended" if replied else "interrupted"
+    failed = part.ended is not None and part.ended.kind in ("failure", "error", "told", "refused")
+    return "failed" if failed else "ended"
