@@ -131,7 +131,7 @@ class RunJournal:
             new: list[Entry[AnyRecord]] = []
 
             def look(entries: Iterator[Entry[AnyRecord]]) -> None:
-                new.extend(takewhile(lambda entry: entry.number > before, entries))
+                new[:] = takewhile(lambda entry: entry.number > before, entries)  # a store may look again
 
             self.known.add(record, before + 1)
             state = self.known.state(now) if isinstance(record, _SUMMED_UP) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -720,3 +721,21 @@ def test_a_worker_goes_on_with_what_stands_still(runs: Runs, caplog: pytest.LogC
     assert fx.run(worker) == ("waiting",)
     assert {one.status for one in fx.run(runs.list())} == {"done"}
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ann:secret@db.example.org/runs", "postgres://ann:secret@db.example.org/runs"]
+)
+def test_a_url_names_a_server_and_no_file(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the place nor a file has the password, whether the program or the environment names the URL."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FXAI_RUNS", url)
+    for runs in (Runs.at(url), Runs.at()):
+        assert type(runs.store).__name__ == "PostgresJournals"
+        assert runs.place == "PostgreSQL, db.example.org/runs"
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("FXAI_RUNS", str(tmp_path / "mine.db"))
+    assert Runs.at().place == str(tmp_path / "mine.db")
+    monkeypatch.delenv("FXAI_RUNS")
+    assert type(Runs.at().store).__name__ == "TableJournals"
+    assert Runs.at().place.endswith("fxai-runs.db")

@@ -295,8 +295,8 @@ def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
-    """The server frees its lock with the connection: it interrupts what it runs, fails, and another one has the job."""
+def test_a_worker_that_another_program_replaced_stops(postgres_url: str) -> None:
+    """Its lease ended, and its name was taken: it interrupts what it runs, fails, and another worker has the job."""
     place = fresh_database(postgres_url)
     interrupted: list[int] = []
 
@@ -305,18 +305,16 @@ def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
             return fx.succeed("later")
         return fx.never().ensuring(fx.sync(lambda: interrupted.append(job.attempt)))
 
-    def cut() -> None:
+    def replace() -> None:
         with psycopg.connect(place, autocommit=True) as admin:
-            mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-            held = f"locktype = 'advisory' AND mode = 'ExclusiveLock' AND {mine}"
-            admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE {held}".encode())
+            admin.execute("UPDATE fxai_journal_owner SET holder = 'lost', epoch = epoch + 1, until = now()")
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from queue.submit("hang", "a", "")
         worker = yield from fx.fork(queue.serve({"hang": hang}))
         while (yield from queue.look_up("a")).status != "running":
             yield from fx.sleep(0.01)
-        yield from fx.in_thread(cut)
+        yield from fx.in_thread(replace)
         failed = yield from worker.join().result()
         yield from fx.fork(queue.serve({"hang": hang}))
         return failed, (yield from queue.result("a"))
@@ -325,6 +323,32 @@ def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
     assert "has lost its lock" in str(failed.failure())
     assert interrupted == [1]
     assert (ended.text, ended.attempt) == ("later", 2)
+
+
+@pytest.mark.slow
+def test_a_worker_whose_connections_are_cut_goes_on(postgres_url: str) -> None:
+    """It replaces them, and its jobs stay its own."""
+    place = fresh_database(postgres_url)
+
+    def slow(job: Job) -> EffectOf[str]:
+        return fx.sleep(2.5).as_(str(job.attempt))
+
+    def cut() -> None:
+        with psycopg.connect(place, autocommit=True) as admin:
+            others = "datname = current_database() AND pid <> pg_backend_pid()"
+            admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}".encode())
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("slow", "a", "")
+        yield from fx.fork(queue.serve({"slow": slow}))
+        yield from fx.fork(queue.serve({"slow": slow}))
+        while (yield from queue.look_up("a")).status != "running":
+            yield from fx.sleep(0.01)
+        yield from fx.in_thread(cut)
+        return (yield from queue.result("a"))
+
+    ended = _run(place, program)
+    assert (ended.text, ended.attempt) == ("1", 1)
 
 
 class _Bomb:
