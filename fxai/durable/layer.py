@@ -2,7 +2,7 @@
 
 >>> from fxai import Agent, fx
 >>> from fxai.durable.runs import Runs
-from fxai.durable.settlement import why_in_doubt
+from fxai.durable.settlement import missing_questions
 >>> from fxai.testing import ScriptedModel, text
 >>> runs, model = Runs.in_process(), ScriptedModel.make([text("Good day.")])
 >>> asked = Agent.make("greeter").execute("Hello").provide(durable(model.layer, run="order-17", store=runs))
@@ -23,7 +23,6 @@ from fxai.durable.failure import (
     DurableFailure,
     JournalFailure,
     ProgramChanged,
-    Question,
     RunAsleep,
     RunCancelled,
     RunWaiting,
@@ -34,7 +33,7 @@ from fxai.durable.record import FORM, Asked, Begun, Closed, Ended, Opened, RunSt
 from fxai.durable.replay import Replay
 from fxai.durable.run_journal import RunJournal
 from fxai.durable.runs import Runs
-from fxai.durable.settlement import why_in_doubt
+from fxai.durable.settlement import missing_questions
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
@@ -198,9 +197,10 @@ def _find_change(journal: RunJournal) -> ProgramChanged | None:
 
 def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any, None]:
     """Journal how the program of a run ended. A program that was interrupted has not ended."""
-    if isinstance(end, Succeeded):
-        yield from _ask_about_open_parts(journal)
     status, text = _status(journal, end)
+    if status == "waiting" or isinstance(end, Succeeded):
+        yield from _ask_about_open_parts(journal)
+        status, text = _status(journal, end)
     if status is None:
         return
     changed = _find_change(journal) if status == "done" else None
@@ -218,12 +218,9 @@ def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any
 
 def _ask_about_open_parts(journal: RunJournal) -> Generator[AnyEffect, Any, None]:
     """Ask about each part whose outcome is unknown, such as a call that the program interrupted and never repeated."""
-    for path, part in [*journal.known.parts.items()]:
-        if part.is_open and part.begun is not None and part.question is None:
-            name, params = part.begun.name, part.begun.params
-            now = (yield _CLOCK).now()
-            question = Question(journal.known.run, path, "doubt", name, params, why_in_doubt(part), asked=now)
-            yield journal.append(Asked(question)).catch_all(lambda _: Succeed(None))
+    now = (yield _CLOCK).now()
+    for question in missing_questions(journal.known, now, last=journal.known.last):
+        yield journal.append(Asked(question)).catch_all(lambda _: Succeed(None))
 
 
 def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None, str]:

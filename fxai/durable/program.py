@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from fxai.durable.failure import ProgramChanged, Question, RunWaiting
 from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, under_way, wait
 from fxai.durable.record import Begun, Ended, Part
+from fxai.durable.settlement import ask_about_earlier_parts, leave_reason
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
@@ -118,13 +119,12 @@ def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
     if part.question is None:
         clock: Clock = yield Fetch(Clock)
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
+    yield from ask_about_earlier_parts(frame)
     yield wait(frame, part)
     reply = part.reply
     if reply is None:
-        question = "" if part.question is None else part.question.id
-        why = f"{_BEGUN}; answer the question {question} of the run {frame.journal.known.run!r}"
         frame.journal.give_up(part)
-        yield leave(OutcomeUnknown(name, why), frame)
+        yield leave(OutcomeUnknown(name, leave_reason(frame, _BEGUN)), frame)
     elif reply.kind not in ("result", "again"):
         again = f"a step is answered by result or again, not by {reply.kind}"
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))

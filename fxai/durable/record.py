@@ -212,6 +212,8 @@ class Part(msgspec.Struct, eq=False):
     """What is known of a part of a run."""
 
     begun: Begun | None = None
+    began: int = 0
+    """The number of the record `begun`."""
     ended: Ended | None = None
     number: int = 0
     """Of the record that it ended with, by which the order of ends is known."""
@@ -312,7 +314,7 @@ class Known:
             case Turn():
                 part.turn = record
             case Begun():
-                part.begun, part.ended = record, None
+                part.begun, part.began, part.ended = record, number, None
                 part.question, part.reply, part.answered = None, None, False  # what was answered is used up
             case Ended():
                 self._end(record, number)

@@ -33,6 +33,7 @@ from fxai.durable.frame import (
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, Turn
 from fxai.durable.settlement import (
     ask_about,
+    ask_about_earlier_parts,
     bad_end_of,
     end_of,
     is_for,
@@ -205,7 +206,7 @@ class Replay(Interceptor):
         if question is not None and not is_for(question, about):
             part.question = question = None
         if question is None or part.reply is None:
-            about.approval_id = f"approval_{digest(frame.journal.known.run.encode(), path.encode())}"
+            about.approval_id = f"approval_{digest(*_about_place(frame, path))}"
             admitting = Local(asking, frame.inside(f"{path}/{_ADMIT}").into)
             request: ApprovalRequest | Outcome | None = yield under_way(frame, admitting)
             if isinstance(request, Outcome) or (request is None and not external):
@@ -262,10 +263,11 @@ class Replay(Interceptor):
         """What a person knows of a call in doubt; None: it is to be run again."""
         if part.question is None or part.question.kind != "doubt":
             yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
+        yield from ask_about_earlier_parts(frame)
         yield wait(frame, part)
         if not part.answered:
             frame.journal.give_up(part)
-            yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, part)), frame)
+            yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, why_in_doubt(part))), frame)
         reply = part.reply
         if reply is None or reply.kind == "again":
             return None
@@ -445,12 +447,17 @@ def _is_joined(about: CallInfo, part: Part, context: ContextOf[Any]) -> bool:
     return begun and joins_calls(about.tool, context)
 
 
-def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
-    """The key of a call, which its handler is told: the same in every program, until it is to be run again."""
+def _about_place(frame: Frame, path: str) -> tuple[bytes, ...]:
+    """Return what no other place has, also if another run had the name of this run before."""
     known = frame.journal.known
     first = known.opened[0]
-    about_it = [known.run, repr(first.at), str(first.process), path, str(part.again)]
-    key = CallKey(blake2b(msgspec.json.encode(about_it), digest_size=16).hexdigest(), joins)
+    return known.run.encode(), repr(first.at).encode(), str(first.process).encode(), path.encode()
+
+
+def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
+    """The key of a call, which its handler is told: the same in every program, until it is to be run again."""
+    about_it = [*_about_place(frame, path), str(part.again).encode()]
+    key = CallKey(blake2b(msgspec.json.encode([one.decode() for one in about_it]), digest_size=16).hexdigest(), joins)
     if about.set_key is not None:
         about.set_key(key)
     return key

@@ -29,6 +29,7 @@ from fxai.durable.record import Submitted
 from fxai.durable.run_journal import RunJournal
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Suspend
 from fxai.effects.scope import scoped
@@ -146,6 +147,11 @@ class RunQueue:
         asked: EffectOf[_A, Any, Any] = scoped(WorkQueue.open(self._place).flat_map(f))
         return asked.map_error(fail)
 
+    def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
+        """As `Runs.is_served`."""
+        kind = _kind(program)
+        return self._ask("", lambda queue: attempt_work(lambda: queue.is_served(kind), _os_error))
+
     # -- for workers
 
     def work(
@@ -206,6 +212,10 @@ class RunQueue:
         later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
         delay = min(_PATIENCE, 2.0**order.tries)
         yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
+
+
+def _os_error(error: Exception) -> OSError | None:
+    return error if isinstance(error, OSError) else None
 
 
 def _failures(end: Exit[Any, Any]) -> tuple[Any, ...]:

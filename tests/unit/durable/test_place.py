@@ -355,8 +355,22 @@ def test_an_approval_is_used_in_one_place_of_a_run(runs: Runs) -> None:
         return first, second
 
     model = ScriptedModel.make([call("wipe", 1), text("Done."), text("Done.")])
-    _ = _go(runs, fx.gen(go)(), wipe.handler(handle) | model.layer)
+    first, second = _go(runs, fx.gen(go)(), wipe.handler(handle) | model.layer).value
+    assert first.text == "Done."
+    assert hasattr(second, "cause")
     assert log == [1]
+
+
+def test_an_approval_of_a_run_is_not_that_of_another_run_with_its_name() -> None:
+    """A store of its own, or a name that is used again, gets requests with other ids."""
+    wipe = Tool.make("wipe", parameters=int, success=int, needs_approval=True)
+    agent: Any = Agent.make("clerk", toolkit=Toolkit.make(wipe))
+    ids: set[str] = set()
+    for _ in range(3):
+        model = ScriptedModel.make([call("wipe", 1)])
+        pending = _go(Runs.in_process(), agent.execute("Go."), wipe.handler(Success) | model.layer).value.pending
+        ids.update(one.approval_id for one in pending)
+    assert len(ids) == 3
 
 
 def _approve(pending: Any) -> Any:
