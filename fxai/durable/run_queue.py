@@ -138,13 +138,20 @@ class RunQueue:
 
         yield self._ask(known.run, cancel)
 
-    def _ask(self, run: str, f: Callable[[WorkQueue], EffectOf[_A, OSError, None]]) -> EffectOf[_A, JournalFailure]:
+    def _ask(
+        self, run: str, f: Callable[[WorkQueue], EffectOf[_A, OSError, None]], *, keeps: bool = True
+    ) -> EffectOf[_A, JournalFailure]:
+        """Return what a function does with the queue. The process keeps the queue of a server open, unless told not."""
         from fxai.storage.work_queue import WorkQueue  # it needs DBOS
 
         def fail(error: object) -> JournalFailure:
             return JournalFailure(run, f"its queue: {error}")
 
-        asked: EffectOf[_A, Any, Any] = scoped(WorkQueue.open(self._place).flat_map(f))
+        asked: EffectOf[_A, Any, Any] = (
+            WorkQueue.keep(self._place).flat_map(f)
+            if keeps and isinstance(self._place, str)
+            else scoped(WorkQueue.open(self._place).flat_map(f))
+        )
         return asked.map_error(fail)
 
     def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
@@ -172,7 +179,7 @@ class RunQueue:
             }
             return queue.serve(handlers, concurrency=concurrency, grace=grace, attempts=attempts, on_ready=on_ready)
 
-        working: EffectOf[Never, JournalFailure, Any] = self._ask("", cast(Any, serve))
+        working: EffectOf[Never, JournalFailure, Any] = self._ask("", cast(Any, serve), keeps=False)
         return working
 
     def _run(self, queue: WorkQueue, hold: float | None, name: str, program: Program[Any], job: Job) -> AnyEffect:
