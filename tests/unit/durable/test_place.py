@@ -16,7 +16,7 @@ from fxai.durable.run_journal import RunJournal
 from fxai.effects import Gen, Layer, Schedule, Stream, Succeeded, runtime
 from fxai.messages import AiError, ToolMessage, UnknownError
 from fxai.models import ModelRequest
-from fxai.testing import ScriptedModel, TestClock, call, text
+from fxai.testing import ScriptedModel, TestClock, call, delay, text
 from tests.kit.every import every
 
 
@@ -216,15 +216,43 @@ def test_a_part_that_lost_a_race_is_no_change(runs: Runs) -> None:
     """The winner has its value from the journal at once, so that the other program does not start again."""
     log: list[str] = []
 
-    def program(last: Any) -> Any:
+    def program(first: Any, last: Any) -> Any:
         loser = fx.collect([_note(log, "a"), fx.sleep(60), _note(log, "b")])
-        return fx.race(fx.sleep(0.01).and_then(_note(log, "w")).as_([]), loser).and_then(last)
+        return fx.race(first.and_then(_note(log, "w")).as_([]), loser).and_then(last)
 
     with pytest.raises(Crash):
-        _go(runs, program(_crash()))
-    end = _go(runs, program(_note(log, "z")))
-    assert isinstance(end, Succeeded)
+        _go(runs, program(fx.sleep(0.01), _crash()))
+    assert isinstance(_go(runs, program(fx.succeed(None), _note(log, "z"))), Succeeded)
     assert (log, _status(runs)) == (["a", "w", "z"], "done")
+
+
+def test_a_part_of_a_fork_that_was_interrupted_is_no_change(runs: Runs) -> None:
+    """The program ends before the fork has reached what it had reached before."""
+    log: list[str] = []
+
+    def program(fork: Any, last: Any) -> Any:
+        forked = fx.fork(fork.and_then(_note(log, "a")).and_then(fx.sleep(60)))
+        return fx.scoped(forked.and_then(fx.sleep(0.02)).and_then(last))
+
+    with pytest.raises(Crash):
+        _go(runs, program(fx.succeed(None), _crash()))
+    assert isinstance(_go(runs, program(fx.sleep(30), _note(log, "z"))), Succeeded)
+    assert (log, _status(runs)) == (["a", "z"], "done")
+
+
+def test_a_prompt_is_compared_before_its_first_turn(runs: Runs) -> None:
+    """The journal has the prompt of an agent with its next record, also if that is a record of another part."""
+    layer = ScriptedModel.make([delay(60)]).layer
+
+    def program(prompt: str) -> Any:
+        asked: Any = Agent.make("clerk").execute(prompt)
+        crashing: Any = fx.checkpoint().and_then(_note([], "a"))
+        return fx.all_(asked, crashing.and_then(_crash()))
+
+    with pytest.raises(Crash):
+        _go(runs, program("Hello."), layer)
+    failure = _failure(_go(runs, program("Good-bye."), layer))
+    assert failure.changes == ("content of /all/0/clerk",)
 
 
 def test_a_step_that_the_program_interrupted_is_asked_about(runs: Runs) -> None:

@@ -441,3 +441,64 @@ def test_without_dbos_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr("fxai.storage.job_table.find_spec", find_nothing)
     with pytest.raises(ImportError, match=r"pip install 'fxai\[durable\]'"):
         fx.run(fx.scoped(WorkQueue.open(tmp_path / "jobs.db")))
+
+
+def test_a_closed_queue_tells_so(file: str) -> None:
+    """To a program that submits, waits, or follows; none of them waits without end."""
+
+    def keep(queue: WorkQueue) -> Generator[AnyEffect, Any, WorkQueue]:
+        yield from fx.succeed(None)
+        return queue
+
+    queue = _run(file, keep)
+    woken: list[int] = []
+    following = queue.follow("a", lambda: woken.append(1))
+    assert "is closed" in str(following.failure)
+    assert woken == [1]
+    for asked in (queue.result("a"), queue.submit("double", "a", "1")):
+        assert "is closed" in str(fx.run_result(asked).failure())
+
+
+def test_jobs_that_cannot_be_cancelled_are_in_the_log(
+    file: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No program waits for that."""
+
+    def refuse(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(JobTable, "cancel", refuse)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, None]:
+        yield from queue.submit("double", "a", "1")
+        queue.cancel_soon("a")
+
+    _run(file, program)
+    assert "could not be cancelled or removed: the disk is full" in caplog.text
+
+
+def test_a_database_that_stays_away_is_told_to_those_who_wait(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the first failure: after a time in which it could have come back."""
+    from fxai.storage import work_queue
+
+    monkeypatch.setattr(work_queue, "_PATIENCE", 0.3)
+    failures, states = [3], JobTable.states
+
+    def refuse(self: JobTable, ids: Any) -> Any:
+        failures[0] -= 1
+        if failures[0] < 0:
+            return states(self, ids)
+        raise OSError("the disk is away")
+
+    monkeypatch.setattr(JobTable, "states", refuse)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("double", "a", "1")
+        yield from fx.fork(queue.serve({"double": _double}))
+        ended = yield from queue.result("a")
+        failures[0] = 1_000_000
+        return ended, (yield from queue.result("a").result())
+
+    ended, failed = _run(file, program)
+    assert ended.text == "2"
+    assert "the disk is away" in str(failed.failure())
