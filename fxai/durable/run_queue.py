@@ -32,6 +32,7 @@ from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Suspend
+from fxai.effects.schedule import Schedule
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 
@@ -50,6 +51,7 @@ Read: TypeAlias = Callable[[str], EffectOf[RunJournal, JournalFailure, None]]
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _LONGEST: Final = 200  # characters of the name of a program
+_AWAY: Final = Schedule.spaced(1.0) & Schedule.recurs(30)
 _PATIENCE: Final = 60.0  # seconds at most between two looks at a run that another program has
 
 
@@ -186,7 +188,9 @@ class RunQueue:
         def mark(context: ContextOf[Any]) -> ContextOf[Any]:
             return context if hold is None else context.put(Hold, Hold(hold))
 
-        return Local(Generate(self._run_stretch, (queue, name, program, job), {}), mark)
+        # the stretch itself fails only if the journal or the queue is away: then it is begun again, from the journal
+        stretch: AnyEffect = Generate(self._run_stretch, (queue, name, program, job), {})
+        return Local(stretch.retry(_AWAY), mark)
 
     def _run_stretch(
         self, queue: WorkQueue, name: str, program: Program[Any], job: Job

@@ -11,10 +11,8 @@ all its journals, and replaces those that break: an owner tries again until its 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -27,7 +25,7 @@ from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Gener
 from fxai.effects.scope import NOTHING, Scope
 from fxai.storage.journal import Choose, Entry, Form, Journal
 from fxai.storage.journal_store import JournalStore, Newest
-from fxai.storage.postgres import ServerAwayError, connect, pool_of
+from fxai.storage.postgres import connect, pool_of, retry_away
 from fxai.storage.postgres_owner import LEASE, TABLES, holder_of
 from fxai.storage.private_file import warn
 
@@ -137,22 +135,23 @@ class PostgresJournal(Journal[Any]):
         lock = f"fxai journal {self._kind} {self._name}"
         return {"kind": self._kind, "name": self._name, "lock": lock, "epoch": self._epoch, "lease": LEASE}
 
-    def _transact(self, work: Callable[[Connection[Any]], _A]) -> _A:
-        """Return the value of some work in a transaction. An owner tries again for as long as its lease lasts.
+    def _transact(self, work: Callable[[Connection[Any]], _A], *, repeats: bool = True) -> _A:
+        """Return the value of some work in a transaction. If the server is away, try again for as long as a lease.
 
-        The work must find out whether an earlier transaction was committed.
+        Args:
+            work: The work.
+            repeats: True if the work can be repeated although a transaction with it may have been committed.
         """
         pool = pool_of(self._url, *_TABLES)
-        late = time.monotonic() + LEASE
-        for attempt in count():
-            try:
-                with pool.transaction() as database:
-                    return work(database)
-            except ServerAwayError:
-                if self._epoch is None or time.monotonic() > late:
-                    raise
-                time.sleep(min(1.0, 0.05 * 2**attempt))
-        raise AssertionError
+        has_begun = False
+
+        def begin() -> _A:
+            nonlocal has_begun
+            with pool.transaction() as database:
+                has_begun = True
+                return work(database)
+
+        return retry_away(begin, pool, lambda: repeats or not has_begun, seconds=LEASE)
 
     @override
     def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
@@ -213,7 +212,7 @@ class PostgresJournal(Journal[Any]):
             if state_text is not None:
                 database.execute(_SET_STATE, (self._kind, self._name, state_text))
 
-        self._transact(append)
+        self._transact(append, repeats=self._epoch is not None)
 
     def _find_last(self, database: Connection[Any]) -> int:
         row: Any = database.execute(_LAST, self._key).fetchone()

@@ -8,14 +8,18 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, LiteralString, final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
 
 from fxai.storage.pool import Pool
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+_A = TypeVar("_A")
 
 _WAIT: Final = 30  # seconds for the server, and for others that hold a lock
 _SETUP: Final = "fxai: tables"
@@ -95,6 +99,8 @@ class PostgresPool:
     def __init__(self, url: str, tables: tuple[LiteralString, ...]) -> None:
         self._pool: Pool[Connection[Any]] = Pool(lambda: connect(url, *tables), _is_usable, idle=_MOST)
         self._free = threading.BoundedSemaphore(_MOST)
+        self.was_reached: bool = False
+        """True if the process has reached the server before, so that the server may come back."""
         self._open = ExitStack()
         self._open.enter_context(self._pool.stay_open())
         atexit.register(self._open.close)
@@ -108,6 +114,7 @@ class PostgresPool:
             OSError: The server refuses a statement.
         """
         with self._free, self._pool.take(transact) as database:
+            self.was_reached = True
             yield database
 
     def forget(self) -> None:
@@ -117,6 +124,29 @@ class PostgresPool:
 
 def _is_usable(database: Connection[Any]) -> bool:
     return not database.closed
+
+
+def retry_away(work: Callable[[], _A], pool: PostgresPool, may_repeat: Callable[[], bool], *, seconds: float) -> _A:
+    """Return the value of some work. If the server is away that was there before, try again.
+
+    Args:
+        work: The work.
+        pool: The pool that it uses.
+        may_repeat: Returns whether the work can be repeated.
+        seconds: Maximum time in seconds.
+
+    Raises:
+        ServerAwayError: The server stays away, was never there, or the work cannot be repeated.
+    """
+    late = time.monotonic() + seconds
+    for attempt in count():
+        try:
+            return work()
+        except ServerAwayError:
+            if not pool.was_reached or not may_repeat() or time.monotonic() > late:
+                raise
+            time.sleep(min(1.0, 0.05 * 2**attempt))
+    raise AssertionError
 
 
 def pool_of(url: str, *tables: LiteralString) -> PostgresPool:

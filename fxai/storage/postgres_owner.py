@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, LiteralString, final
 from uuid import uuid4
 
-from fxai.storage.postgres import PostgresPool, pool_of
+from fxai.storage.postgres import PostgresPool, pool_of, retry_away
 from fxai.storage.private_file import warn
 
 LEASE: Final = 30
@@ -75,7 +75,8 @@ class Holder:
             self._held.add(key)
         epoch: int | None = None
         try:
-            epoch = self._take(key)
+            # a row that an earlier try has committed is this process's own, and is taken again
+            epoch = retry_away(lambda: self._take(key), self._pool, lambda: True, seconds=LEASE)
         finally:
             with _lock:
                 if epoch is None:

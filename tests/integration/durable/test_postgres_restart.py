@@ -107,6 +107,29 @@ def test_workers_go_on_when_the_server_restarts(server: PostgresServer) -> None:
     assert (sorted(desk.paid), sorted(desk.mailed)) == ([*range(6)], [*range(12)])
 
 
+def test_a_run_that_starts_while_the_server_is_away_waits_for_it(server: PostgresServer) -> None:
+    """Its worker has the job already, and neither loses it nor exits."""
+    desk = Desk(server)
+    stops = [True]
+
+    def program(run: str) -> Any:
+        if stops.pop() if stops else False:
+            server.stop()
+            threading.Timer(1.0, server.start).start()
+        return desk.program_of(run)
+
+    def go() -> Gen[None, Any, Any]:
+        yield from desk.runs.submit("run-0", "pay")
+        programs: Any = {"pay": program}
+        worker: Any = yield from fx.fork(desk.runs.work(programs))
+        while [state.status for state in (yield from desk.runs.list().result()).value_or(())] != ["done"]:
+            assert not worker.ended
+            yield from fx.sleep(0.2)
+
+    fx.run(fx.scoped(fx.gen(go)()))
+    assert (desk.paid, sorted(desk.mailed)) == ([0], [0, 1])
+
+
 def test_runs_at_once_do_not_depend_on_the_connections(server: PostgresServer) -> None:
     """150 runs go on at once on a server with 20 connections."""
     desk = Desk(server)
