@@ -48,7 +48,7 @@ _FORGET: Final = "DELETE FROM fxai_journal_owner WHERE kind = %s AND name = %s A
 _FREE: Final = "UPDATE fxai_journal_owner SET holder = '' WHERE kind = %s AND name = %s AND epoch = %s"
 
 _holders: Final[dict[str, Holder]] = {}
-_lock: Final = threading.Lock()  # never held while a statement runs
+_lock: Final = threading.RLock()  # never held while a statement runs
 
 
 @final
@@ -197,4 +197,6 @@ def _start_of(pid: int) -> str | None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_holders.clear)  # a child is another process, and has no thread that renews
+    # held at a fork, so that no other thread has it then; a child is another process, and has no thread that renews
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(after_in_child=_holders.clear)

@@ -323,7 +323,7 @@ def _of_future(start: Callable[[], Future[_A]]) -> EffectOf[_A, OSError]:
 
 
 _kept: Final[dict[str, WorkQueue]] = {}  # by URL
-_keeping: Final = threading.Lock()
+_keeping: Final = threading.RLock()
 _inherited: Final[list[WorkQueue]] = []  # of the process that this one was forked from, which uses and closes them
 
 
@@ -338,7 +338,8 @@ def _forget_kept() -> None:
     _kept.clear()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # the lock is held at a fork, so that no other thread has it then
+    os.register_at_fork(before=_keeping.acquire, after_in_parent=_keeping.release, after_in_child=_keeping.release)
     os.register_at_fork(after_in_child=_forget_kept)
 
 
