@@ -85,9 +85,9 @@ def explain_questions(run: str, questions: Sequence[Question]) -> str:
     >>> asked = Question("order-17", "/step mail", "doubt", "mail", None, "it was begun, and not seen to end")
     >>> print(explain_questions("order-17", [asked]))
     1 open question:
-      ef3ad6b9d5  doubt of mail: it was begun, and not seen to end
+      0cb0edd4f8  doubt of mail: it was begun, and not seen to end
     Answer all in one command, then run the program again:
-      fxai runs answer order-17 ef3ad6b9d5=REPLY
+      fxai runs answer order-17 0cb0edd4f8=REPLY
     REPLY: again, unknown, or the result as JSON, for a doubt.
     A step or call that may run twice needs no answer: step(…, idempotent=True), or annotate the tool with Idempotent.
     """

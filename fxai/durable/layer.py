@@ -2,7 +2,6 @@
 
 >>> from fxai import Agent, fx
 >>> from fxai.durable.runs import Runs
-from fxai.durable.settlement import missing_questions
 >>> from fxai.testing import ScriptedModel, text
 >>> runs, model = Runs.in_process(), ScriptedModel.make([text("Good day.")])
 >>> asked = Agent.make("greeter").execute("Hello").provide(durable(model.layer, run="order-17", store=runs))
