@@ -33,7 +33,7 @@ from fxai.durable.failure import (
     Question,
     RunCancelled,
 )
-from fxai.durable.record import AnyRecord, Asked, Part, Timer
+from fxai.durable.record import AnyRecord, Asked, Part, TimedRecord, Timer
 from fxai.durable.run_journal import RunJournal
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import Branches, Branching, ContextOf, Placed
@@ -75,6 +75,10 @@ class Frame(msgspec.Struct, Placed, eq=False):
     """The frame of the agent, the call, or the program that this branch is in. None: it is not a branch."""
     up: Frame | None = None
     """The sequence whose concurrent operator started this branch."""
+    outer: Frame | None = None
+    """The frame that created this frame."""
+    gave_up: bool = False
+    """True if the sequence stopped waiting for an answer. With the answer, it may take another way."""
     asked: str = ""
     """The path of the last turn that the sequence requested without an agent. Its calls are inside of it."""
     late: set[anyio.CancelScope] = set()
@@ -112,14 +116,14 @@ class Frame(msgspec.Struct, Placed, eq=False):
         journal, known = self.journal, self.journal.known
         recorded, change = known.contents.get(path), None
         is_new = recorded is None and path not in known.parts
-        if is_new and not journal.gave_up:
+        if is_new and not self.gave_up:
             left = journal.reached.left_in(self.path)
             change = f"{path} is new, and the journal has {_list(left)} in its place" if left else None
         elif recorded not in (None, content):
             change = f"content of {path}"
         if change is not None and not journal.reached.tolerant:
             return leave(ProgramChanged(known.run, (change,)), self)
-        if is_new:
+        if is_new and not self.gave_up:
             journal.noted[path] = content
         return Succeed(None)
 
@@ -142,7 +146,9 @@ class Frame(msgspec.Struct, Placed, eq=False):
     def child(self, path: str) -> Frame:
         """Return the frame of a child of a concurrent operator. Its time is the time of the trunk."""
         base, here = self.base, self
-        return Frame(self.journal, path, self.version, self.patience, self.leaves, base.around, trunk=base, up=here)
+        return Frame(
+            self.journal, path, self.version, self.patience, self.leaves, base.around, trunk=base, up=here, outer=here
+        )
 
     def inside(self, path: str, begun: float | None = None, *, agent: bool = False, leaves: bool = False) -> Frame:
         """The frame of a part.
@@ -156,7 +162,21 @@ class Frame(msgspec.Struct, Placed, eq=False):
         base = self.base
         past = base.past if begun is None else begun
         leaves = self.leaves or leaves or agent
-        return Frame(self.journal, path, self.version, self.patience, leaves, base, past, is_agent=agent)
+        inner = Frame(self.journal, path, self.version, self.patience, leaves, base, past, is_agent=agent, outer=self)
+        inner.gave_up = self.gave_up
+        return inner
+
+    def give_up(self, part: Part) -> None:
+        """Note that the program stopped waiting for the answer to a question.
+
+        The sequence and the enclosing sequences may take another way with the answer. Sequences that run at the same
+        time do not know about it, so they are still compared with the journal.
+        """
+        part.given_up = True
+        frame: Frame | None = self
+        while frame is not None:
+            frame.gave_up = True
+            frame = frame.outer
 
     # -- its time
 
@@ -206,10 +226,12 @@ class _FrameBranches:
         self._frame = frame
         self._path = path
         self._context = context
+        self._gave_up = frame.gave_up  # what a child does later is nothing that the next child knows
 
     def context_of(self, index: int) -> ContextOf[Any]:
         """Return the context of a child."""
         frame = self._frame.child(f"{self._path}/{index}")
+        frame.gave_up = self._gave_up
         frame.journal.reached.meet(frame.path)
         services: dict[object, Any] = {**self._context.services, Frame: frame, Branching: frame}
         clock = services.get(Clock)
@@ -331,6 +353,8 @@ _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 def append(frame: Frame, record: AnyRecord) -> AnyEffect:
     """Appends a record; where that fails, the run is left, and nothing more is run."""
+    if isinstance(record, TimedRecord) and frame.gave_up:
+        record = msgspec.structs.replace(record, aside=True)
     written: EffectOf[None, DurableFailure] = frame.journal.append(record)
     return written.catch_all(lambda failure: leave(failure, frame))
 

@@ -123,10 +123,10 @@ def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
     yield wait(frame, part)
     reply = part.reply
     if reply is None:
-        frame.journal.give_up(part)
+        frame.give_up(part)
         yield leave(OutcomeUnknown(name, leave_reason(frame, _BEGUN)), frame)
     elif reply.kind not in ("result", "again"):
         again = f"a step is answered by result or again, not by {reply.kind}"
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))
-        frame.journal.give_up(part)
+        frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

@@ -52,7 +52,7 @@ class TimedRecord(Record, frozen=True, kw_only=True):
     reached: dict[str, str] = {}
     """New parts that the program reached since the record before, with a digest of their content."""
     aside: bool = False
-    """True if the program had stopped waiting for an answer. With the answer, a program may take another way."""
+    """True if the sequence had stopped waiting for an answer. With the answer, a program may take another way."""
 
 
 @final
@@ -289,7 +289,7 @@ class Known:
         self.last = max(self.last, number)
         if isinstance(record, TimedRecord):
             self.time = max(self.time, record.time)
-            self.contents.update({} if record.aside else record.reached)
+            self.contents.update(record.reached)
         match record:
             case Opened():
                 self.opened.append(record)

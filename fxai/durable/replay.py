@@ -216,7 +216,7 @@ class Replay(Interceptor):
             if not part.answered:
                 yield wait(frame, part)
             if part.reply is None:  # it is open, or the program answers it itself
-                frame.journal.give_up(part)
+                frame.give_up(part)
                 return request
         return (yield from take_reply(frame, path, about, part))
 
@@ -266,7 +266,7 @@ class Replay(Interceptor):
         yield from ask_about_earlier_parts(frame)
         yield wait(frame, part)
         if not part.answered:
-            frame.journal.give_up(part)
+            frame.give_up(part)
             yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, why_in_doubt(part))), frame)
         reply = part.reply
         if reply is None or reply.kind == "again":

@@ -32,7 +32,6 @@ from fxai.durable.record import (
     Closed,
     Known,
     Opened,
-    Part,
     RunState,
     Submitted,
     TimedRecord,
@@ -79,8 +78,6 @@ class RunJournal:
         """The recorded parts that this program has reached."""
         self.noted: dict[str, str] = {}
         """New parts that the program has reached, and that the next record notes."""
-        self.gave_up: bool = False
-        """True if this program stopped waiting for an answer. With the answer, a program may take another way."""
         self.journal = journal
         self._lock = threading.Lock()
         self._call: Callable[[Callable[[], object]], object] | None = None  # the event loop of the program that has it
@@ -165,11 +162,7 @@ class RunJournal:
             return record
         reached, self.noted = self.noted, {}
         time = round(self._clock.monotonic() - self._offset, 3)
-        return msgspec.structs.replace(record, time=time, reached=reached, aside=self.gave_up)
-
-    def give_up(self, part: Part) -> None:
-        """Note that this program stopped waiting for the answer to a question."""
-        part.given_up = self.gave_up = True
+        return msgspec.structs.replace(record, time=time, reached=reached)
 
     # -- what others append while a program has it
 

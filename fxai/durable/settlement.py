@@ -200,7 +200,7 @@ def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
         yield ask_about(
             frame, path, about, "doubt" if about.tool.requires_handler else "result", f"no such reply: {why}"
         )
-        frame.journal.give_up(part)
+        frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)
     yield append(frame, ended)
     return (yield read_outcome(about.tool, name, ended))

@@ -78,6 +78,25 @@ def _stream(effects: list[Any]) -> Any:
     return Stream.from_iterable(effects).map_effect(lambda one: one, concurrency=4).collect()
 
 
+@pytest.mark.parametrize("operator", ["for_each", "all_", "fork"])
+def test_a_question_of_one_branch_leaves_the_others_compared(runs: Runs, operator: str) -> None:
+    """A renamed step is refused next to a step in doubt, also if the journal has it from a program with a question."""
+    log: list[str] = []
+    stuck = _note([], "a").and_then(step("doubt", _crash(), str))
+
+    def program(name: str) -> Any:
+        late = fx.sleep(0.02).and_then(_note(log, "b", name))
+        return OPERATORS[operator]([stuck.exit(), late])
+
+    with pytest.raises(Crash):
+        _go(runs, program("mail"))
+    assert log == []
+    assert _go(runs, program("mail")).value[1] == "b"
+    assert log == ["b"]
+    assert "/step letter is new" in str(_failure(_go(runs, program("letter"))))
+    assert log == ["b"]
+
+
 @pytest.mark.parametrize("operator", [*OPERATORS])
 def test_parallel_steps_with_one_name_keep_their_places(runs: Runs, operator: str) -> None:
     """A step whose look-up is faster after the crash than before has its own value, and each mail is sent once."""
