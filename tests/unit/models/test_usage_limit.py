@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from returns.result import Failure
+from returns.result import Failure, Result
 
 from fxai import Agent
 from fxai.effects import Backend, Effect, Gen, Layer, Schedule, fx
@@ -202,7 +202,7 @@ def _two_at_once(patience: float, usage: Usage) -> list[Any]:
         yield from clock.advance(30)
         return (yield from handle.join())
 
-    ends: list[Any] = clock.run(fx.gen(both)())
+    ends: list[Result[Any, AiError]] = clock.run(fx.gen(both)())
     return [one.failure().reason if isinstance(one, Failure) else one.unwrap().text for one in ends]
 
 
