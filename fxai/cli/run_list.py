@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Literal, TextIO, TypeAlias, final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TextIO, TypeAlias, TypedDict, Unpack, final
 
 import msgspec
 
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.run_program import value_of
 from fxai.cli.screen import console
-from fxai.durable import OnChange, Question, Reply, RunReport, Runs, RunState, durable
+from fxai.durable import OnChange, Question, Reply, RunReport, Runs, RunState, RunStatus, durable
 from fxai.durable.record import Input
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
@@ -72,7 +73,8 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
             is_left = report.state.status == "stopped"
             return CliError(stopped, f"fxai runs resume {self.run}") if is_left else None
         asked = "; ".join(f"{_name(one)} ({one.id})" for one in report.questions)
-        remedy = f"fxai runs answer {self.run} {report.questions[0].id}, then fxai runs resume {self.run}"
+        pairs = " ".join(f"{one.id}=REPLY" for one in report.questions)
+        remedy = f"fxai runs answer {self.run} {pairs}, then fxai runs resume {self.run}"
         return CliError(f"the run {self.run!r} waits for answers about {asked}", remedy)
 
 
@@ -97,9 +99,20 @@ def runs_at(store: str | None) -> Runs:
 # -- looking
 
 
-def show_list(runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
-    """Shows how every run stands, the newest first."""
-    states = value_of(_explain(runs.list()))
+class ListOptions(TypedDict, total=False):
+    """The options of `Runs.list`."""
+
+    status: RunStatus | None
+    prefix: str
+    limit: int | None
+    after: str | None
+
+
+def show_list(
+    runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | None = None, **chosen: Unpack[ListOptions]
+) -> bool:
+    """Show the status of runs, the newest first."""
+    states = value_of(_explain(runs.list(**chosen)))
     if as_json:
         out.write(json_line({"ok": True, "runs": [msgspec.to_builtins(state) for state in states]}))
         return True
@@ -161,15 +174,38 @@ def reply_of(kind: Answering, given: str | None) -> Reply:
     return Reply(kind, None, given or None)
 
 
-def answer_question(runs: Runs, run: str, question: str, reply: Reply, out: TextIO, *, as_json: bool) -> bool:
-    """Answers a question of a run, and says what follows."""
-    value_of(_explain(runs.answer(run, question, reply)))
+_WORDS: Final[Mapping[str, Answering]] = {
+    "approve": "approve",
+    "deny": "deny",
+    "again": "again",
+    "unknown": "unknown",
+}
+
+
+def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
+    """Return the replies of arguments QUESTION=REPLY.
+
+    Raises:
+        CliError: A reply is neither a word for one nor JSON.
+    """
+    replies: dict[str, Reply] = {}
+    for pair in pairs:
+        question, _, said = pair.partition("=")
+        replies[question] = reply_of(_WORDS[said], None) if said in _WORDS else reply_of("result", said)
+    return replies
+
+
+def answer_questions(runs: Runs, run: str, replies: Mapping[str, Reply], out: TextIO, *, as_json: bool) -> bool:
+    """Answer questions of a run together, and tell what follows."""
+    value_of(_explain(runs.answer_all(run, replies)))
     left = len(value_of(_explain(runs.show(run))).questions)
+    kinds = ", ".join(dict.fromkeys(reply.kind for reply in replies.values()))
     if as_json:
-        out.write(json_line({"ok": True, "run": run, "question": question, "reply": reply.kind, "open": left}))
+        first = next(iter(replies))
+        out.write(json_line({"ok": True, "run": run, "question": first, "reply": kinds, "open": left}))
     else:
         follows = f"{left} more to answer" if left else _follows(runs, run)
-        console(out, None).print(f"answered: {reply.kind}; {follows}")
+        console(out, None).print(f"answered: {kinds}; {follows}")
     return True
 
 
@@ -181,7 +217,13 @@ def _follows(runs: Runs, run: str) -> str:
 def submit_run(
     runs: Runs, run: str, program: str, out: TextIO, *, priority: int = 0, delay: float = 0.0, as_json: bool
 ) -> bool:
-    """Submits a run to workers, and says whether that is new."""
+    """Submits a run to workers, and says whether that is new.
+
+    Raises:
+        CliError: No worker runs the program, and it cannot be loaded here.
+    """
+    if not value_of(_explain(runs.is_served(program))):
+        _require_target(program)
     try:
         is_new = value_of(_explain(runs.submit(run, program, priority=priority, delay=delay)))
     except ValueError as error:
@@ -192,6 +234,19 @@ def submit_run(
         said = "submitted" if is_new else "queued, begun or done already"
         console(out, None).print(f"{said}: {one_line(run)}")
     return True
+
+
+def _require_target(program: str) -> None:
+    from fxai.cli.target import load_matching  # only if no worker is known to have it
+
+    try:
+        load_matching(program, callable, "a function of the name of a run")
+    except CliError as error:
+        raise CliError(
+            f"no worker runs {program!r}, and it cannot be loaded here: {error}",
+            f"start a worker first: fxai runs work {program}",
+            code=WRONG_USE,
+        ) from error
 
 
 def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: int, grace: float) -> bool:

@@ -18,6 +18,7 @@ _STORE: Final = click.option(
     metavar="PLACE",
     help="Where the runs are: FILE.db for SQLite, or a URL of PostgreSQL; else $FXAI_RUNS, else fxai-runs.db.",
 )
+_STATUSES: Final = ("queued", "running", "waiting", "done", "failed", "cancelled", "stopped")
 _MORE: Final = """\b
 Examples:
   fxai run --durable order-17 --agent app.py:agent --layer app.py:live "Ship it."
@@ -30,15 +31,18 @@ A durable run goes on after a crash, in another process, from its journal: what 
 """
 _MORE_ANSWER: Final = """An approval is answered by --approve or --deny, with why; an external call by --result or
 --failure, in JSON; a call in doubt by one of these, by --again (it did not run, or may run twice) or by --unknown
-(the model is told so).
+(the model is told so). Several questions are answered together as QUESTION=REPLY: approve, deny, again, unknown, or
+the result as JSON.
 
 \b
 Examples:
   fxai runs answer order-17 b38cfe1a4d --deny "not today"
+  fxai runs answer order-17 b38cfe1a4d=again 0f6a1be0c2=approve 91d3e8c7aa='{"paid": true}'
   fxai runs answer order-17 b38cfe1a4d --result '{"paid": true}'
 """
 _MORE_SUBMIT: Final = """PROGRAM is what workers call it: the target that fxai runs work was given. A run that is
-queued, that a worker has, or that is done is not submitted again.
+queued, that a worker has, or that is done is not submitted again. If no worker runs PROGRAM, it must be a target that
+can be loaded here: module:name or path.py:name.
 
 \b
 Examples:
@@ -72,17 +76,21 @@ def runs(context: click.Context) -> None:
 
 
 @runs.command("list")
+@click.option("--status", type=click.Choice(_STATUSES), help="Status of the runs. Default: any.")
+@click.option("--prefix", default="", metavar="TEXT", help="First characters of their names. Default: any.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
+@click.option("--after", metavar="RUN", help="Last run of the page before. Default: the first page.")
 @_STORE
 @option.as_json
 @option.color
 @option.debug
-def list_command(store: str | None, as_json: bool, color: bool | None, debug: bool) -> None:
-    """Show how every run stands, the newest first."""
+def list_command(store: str | None, as_json: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
+    """Show the status of runs, the newest first."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import runs_at, show_list
 
-        return show_list(runs_at(store), out, as_json=as_json, color=color)
+        return show_list(runs_at(store), out, as_json=as_json, color=color, **chosen)
 
     run_command(work, as_json=as_json, debug=debug)
 
@@ -106,7 +114,7 @@ def show(run: str, store: str | None, as_json: bool, color: bool | None, debug: 
 
 @runs.command(epilog=_MORE_ANSWER)
 @click.argument("run")
-@click.argument("question")
+@click.argument("questions", metavar="QUESTION...", nargs=-1, required=True)
 @click.option("--approve", is_flag=True, help="The call may run.")
 @click.option("--deny", metavar="WHY", is_flag=False, flag_value="", help="The call may not run; the model reads why.")
 @click.option("--result", metavar="JSON", help="What the call gave.")
@@ -116,18 +124,24 @@ def show(run: str, store: str | None, as_json: bool, color: bool | None, debug: 
 @_STORE
 @option.as_json
 @option.debug
-def answer(run: str, question: str, store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Answer QUESTION of RUN: its id, or the id of its call."""
+def answer(run: str, questions: tuple[str, ...], store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Answer each QUESTION of RUN: its id, or the id of its call."""
     given = [(name, value) for name, value in chosen.items() if value not in (None, False)]
-    if len(given) != 1:
-        raise click.UsageError("say one of --approve, --deny, --result, --failure, --again and --unknown")
-    kind, value = given[0]
+    if len(given) > 1 or (not given and any("=" not in one for one in questions)):
+        raise click.UsageError(
+            "give one of --approve, --deny, --result, --failure, --again and --unknown, or QUESTION=REPLY"
+        )
 
     def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import answer_question, reply_of, runs_at
+        from fxai.cli.run_list import answer_questions, replies_of, reply_of, runs_at
 
-        reply = reply_of(cast(Any, kind), value if isinstance(value, str) else None)
-        return answer_question(runs_at(store), run, question, reply, out, as_json=as_json)
+        if given:
+            kind, value = given[0]
+            reply = reply_of(cast(Any, kind), value if isinstance(value, str) else None)
+            replies = dict.fromkeys(questions, reply)
+        else:
+            replies = replies_of(questions)
+        return answer_questions(runs_at(store), run, replies, out, as_json=as_json)
 
     run_command(work, as_json=as_json, debug=debug)
 

@@ -9,14 +9,16 @@ the run 'order-17' goes on in another program; wait until that has ended
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from shlex import quote
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from typing_extensions import override
 
 from fxai.models.interceptor import LeftRunError
+from fxai.schema.display import in_line, one_line
 
 QuestionKind: TypeAlias = Literal["approval", "result", "doubt"]
 """What a question asks: whether a call may run, what an external call gave, or what became of a call in doubt."""
@@ -75,6 +77,42 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     @override
     def __hash__(self) -> int:
         return hash((self.run, self.path))
+
+
+def explain_questions(run: str, questions: Sequence[Question]) -> str:
+    """Return the questions, one in each line, and the command that answers all of them.
+
+    >>> asked = Question("order-17", "/step mail", "doubt", "mail", None, "it was begun, and not seen to end")
+    >>> print(explain_questions("order-17", [asked]))
+    1 open question:
+      0cb0edd4f8  doubt of mail: it was begun, and not seen to end
+    Answer all in one command, then run the program again:
+      fxai runs answer order-17 0cb0edd4f8=REPLY
+    REPLY: again, unknown, or the result as JSON, for a doubt.
+    A step or call that may run twice needs no answer: step(…, idempotent=True), or annotate the tool with Idempotent.
+    """
+    number = len(questions)
+    lines = [f"{number} open question{'s' * (number != 1)}:"]
+    for one in questions:
+        params = "" if one.params is None else f" {in_line(one.params)}"
+        lines.append(f"  {one.id}  {one.kind} of {one_line(one.tool)}{params}: {one.reason}")
+    pairs = " ".join(f"{one.id}=REPLY" for one in questions)
+    lines += ["Answer all in one command, then run the program again:", f"  fxai runs answer {quote(run)} {pairs}"]
+    kinds: dict[QuestionKind, None] = dict.fromkeys(one.kind for one in questions)
+    lines.append("REPLY: " + "; ".join(_HOW[kind] for kind in kinds) + ".")
+    if "doubt" in kinds:
+        lines.append(_IDEMPOTENT)
+    return "\n".join(lines)
+
+
+_HOW: Final[Mapping[QuestionKind, str]] = {
+    "approval": "approve or deny, for an approval",
+    "result": "the result as JSON, for a result from outside",
+    "doubt": "again, unknown, or the result as JSON, for a doubt",
+}
+_IDEMPOTENT: Final = (
+    "A step or call that may run twice needs no answer: step(…, idempotent=True), or annotate the tool with Idempotent."
+)
 
 
 @final
@@ -170,8 +208,7 @@ class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
     def __str__(self) -> str:
         if not self.questions:
             return f"the run {self.run!r} stopped just before its answers arrived; resume it"
-        asked = "; ".join(map(str, self.questions))
-        return f"the run {self.run!r} waits for answers: {asked}; answer by `fxai runs answer`, and resume it"
+        return f"the run {self.run!r} waits for answers. {explain_questions(self.run, self.questions)}"
 
     @override
     def __hash__(self) -> int:

@@ -1,13 +1,17 @@
 """Frames: where a program stands in a durable run, and the time there.
 
-A frame has a path. What a program does in it is told apart by what it is, and by how many of the same were there
-before, and not by the order in which it happens: so the same work has the same path however parallel programs are
-scheduled. There records are written, questions are asked and waited for, and a run that cannot go on is left.
+A frame has a path and is one sequence of the program. A part of the program is identified by its place: the path of
+the frame, the name of the part, and its ordinal among parts with the same name in this sequence. Each child of a
+concurrent operator has a frame of its own, whose path contains the index of the child. So the schedule does not change
+the place of a part. The journal has the content of parts next to their paths: a difference is `ProgramChanged`.
 
 >>> from fxai.storage.journal import ProcessJournal
 >>> frame = Frame.root(RunJournal("order-17", ProcessJournal()))
->>> frame.next("clerk", b"Hello"), frame.next("clerk", b"Hello"), frame.next("clerk", b"Bye")
-('/clerk.2fee11fbe9f0', '/clerk.2fee11fbe9f0+1', '/clerk.bfab2c523246')
+>>> frame.next("clerk"), frame.next("clerk"), frame.next("auditor")
+('/clerk', '/clerk+1', '/auditor')
+>>> branch = frame.branch("each", frame.into(ContextOf.empty())).context_of(2).fetch(Frame)
+>>> branch.next("clerk")
+'/each/2/clerk'
 """
 
 from __future__ import annotations
@@ -21,16 +25,24 @@ import anyio
 import msgspec
 from typing_extensions import override
 
-from fxai.durable.failure import DurableError, DurableFailure, JournalFailure, Question, RunCancelled
-from fxai.durable.record import AnyRecord, Asked, Part, Timer
+from fxai.durable.failure import (
+    DurableError,
+    DurableFailure,
+    JournalFailure,
+    ProgramChanged,
+    Question,
+    RunCancelled,
+)
+from fxai.durable.record import AnyRecord, Asked, Part, TimedRecord, Timer
 from fxai.durable.run_journal import RunJournal
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.context import ContextOf
+from fxai.effects.context import Branches, Branching, ContextOf, Placed
 from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Generate, Succeed, Suspend, Sync
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 
 _SHORT: Final = 1.0  # seconds: what sleeps less begins anew
+_SHOWN: Final = 5  # paths in a message
 
 
 def digest(*texts: bytes) -> str:
@@ -42,7 +54,7 @@ def digest(*texts: bytes) -> str:
 
 
 @final
-class Frame(msgspec.Struct, eq=False):
+class Frame(msgspec.Struct, Placed, eq=False):
     """The part of a run that a program stands in; it is found in the context, under its class."""
 
     journal: RunJournal
@@ -59,6 +71,16 @@ class Frame(msgspec.Struct, eq=False):
     since: float = 0.0
     """When that was, by the clock: time goes on there, except in an agent, whose parts stand in the journal."""
     is_agent: bool = False
+    trunk: Frame | None = None
+    """The frame of the agent, the call, or the program that this branch is in. None: it is not a branch."""
+    up: Frame | None = None
+    """The sequence whose concurrent operator started this branch."""
+    outer: Frame | None = None
+    """The frame that created this frame."""
+    gave_up: bool = False
+    """True if the sequence stopped waiting for an answer. With the answer, it may take another way."""
+    asked: str = ""
+    """The path of the last turn that the sequence requested without an agent. Its calls are inside of it."""
     late: set[anyio.CancelScope] = set()
     """What is cut when something new is to be done, as its time was up before."""
     counts: dict[str, int] = {}
@@ -71,12 +93,62 @@ class Frame(msgspec.Struct, eq=False):
         past = 0.0 if len(journal.known.opened) > 1 else None
         return Frame(journal, "", version, patience, past=past)
 
-    def next(self, name: str, *about: bytes) -> str:
-        """The path of the next part of this name that is about this."""
-        key = f"{name}.{digest(*about)}" if about else name
+    def next(self, name: str) -> str:
+        """Return the path of the next part with this name in the sequence."""
+        key = _escape(name)
         count = self.counts.get(key, 0)
         self.counts[key] = count + 1
-        return f"{self.path}/{key}" if not count else f"{self.path}/{key}+{count}"
+        path = f"{self.path}/{key}" if not count else f"{self.path}/{key}+{count}"
+        self.journal.reached.meet(path)
+        return path
+
+    def at(self, place: str) -> str:
+        """Return the path of a part whose place in the trunk is known."""
+        path = f"{self.base.path}/{place}"
+        self.journal.reached.meet(path)
+        return path
+
+    def verify(self, path: str, content: str = "") -> AnyEffect:
+        """Leave the run if the next part shows that the program is not the program that began the run.
+
+        The content must be the recorded content. A part that is new must not come before recorded parts.
+        """
+        journal, known = self.journal, self.journal.known
+        recorded, change = known.contents.get(path), None
+        is_new = recorded is None and path not in known.parts
+        if is_new and not self.gave_up:
+            left = journal.reached.left_in(self.path)
+            change = f"{path} is new, and the journal has {_list(left)} in its place" if left else None
+        elif recorded not in (None, content):
+            change = f"content of {path}"
+        if change is not None and not journal.reached.tolerant:
+            return leave(ProgramChanged(known.run, (change,)), self)
+        if is_new and not self.gave_up:
+            journal.noted[path] = content
+        return Succeed(None)
+
+    # -- its branches
+
+    @property
+    def base(self) -> Frame:
+        """The frame of the agent, the call, or the program: this frame, unless it is a branch."""
+        return self.trunk or self
+
+    @property
+    @override
+    def trunk_of(self) -> object:
+        return self.base
+
+    def branch(self, kind: str, context: ContextOf[Any]) -> Branches:
+        """Return the places of the children of a concurrent operator."""
+        return _FrameBranches(self, self.next(kind), context)
+
+    def child(self, path: str) -> Frame:
+        """Return the frame of a child of a concurrent operator. Its time is the time of the trunk."""
+        base, here = self.base, self
+        return Frame(
+            self.journal, path, self.version, self.patience, self.leaves, base.around, trunk=base, up=here, outer=here
+        )
 
     def inside(self, path: str, begun: float | None = None, *, agent: bool = False, leaves: bool = False) -> Frame:
         """The frame of a part.
@@ -87,15 +159,30 @@ class Frame(msgspec.Struct, eq=False):
             agent: whether it is the run of an agent.
             leaves: whether the run is left from there by a defect, which what stands around the part looks for.
         """
-        past = self.past if begun is None else begun
+        base = self.base
+        past = base.past if begun is None else begun
         leaves = self.leaves or leaves or agent
-        return Frame(self.journal, path, self.version, self.patience, leaves, self, past, is_agent=agent)
+        inner = Frame(self.journal, path, self.version, self.patience, leaves, base, past, is_agent=agent, outer=self)
+        inner.gave_up = self.gave_up
+        return inner
+
+    def give_up(self, part: Part) -> None:
+        """Note that the program stopped waiting for the answer to a question.
+
+        The sequence and the enclosing sequences may take another way with the answer. Sequences that run at the same
+        time do not know about it, so they are still compared with the journal.
+        """
+        part.given_up = True
+        frame: Frame | None = self
+        while frame is not None:
+            frame.gave_up = True
+            frame = frame.outer
 
     # -- its time
 
     def reach(self, time: float) -> None:
         """What the journal holds until then was gone through."""
-        frame: Frame | None = self
+        frame: Frame | None = self.base
         while frame is not None:
             if frame.past is not None:
                 frame.past, frame.since = max(frame.past, time), frame.journal.monotonic
@@ -103,7 +190,7 @@ class Frame(msgspec.Struct, eq=False):
 
     def go_on(self) -> AnyEffect:
         """Something new is about to be done, here and now; what was late before is cut first."""
-        frame: Frame | None = self
+        frame: Frame | None = self.base
         late: list[anyio.CancelScope] = []
         while frame is not None:
             frame.past = None
@@ -122,7 +209,7 @@ class Frame(msgspec.Struct, eq=False):
         clock: Clock = context.fetch(Clock)
         base = clock.base if isinstance(clock, FrameClock) else clock
         self.since = base.monotonic()
-        return ContextOf({Frame: self, Clock: FrameClock(base, self)})
+        return ContextOf({Frame: self, Branching: self, Clock: FrameClock(base, self)})
 
     @staticmethod
     def of(context: ContextOf[Any]) -> Frame | None:
@@ -132,7 +219,41 @@ class Frame(msgspec.Struct, eq=False):
 
 
 @final
-class FrameClock(Clock):
+class _FrameBranches:
+    """The frames of the children of one concurrent operator."""
+
+    def __init__(self, frame: Frame, path: str, context: ContextOf[Any]) -> None:
+        self._frame = frame
+        self._path = path
+        self._context = context
+        self._gave_up = frame.gave_up  # what a child does later is nothing that the next child knows
+
+    def context_of(self, index: int) -> ContextOf[Any]:
+        """Return the context of a child."""
+        frame = self._frame.child(f"{self._path}/{index}")
+        frame.gave_up = self._gave_up
+        frame.journal.reached.meet(frame.path)
+        services: dict[object, Any] = {**self._context.services, Frame: frame, Branching: frame}
+        clock = services.get(Clock)
+        if isinstance(clock, FrameClock):
+            services[Clock] = FrameClock(clock.base, frame)
+        return ContextOf(services)
+
+    def cut(self) -> None:
+        """Note that children were interrupted: the journal may have parts that they do not reach now."""
+        self._frame.journal.reached.end(self._path)
+
+
+def _escape(name: str) -> str:
+    return name.replace("%", "%25").replace("/", "%2F").replace("+", "%2B")
+
+
+def _list(paths: tuple[str, ...]) -> str:
+    return ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+
+
+@final
+class FrameClock(Clock, Placed):
     """A clock that goes on after a crash as if the run had gone on all the time.
 
     Of long sleeps it is journalled when they end. What the journal holds is gone through in the time in which it was
@@ -143,13 +264,18 @@ class FrameClock(Clock):
         self.base = base
         self._frame = frame
 
+    @property
+    @override
+    def trunk_of(self) -> object:
+        return self._frame.base
+
     @override
     def now(self) -> float:
         return self.base.now()
 
     @override
     def monotonic(self) -> float:
-        frame, now = self._frame, self.base.monotonic()
+        frame, now = self._frame.base, self.base.monotonic()
         if frame.past is None:
             return now
         then = frame.journal.on_clock(frame.past)
@@ -157,10 +283,10 @@ class FrameClock(Clock):
 
     @override
     async def sleep(self, seconds: float) -> None:
+        path = self._frame.next("sleep")  # also a short sleep counts: jitter must not change the ordinals
         if seconds < _SHORT:
             await self.base.sleep(seconds)
             return
-        path = self._frame.next(f"sleep {seconds:g}")
         until = self._frame.journal.known.part(path).until
         if until is None:
             _ = self._frame.go_on()
@@ -202,7 +328,7 @@ class FrameClock(Clock):
     @asynccontextmanager
     async def _late(self, scope: anyio.CancelScope, seconds: float) -> AsyncGenerator[None]:
         """What the journal holds is gone through to its end; what is done besides has as long again."""
-        late = self._frame.late
+        late = self._frame.base.late
         late.add(scope)
         try:
             async with self.base.deadline(scope, seconds):
@@ -227,6 +353,8 @@ _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 def append(frame: Frame, record: AnyRecord) -> AnyEffect:
     """Appends a record; where that fails, the run is left, and nothing more is run."""
+    if isinstance(record, TimedRecord) and frame.gave_up:
+        record = msgspec.structs.replace(record, aside=True)
     written: EffectOf[None, DurableFailure] = frame.journal.append(record)
     return written.catch_all(lambda failure: leave(failure, frame))
 

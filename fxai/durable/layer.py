@@ -13,16 +13,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from typing_extensions import override
 
-from fxai.durable.failure import DurableFailure, ProgramChanged, RunAsleep, RunCancelled, RunWaiting
+from fxai.durable.failure import (
+    DurableFailure,
+    JournalFailure,
+    ProgramChanged,
+    RunAsleep,
+    RunCancelled,
+    RunWaiting,
+)
 from fxai.durable.frame import Frame, Hold, digest, leave_openly
-from fxai.durable.record import Begun, Closed, Ended, Opened, RunStatus
+from fxai.durable.reached import Reached
+from fxai.durable.record import FORM, Asked, Begun, Closed, Ended, Opened, RunStatus
 from fxai.durable.replay import Replay
 from fxai.durable.run_journal import RunJournal
 from fxai.durable.runs import Runs
+from fxai.durable.settlement import missing_questions
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
@@ -52,6 +62,10 @@ is, and the rest of the run is that of the new program.
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _LONGEST: Final = 200
 _TEXT: Final = 1000
+_OTHER_FORM: Final = (
+    "form {} of the journal, which another version of fxai wrote; this version reads form {}. "
+    "Finish the run with the version that began it, or remove the run"
+)
 
 
 def durable(
@@ -96,7 +110,7 @@ def durable(
     def build(memo: MemoMap, scope: Scope) -> AnyEffect:
         def within(around: ContextOf[Any]) -> AnyEffect:
             opened: EffectOf[Frame, Any, Any] = scope.around(Generate(opening.open, (scope,), {}))
-            return opened.flat_map(lambda frame: _add(layer, frame, around, on_change).build_in(memo, scope))
+            return opened.flat_map(lambda frame: _add(layer, frame, around, on_change, scope).build_in(memo, scope))
 
         return Within(within)
 
@@ -104,7 +118,7 @@ def durable(
 
 
 def _add(
-    layer: LayerOf[Any, Any, Any], frame: Frame, around: ContextOf[Any], on_change: OnChange
+    layer: LayerOf[Any, Any, Any], frame: Frame, around: ContextOf[Any], on_change: OnChange, scope: Scope
 ) -> LayerOf[Any, Any, Any]:
     replay = Replay(goes_on=on_change == "continue")
 
@@ -121,7 +135,8 @@ def _add(
         def explain(failure: Any) -> Any:
             return journal.why_stopped() if failure is stopped else failure
 
-        cancelled: EffectOf[Any, Any, Any] = cut(Fold(program, leave_openly, None), journal.cancelling, stopped)
+        ended = partial(_end_whole, journal) if scope.is_of_one else None
+        cancelled: EffectOf[Any, Any, Any] = cut(Fold(program, leave_openly, ended), journal.cancelling, stopped)
         return cancelled.map_error(explain)
 
     return intercept(layer, lambda _: Succeed(replay)).map_context(add)
@@ -147,6 +162,9 @@ class _Opening:
         journal.hold = None if hold is None else hold.seconds
         yield journal.refresh()  # what another program did before it was owned
         known = journal.known
+        if known.opened and known.opened[0].form != FORM:
+            yield fail(JournalFailure(self._run, _OTHER_FORM.format(known.opened[0].form, FORM)))
+        journal.reached = Reached(known, tolerant=self._on_change == "continue")
         if known.cancelled is not None:
             yield fail(RunCancelled(self._run))
         version = self._version
@@ -155,23 +173,53 @@ class _Opening:
             yield fail(ProgramChanged(self._run, (f"its version was {before!r} and is {version!r}",)))
         elif self._on_change == "old":
             version = before
-        yield journal.append(Opened((yield _CLOCK).now(), version, os.getpid()))
+        yield journal.append(Opened((yield _CLOCK).now(), version, os.getpid(), FORM))
         known.before = known.last
         scope.add(lambda end: Generate(_close, (journal, end), {}))
         return Frame.root(journal, version, self._patience)
 
 
+def _end_whole(journal: RunJournal, value: object) -> AnyEffect:
+    """Return the value of the program. Fail if the program would be done without reaching all recorded parts."""
+    changed = _find_change(journal)
+    return Succeed(value) if changed is None else fail(changed)
+
+
+def _find_change(journal: RunJournal) -> ProgramChanged | None:
+    """Return why a program that has ended is not the program that began the run. None if it is."""
+    known = journal.known
+    if known.unheard or any(part.is_open for part in known.parts.values()):
+        return None  # it waits, and may take another way with the answers
+    left = tuple([f"the program ended without {path}" for path in journal.reached.left()])
+    return ProgramChanged(known.run, left) if left else None
+
+
 def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any, None]:
-    """Journals how the program of a run ended; one that was interrupted has not."""
+    """Journal how the program of a run ended. A program that was interrupted has not ended."""
     status, text = _status(journal, end)
+    if status == "waiting" or isinstance(end, Succeeded):
+        yield from _ask_about_open_parts(journal)
+        status, text = _status(journal, end)
     if status is None:
         return
+    changed = _find_change(journal) if status == "done" else None
+    if changed is not None:
+        status, text = "failed", str(changed)
     closing = journal.append(Closed((yield _CLOCK).now(), status, text[:_TEXT])).result()
     failure = (yield closing).swap().value_or(None)
     if failure is not None:
         import logging  # few journals break
 
         logging.getLogger("fxai.durable").error("the end of the run could not be journalled: %s", failure)
+    if changed is not None:
+        yield fail(changed)
+
+
+def _ask_about_open_parts(journal: RunJournal) -> Generator[AnyEffect, Any, None]:
+    """Ask about each part whose outcome is unknown, such as a call that the program interrupted and never repeated."""
+    now = (yield _CLOCK).now()
+    for question in missing_questions(journal.known, now, last=journal.known.last):
+        yield journal.append(Asked(question)).catch_all(lambda _: Succeed(None))
 
 
 def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None, str]:
@@ -203,12 +251,14 @@ class _RunLedger(ApprovalLedger):
         return Generate(self._claim, (uses,), {})
 
     def _claim(self, uses: Mapping[str, float | None]) -> Generator[AnyEffect, Any, tuple[str, ...]]:
-        path = f"/claim.{digest(*[one.encode() for one in sorted(uses)])}"
+        frame: Frame = (yield Ask(Frame.of)) or self._frame
+        path = frame.next("claim")
+        yield frame.verify(path, digest(*[one.encode() for one in sorted(uses)]))
         part = self._frame.journal.known.part(path)
         if part.ended is not None:
             return ()
         if part.begun is None:
-            yield self._write(Begun(path, "claim"))
+            yield self._write(Begun(path, "claim", repeats=True))
         before: tuple[str, ...] = yield self._ledger.claim(uses)
         if not before:
             yield self._write(Ended(path, "value"))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from fxai.durable.failure import ProgramChanged, Question, RunWaiting
 from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, under_way, wait
 from fxai.durable.record import Begun, Ended, Part
+from fxai.durable.settlement import ask_about_earlier_parts, leave_reason
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
@@ -52,8 +53,9 @@ def step(
 ) -> EffectOf[_A, _E, _R]:
     """The effect as a step of a durable run: when it has succeeded, its value is journalled, and it is not run again.
 
-    Its place is the agent's run, or the call, that it stands in; of several of one name there, the first is the first.
-    A failure is not journalled: the step is run again when the run is.
+    fxai identifies a step by its place: the agent's run, the call, or the child of a concurrent operator that contains
+    it, its name, and its ordinal among steps with the same name there. A failure is not recorded: the step runs again
+    when the run does.
 
     Args:
         name: what it is called in the journal.
@@ -75,9 +77,11 @@ def step(
 
 
 def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[Any], idempotent: bool) -> Steps:
+    yield frame.verify(path)
     part = frame.journal.known.part(path)
     if part.ended is not None and part.ended.kind == "value":
         frame.reach(part.ended.time)
+        frame.journal.reached.end(path)
         return (yield _read(frame, name, part.ended, form))
     yield stop_cancelled(frame)
     if part.in_doubt and not idempotent:
@@ -88,7 +92,7 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
             yield append(frame, Ended(path, "value", reply.value))
             return value
     yield frame.go_on()
-    yield append(frame, Begun(path, name))
+    yield append(frame, Begun(path, name, repeats=idempotent))
 
     def fail(cause: Cause[Any]) -> AnyEffect | None:
         in_doubt = cause.defects or cause.interrupted or any(isinstance(one, OutcomeUnknown) for one in cause.failures)
@@ -115,15 +119,14 @@ def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
     if part.question is None:
         clock: Clock = yield Fetch(Clock)
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
+    yield from ask_about_earlier_parts(frame)
     yield wait(frame, part)
     reply = part.reply
     if reply is None:
-        question = "" if part.question is None else part.question.id
-        why = f"{_BEGUN}; answer the question {question} of the run {frame.journal.known.run!r}"
-        part.given_up = True
-        yield leave(OutcomeUnknown(name, why), frame)
+        frame.give_up(part)
+        yield leave(OutcomeUnknown(name, leave_reason(frame, _BEGUN)), frame)
     elif reply.kind not in ("result", "again"):
         again = f"a step is answered by result or again, not by {reply.kind}"
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))
-        part.given_up = True
+        frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

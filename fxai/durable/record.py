@@ -27,6 +27,9 @@ RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed",
 program ended in the middle, and it can be resumed.
 """
 
+FORM: Final = 2
+"""The form of journals. In form 1, parts were identified by their content, so parallel parts could change places."""
+
 OutcomeKind: TypeAlias = Literal["success", "failure", "error", "told", "refused", "broken", "value", "again"]
 """How a part ended.
 
@@ -38,10 +41,18 @@ of other work. `again`: of work whose value is no data, so that it is done again
 
 
 class Record(msgspec.Struct, frozen=True, tag_field="record", omit_defaults=True, forbid_unknown_fields=True):
-    """One record; the name of its kind is in the field `record`.
+    """One record; the name of its kind is in the field `record`."""
 
-    The `time` of a record is when it was written, in seconds of the run: those in which a program went on with it.
-    """
+
+class TimedRecord(Record, frozen=True, kw_only=True):
+    """A record that notes the time, and the parts that the program reached before it."""
+
+    time: float = 0.0
+    """When it was written, in seconds of the run: those in which a program went on with it."""
+    reached: dict[str, str] = {}
+    """New parts that the program reached since the record before, with a digest of their content."""
+    aside: bool = False
+    """True if the sequence had stopped waiting for an answer. With the answer, a program may take another way."""
 
 
 @final
@@ -51,6 +62,8 @@ class Opened(Record, frozen=True, tag="opened"):
     at: float
     version: str = ""
     process: int = 0
+    form: int = 1
+    """The form of the journal. `FORM` is the form that this version of fxai writes and reads."""
 
 
 @final
@@ -74,15 +87,14 @@ class Input(Record, frozen=True, tag="input"):
 
 
 @final
-class Entered(Record, frozen=True, tag="entered"):
+class Entered(TimedRecord, frozen=True, tag="entered"):
     """A run of an agent has begun whose time is limited."""
 
     path: str
-    time: float = 0.0
 
 
 @final
-class Turn(Record, frozen=True, tag="turn"):
+class Turn(TimedRecord, frozen=True, tag="turn"):
     """A model's turn: its parts, and what the request was like."""
 
     path: str
@@ -91,21 +103,21 @@ class Turn(Record, frozen=True, tag="turn"):
     """Digests by what they are of: `instructions`, `tools`, and the last message."""
     trace: str = ""
     """The `traceparent` of the span that it was asked for in; empty: it was not traced."""
-    time: float = 0.0
 
 
 @final
-class Begun(Record, frozen=True, tag="begun"):
+class Begun(TimedRecord, frozen=True, tag="begun"):
     """A part is about to be run."""
 
     path: str
     name: str
     params: Any = None
-    time: float = 0.0
+    repeats: bool = False
+    """True if the part may run again, so that no person must know its outcome."""
 
 
 @final
-class Ended(Record, frozen=True, tag="ended"):
+class Ended(TimedRecord, frozen=True, tag="ended"):
     """A part has run."""
 
     path: str
@@ -114,16 +126,14 @@ class Ended(Record, frozen=True, tag="ended"):
     state: dict[str, Any] = {}
     """What it changed in the state of a stateful prompt."""
     json_text: tuple[str, ...] = ()
-    time: float = 0.0
 
 
 @final
-class Timer(Record, frozen=True, tag="timer"):
+class Timer(TimedRecord, frozen=True, tag="timer"):
     """A program sleeps until then, in seconds since 1970."""
 
     path: str
     until: float
-    time: float = 0.0
 
 
 @final
@@ -150,20 +160,18 @@ class CancelWish(Record, frozen=True, tag="cancelled"):
 
 
 @final
-class Closed(Record, frozen=True, tag="closed"):
+class Closed(TimedRecord, frozen=True, tag="closed"):
     """The program that had the run has ended."""
 
     at: float
     status: RunStatus
     text: str = ""
     """The text of the last answer, or what failed."""
-    time: float = 0.0
 
 
-TimedRecord: TypeAlias = Entered | Turn | Begun | Ended | Timer | Closed
-"""Every record that has a time."""
-
-AnyRecord: TypeAlias = Opened | Submitted | Input | TimedRecord | Asked | Answered | CancelWish
+AnyRecord: TypeAlias = (
+    Opened | Submitted | Input | Entered | Turn | Begun | Ended | Timer | Closed | Asked | Answered | CancelWish
+)
 """Every record that there is."""
 
 _RECORD: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord)
@@ -204,6 +212,8 @@ class Part(msgspec.Struct, eq=False):
     """What is known of a part of a run."""
 
     begun: Begun | None = None
+    began: int = 0
+    """The number of the record `begun`."""
     ended: Ended | None = None
     number: int = 0
     """Of the record that it ended with, by which the order of ends is known."""
@@ -223,6 +233,11 @@ class Part(msgspec.Struct, eq=False):
         """Whether it was begun, and what became of it is not known."""
         return self.begun is not None and (self.ended is None or self.ended.kind == "broken")
 
+    @property
+    def is_open(self) -> bool:
+        """True if the outcome is unknown, must be known, and no person has stated it."""
+        return self.begun is not None and self.in_doubt and not self.begun.repeats and not self.answered
+
 
 @final
 class Known:
@@ -232,6 +247,7 @@ class Known:
         "before",
         "cancelled",
         "closed",
+        "contents",
         "input",
         "last",
         "opened",
@@ -248,6 +264,8 @@ class Known:
         self.parts: dict[str, Part] = {}
         self.steps: dict[str, list[Part]] = {}
         """The parts that have ended, by the path of what they are in, in the order in which they ended."""
+        self.contents: dict[str, str] = {}
+        """The digests of the contents of parts that programs have reached, by path."""
         self.opened: list[Opened] = []
         self.submitted: list[Submitted] = []
         self.queued: bool = False
@@ -269,7 +287,9 @@ class Known:
     def add(self, record: AnyRecord, number: int) -> None:
         """Takes a record in."""
         self.last = max(self.last, number)
-        self.time = max(self.time, getattr(record, "time", 0.0))
+        if isinstance(record, TimedRecord):
+            self.time = max(self.time, record.time)
+            self.contents.update(record.reached)
         match record:
             case Opened():
                 self.opened.append(record)
@@ -294,7 +314,7 @@ class Known:
             case Turn():
                 part.turn = record
             case Begun():
-                part.begun, part.ended = record, None
+                part.begun, part.began, part.ended = record, number, None
                 part.question, part.reply, part.answered = None, None, False  # what was answered is used up
             case Ended():
                 self._end(record, number)

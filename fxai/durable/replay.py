@@ -33,6 +33,7 @@ from fxai.durable.frame import (
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, Turn
 from fxai.durable.settlement import (
     ask_about,
+    ask_about_earlier_parts,
     bad_end_of,
     end_of,
     is_for,
@@ -43,7 +44,19 @@ from fxai.durable.settlement import (
 )
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
+from fxai.effects.effect import (
+    AnyEffect,
+    Ask,
+    EffectOf,
+    FailCause,
+    Fetch,
+    Fold,
+    Generate,
+    Local,
+    Succeed,
+    Suspend,
+    Within,
+)
 from fxai.effects.scope import NOTHING
 from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf
@@ -66,6 +79,8 @@ from fxai.tools.tool_options import Idempotent, Readonly, Resumable
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _INSIDE: Final = "inside"
+_REQUEST: Final = "request"  # the name of the frame of a model, next to the calls of its turn
+_ADMIT: Final = "admit"
 
 
 @final
@@ -88,7 +103,7 @@ class Replay(Interceptor):
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
         def enter(context: ContextOf[Any]) -> AnyEffect:
             frame = _frame(context)
-            path = frame.next(about.agent, _image(about.prompt))
+            path = frame.next(about.agent)
             begin = Generate(_enter, (frame, path, about), {})
             ran = begin.flat_map(lambda inner: Local(running, inner.into))
             if not frame.leaves:
@@ -106,11 +121,13 @@ class Replay(Interceptor):
     def _turn(self, frame: Frame, about: TurnInfo, asking: AnyEffect, tracer: Tracer | None) -> Steps:
         path, request = self._place_turn(frame, about)
         yield stop_cancelled(frame)
+        if about.place is None:
+            yield frame.verify(path)
         turn = frame.journal.known.part(path).turn
         if turn is not None:
             return (yield self._replay(frame, turn, request, tracer))
         yield frame.go_on()
-        parts = yield under_way(frame, Local(asking, frame.inside(path).into))
+        parts = yield under_way(frame, Local(asking, _requesting(frame, path).into))
         yield append(frame, Turn(path, _parts_data(parts), request, _trace_of(tracer)))
         return parts
 
@@ -119,13 +136,14 @@ class Replay(Interceptor):
         def choose(context: ContextOf[Any]) -> AnyEffect:
             frame, tracer = _frame(context), _tracer(context)
             path, request = self._place_turn(frame, about)
+            verified = frame.verify(path) if about.place is None else Succeed(None)
             turn = frame.journal.known.part(path).turn
             if turn is None:
-                begun = stop_cancelled(frame).and_then(frame.go_on())
+                begun = verified.and_then(stop_cancelled(frame)).and_then(Suspend(frame.go_on))
                 asked = StreamOf.unwrap(under_way_in_scope(frame).as_(parts))
-                inner = asked.provide_built(Ask(frame.inside(path).services))
+                inner = asked.provide_built(Ask(_requesting(frame, path).services))
                 return begun.as_(_journal_stream(frame, path, request, inner, _trace_of(tracer)))
-            again = self._replay(frame, turn, request, tracer)
+            again = verified.and_then(self._replay(frame, turn, request, tracer))
             return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))
 
         return StreamOf.unwrap(Within(choose))
@@ -133,11 +151,14 @@ class Replay(Interceptor):
     def _place_turn(self, frame: Frame, about: TurnInfo) -> tuple[str, dict[str, str]]:
         image = self._describe(about.request)
         if about.place is not None:
-            return f"{frame.path}/{about.place}", image
-        return frame.next("ask", *[f"{key}{value}".encode() for key, value in image.items()]), image
+            return frame.at(about.place), image
+        image["messages"] += f" {digest(_image(about.request.prompt))}"  # no agent has compared the messages before
+        frame.asked = path = frame.next("ask")
+        return path, image
 
     def _replay(self, frame: Frame, turn: Turn, request: Mapping[str, str], tracer: Tracer | None) -> AnyEffect:
         changes = [f"{what} of {turn.path}" for what in request if request[what] != turn.request.get(what)]
+        frame.journal.reached.end(f"{turn.path}/{_REQUEST}")
         if changes and not self._goes_on:
             return leave(ProgramChanged(frame.journal.known.run, tuple(changes)), frame)
         if tracer is not None:
@@ -176,6 +197,7 @@ class Replay(Interceptor):
         yield stop_cancelled(frame)
         part = frame.journal.known.part(path)
         if part.ended is not None or part.begun is not None:  # it was admitted before
+            frame.journal.reached.end(f"{path}/{_ADMIT}")
             return None if about.tool.requires_handler else (yield _give(frame, about, part))
         yield frame.go_on()
         external = not about.tool.requires_handler
@@ -184,8 +206,9 @@ class Replay(Interceptor):
         if question is not None and not is_for(question, about):
             part.question = question = None
         if question is None or part.reply is None:
-            about.approval_id = f"approval_{digest(frame.journal.known.run.encode(), path.encode())}"
-            request: ApprovalRequest | Outcome | None = yield under_way(frame, asking)
+            about.approval_id = f"approval_{digest(*_about_place(frame, path))}"
+            admitting = Local(asking, frame.inside(f"{path}/{_ADMIT}").into)
+            request: ApprovalRequest | Outcome | None = yield under_way(frame, admitting)
             if isinstance(request, Outcome) or (request is None and not external):
                 return request
             if question is None:
@@ -193,7 +216,7 @@ class Replay(Interceptor):
             if not part.answered:
                 yield wait(frame, part)
             if part.reply is None:  # it is open, or the program answers it itself
-                part.given_up = True
+                frame.give_up(part)
                 return request
         return (yield from take_reply(frame, path, about, part))
 
@@ -206,6 +229,7 @@ class Replay(Interceptor):
         store: StateStore | None = context.find(StateStore)
         part = frame.journal.known.part(path)
         _restore_state(frame, path, store)
+        yield _verify_call(frame, path, about, part)
         if part.ended is not None and not part.in_doubt:
             return (yield running if part.ended.kind == "refused" else _give(frame, about, part))
         yield stop_cancelled(frame)
@@ -220,7 +244,8 @@ class Replay(Interceptor):
                 return settled
         key = _name_call(frame, path, part, about, joins=joins)
         if part.begun is None or not (joins or resumes):
-            yield append(frame, Begun(path, about.call.name, about.call.params))
+            repeats = joins or resumes or _may_run_again(about.tool)
+            yield append(frame, Begun(path, about.call.name, about.call.params, repeats))
         ran = Local(running, frame.inside(path, begun, leaves=True).into)
         ended = _journal_end(frame, path, about, store, ran if resumes else under_way(frame, ran))
         outcome = yield Fold(ended, partial(_finalize, part, key), partial(_finalize, part, key))
@@ -238,10 +263,11 @@ class Replay(Interceptor):
         """What a person knows of a call in doubt; None: it is to be run again."""
         if part.question is None or part.question.kind != "doubt":
             yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
+        yield from ask_about_earlier_parts(frame)
         yield wait(frame, part)
         if not part.answered:
-            part.given_up = True
-            yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, part)), frame)
+            frame.give_up(part)
+            yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, why_in_doubt(part))), frame)
         reply = part.reply
         if reply is None or reply.kind == "again":
             return None
@@ -259,7 +285,7 @@ class Replay(Interceptor):
     def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
         def choose(context: ContextOf[Any]) -> AnyEffect:
             frame = _frame(context)
-            path = f"{frame.path}/{about.name}" if about.unique else frame.next(about.name)
+            path = frame.at(about.name) if about.unique else frame.next(about.name)
             return Generate(_work, (frame, about, path, working, context.find(StateStore)), {})
 
         return Within(choose)
@@ -317,7 +343,8 @@ def _leave_pending(frame: Frame, answer: Answer[Any]) -> AnyEffect:
 
 
 def _enter(frame: Frame, path: str, about: RunInfo) -> Steps:
-    """The frame of a run of an agent; when it began is journalled where its time is limited."""
+    """Return the frame of an agent's run. If its time is limited, the journal has its start."""
+    yield frame.verify(path, digest(_image(about.prompt)))
     yield from _note_answers(frame, about.prompt)
     part = frame.journal.known.part(path)
     if about.seconds is not None and part.entered is None:
@@ -360,20 +387,58 @@ def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: Any
 
 
 def _place_call(frame: Frame, about: CallInfo) -> str:
-    """The path of a call; it is found once, as others of the same kind may follow."""
+    """Return the path of a call. It is found once, because other calls of the same place may follow."""
     placed = frame.calls.get(id(about))
     if placed is not None:
         return placed[1]
-    if about.place == _INSIDE:  # more than once where something around the composite has it run again
-        path = frame.next(f"{_INSIDE} {about.index}")
-    elif about.place is not None and about.place != "approved":
-        path = f"{frame.path}/{about.place}/{about.index}{'r' * about.repaired}"
+    index = f"{about.index}{'r' * about.repaired}"
+    if about.place == _INSIDE:  # more than once if the program around the composite runs it again
+        path = frame.base.next(f"{_INSIDE} {about.index}")
+    elif about.place is not None and frame.base.is_agent:
+        path = frame.at(f"{about.place}/{index}")
     else:
-        call = about.call
-        image = msgspec.json.encode([call.id, call.name, call.params, call.params_text])
-        path = frame.next(about.place or "call", image)
+        path = _place_alone(frame, about.place, index)
     frame.calls[id(about)] = about, path
     return path
+
+
+def _place_alone(frame: Frame, place: str | None, index: str) -> str:
+    """Return the path of a call without an agent: inside of the last turn of the sequence that runs the calls."""
+    around: Frame | None = frame
+    while place is None and around is not None:
+        if around.asked:
+            path = f"{around.asked}/{index}"
+            frame.journal.reached.meet(path)
+            return path
+        around = around.up
+    return frame.next(f"{place or 'call'} {index}")
+
+
+def _requesting(frame: Frame, path: str) -> Frame:
+    """Return the frame in which a model is requested for a turn."""
+    return frame.inside(f"{path}/{_REQUEST}")
+
+
+def _verify_call(frame: Frame, path: str, about: CallInfo, part: Part) -> AnyEffect:
+    """Leave the run if a call is not the call that the journal has at its place.
+
+    The parameters of an approved call are those of the history. The parameters of other calls are those of a turn in
+    the journal, and a handler may read them before they are compared.
+    """
+    begun = part.begun
+    if begun is None or frame.journal.reached.tolerant:
+        return Succeed(None)
+    is_other = begun.name != about.call.name
+    if about.place == "approved" and not is_other:
+        is_other = msgspec.json.encode(begun.params) != msgspec.json.encode(_as_data(about.call.params))
+    if not is_other:
+        return Succeed(None)
+    change = f"call of {begun.name!r} at {path}, which is now a call of {about.call.name!r} or has other parameters"
+    return leave(ProgramChanged(frame.journal.known.run, (change,)), frame)
+
+
+def _as_data(params: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(params))
 
 
 def _is_joined(about: CallInfo, part: Part, context: ContextOf[Any]) -> bool:
@@ -382,12 +447,17 @@ def _is_joined(about: CallInfo, part: Part, context: ContextOf[Any]) -> bool:
     return begun and joins_calls(about.tool, context)
 
 
-def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
-    """The key of a call, which its handler is told: the same in every program, until it is to be run again."""
+def _about_place(frame: Frame, path: str) -> tuple[bytes, ...]:
+    """Return what no other place has, also if another run had the name of this run before."""
     known = frame.journal.known
     first = known.opened[0]
-    about_it = [known.run, repr(first.at), str(first.process), path, str(part.again)]
-    key = CallKey(blake2b(msgspec.json.encode(about_it), digest_size=16).hexdigest(), joins)
+    return known.run.encode(), repr(first.at).encode(), str(first.process).encode(), path.encode()
+
+
+def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
+    """The key of a call, which its handler is told: the same in every program, until it is to be run again."""
+    about_it = [*_about_place(frame, path), str(part.again).encode()]
+    key = CallKey(blake2b(msgspec.json.encode([one.decode() for one in about_it]), digest_size=16).hexdigest(), joins)
     if about.set_key is not None:
         about.set_key(key)
     return key
@@ -428,6 +498,7 @@ def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
     if ended is None:
         return Succeed(None)
     frame.reach(ended.time)
+    frame.journal.reached.end(ended.path)
     try:
         given = read_outcome(about.tool, about.call.name, ended)
     except DecodeError as error:
@@ -482,6 +553,7 @@ def _work(frame: Frame, about: WorkInfo, path: str, working: AnyEffect, store: S
         frame.reach(part.ended.time)
         if part.ended.kind == "again":
             return (yield working)
+        frame.journal.reached.end(path)
         if store is not None:
             store.restore(part.ended.state, part.number)
         return about.decode(part.ended.value)
@@ -490,7 +562,7 @@ def _work(frame: Frame, about: WorkInfo, path: str, working: AnyEffect, store: S
     yield frame.go_on()
     if about.ended is not None:
         if part.begun is None:
-            yield append(frame, Begun(path, about.name))
+            yield append(frame, Begun(path, about.name, repeats=True))
         elif (yield about.ended):
             yield append(frame, Ended(path, "value"))
             return about.decode(None)

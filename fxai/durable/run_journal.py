@@ -23,6 +23,7 @@ import anyio
 import msgspec
 
 from fxai.durable.failure import JournalFailure, RunAsleep, RunCancelled, RunOwned
+from fxai.durable.reached import Reached
 from fxai.durable.record import (
     Answered,
     AnyRecord,
@@ -73,6 +74,10 @@ class RunJournal:
 
     def __init__(self, run: str, journal: Journal[AnyRecord]) -> None:
         self.known: Known = Known(run)
+        self.reached: Reached = Reached(self.known)
+        """The recorded parts that this program has reached."""
+        self.noted: dict[str, str] = {}
+        """New parts that the program has reached, and that the next record notes."""
         self.journal = journal
         self._lock = threading.Lock()
         self._call: Callable[[Callable[[], object]], object] | None = None  # the event loop of the program that has it
@@ -123,7 +128,7 @@ class RunJournal:
             new: list[Entry[AnyRecord]] = []
 
             def look(entries: Iterator[Entry[AnyRecord]]) -> None:
-                new.extend(takewhile(lambda entry: entry.number > before, entries))
+                new[:] = takewhile(lambda entry: entry.number > before, entries)  # a store may look again
 
             self.known.add(record, before + 1)
             state = self.known.state(now) if isinstance(record, _SUMMED_UP) else None
@@ -152,9 +157,12 @@ class RunJournal:
         return time + self._offset
 
     def _with_time(self, record: AnyRecord) -> AnyRecord:
+        """Return the record with the time, and with the parts that the program reached since the record before."""
         if self._clock is None or not isinstance(record, TimedRecord):
             return record
-        return msgspec.structs.replace(record, time=round(self._clock.monotonic() - self._offset, 3))
+        reached, self.noted = self.noted, {}
+        time = round(self._clock.monotonic() - self._offset, 3)
+        return msgspec.structs.replace(record, time=time, reached=reached)
 
     # -- what others append while a program has it
 

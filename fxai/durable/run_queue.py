@@ -29,8 +29,10 @@ from fxai.durable.record import Submitted
 from fxai.durable.run_journal import RunJournal
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Suspend
+from fxai.effects.schedule import Schedule
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 
@@ -49,6 +51,7 @@ Read: TypeAlias = Callable[[str], EffectOf[RunJournal, JournalFailure, None]]
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _LONGEST: Final = 200  # characters of the name of a program
+_AWAY: Final = Schedule.spaced(1.0) & Schedule.recurs(30)
 _PATIENCE: Final = 60.0  # seconds at most between two looks at a run that another program has
 
 
@@ -137,14 +140,26 @@ class RunQueue:
 
         yield self._ask(known.run, cancel)
 
-    def _ask(self, run: str, f: Callable[[WorkQueue], EffectOf[_A, OSError, None]]) -> EffectOf[_A, JournalFailure]:
+    def _ask(
+        self, run: str, f: Callable[[WorkQueue], EffectOf[_A, OSError, None]], *, keeps: bool = True
+    ) -> EffectOf[_A, JournalFailure]:
+        """Return what a function does with the queue. The process keeps the queue of a server open, unless told not."""
         from fxai.storage.work_queue import WorkQueue  # it needs DBOS
 
         def fail(error: object) -> JournalFailure:
             return JournalFailure(run, f"its queue: {error}")
 
-        asked: EffectOf[_A, Any, Any] = scoped(WorkQueue.open(self._place).flat_map(f))
+        asked: EffectOf[_A, Any, Any] = (
+            WorkQueue.keep(self._place).flat_map(f)
+            if keeps and isinstance(self._place, str)
+            else scoped(WorkQueue.open(self._place).flat_map(f))
+        )
         return asked.map_error(fail)
+
+    def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
+        """As `Runs.is_served`."""
+        kind = _kind(program)
+        return self._ask("", lambda queue: attempt_work(lambda: queue.is_served(kind), _os_error))
 
     # -- for workers
 
@@ -166,14 +181,16 @@ class RunQueue:
             }
             return queue.serve(handlers, concurrency=concurrency, grace=grace, attempts=attempts, on_ready=on_ready)
 
-        working: EffectOf[Never, JournalFailure, Any] = self._ask("", cast(Any, serve))
+        working: EffectOf[Never, JournalFailure, Any] = self._ask("", cast(Any, serve), keeps=False)
         return working
 
     def _run(self, queue: WorkQueue, hold: float | None, name: str, program: Program[Any], job: Job) -> AnyEffect:
         def mark(context: ContextOf[Any]) -> ContextOf[Any]:
             return context if hold is None else context.put(Hold, Hold(hold))
 
-        return Local(Generate(self._run_stretch, (queue, name, program, job), {}), mark)
+        # the stretch itself fails only if the journal or the queue is away: then it is begun again, from the journal
+        stretch: AnyEffect = Generate(self._run_stretch, (queue, name, program, job), {})
+        return Local(stretch.retry(_AWAY), mark)
 
     def _run_stretch(
         self, queue: WorkQueue, name: str, program: Program[Any], job: Job
@@ -206,6 +223,10 @@ class RunQueue:
         later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
         delay = min(_PATIENCE, 2.0**order.tries)
         yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
+
+
+def _os_error(error: Exception) -> OSError | None:
+    return error if isinstance(error, OSError) else None
 
 
 def _failures(end: Exit[Any, Any]) -> tuple[Any, ...]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
 
 import msgspec
 from typing_extensions import override
 
 from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunCancelled, RunOwned, RunUnknown
-from fxai.durable.record import Answered, CancelWish, Input, RunState
+from fxai.durable.record import Answered, CancelWish, Input, Part, RunState, RunStatus
 from fxai.durable.run_journal import FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import for_each
@@ -66,7 +66,7 @@ class RunStep(msgspec.Struct, frozen=True):
     name: str
     """The name of the tool or of the work; of a turn "turn", of a sleep "sleep"."""
     status: str
-    """`ended`, `failed`, `in doubt` or `waiting`."""
+    """`ended`, `failed`, `in doubt`, `interrupted` (it may run again), or `waiting`."""
 
 
 @final
@@ -143,21 +143,44 @@ class Runs:
 
     # -- what there is
 
-    def list(self) -> EffectOf[tuple[RunState, ...], JournalFailure, None]:
-        """How every run stands, the newest first.
+    def list(
+        self,
+        *,
+        status: RunStatus | None = None,
+        prefix: str = "",
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> EffectOf[tuple[RunState, ...], JournalFailure, None]:
+        """Return the states of runs, the newest first.
+
+        Args:
+            status: The status of the runs. Default: any.
+            prefix: The first characters of their names. Default: any.
+            limit: Maximum number of runs. Default: all.
+            after: The name of the last run of the page before. Default: the first page.
 
         Fails with:
             JournalFailure: the store cannot be read.
         """
-        return Generate(self._list, (), {})
+        return Generate(self._list, (status, prefix, limit, after), {})
 
-    def _list(self) -> Generator[AnyEffect, Any, tuple[RunState, ...]]:
+    def _list(
+        self, status: RunStatus | None, prefix: str, limit: int | None, after: str | None
+    ) -> Generator[AnyEffect, Any, tuple[RunState, ...]]:
         states: list[RunState] = yield self._attempt("", lambda: [*self._store.states()])
+        states.sort(key=lambda one: (-one.began, one.run))
+        names = [one.run for one in states]
+        first = names.index(after) + 1 if after in names else 0
         shown: list[RunState] = []
-        for state in sorted(states, key=lambda one: one.began, reverse=True):
-            is_open = state.status == "stopped"
-            running = (yield self._is_owned(state.run)) if is_open else False
-            shown.append(msgspec.structs.replace(state, status="running") if running else state)
+        for state in states[first:]:
+            if limit is not None and len(shown) >= limit:
+                break
+            if not state.run.startswith(prefix) or not _may_have(state, status):
+                continue
+            running = state.status == "stopped" and (yield self._is_owned(state.run))
+            found = msgspec.structs.replace(state, status="running") if running else state
+            if status is None or found.status == status:
+                shown.append(found)
         return tuple(shown)
 
     def _is_owned(self, run: str) -> EffectOf[bool, JournalFailure, None]:
@@ -227,21 +250,32 @@ class Runs:
             QuestionUnknown: there is no such question, it was answered before, or not in this way.
             RunUnknown, JournalFailure: as `show`.
         """
-        return Generate(self._answer, (run, question, reply), {})
+        return Generate(self._answer, (run, {question: reply}), {})
 
-    def _answer(self, run: str, name: str, reply: Reply) -> Generator[AnyEffect, Any, None]:
+    def answer_all(
+        self, run: str, replies: Mapping[str, Reply]
+    ) -> EffectOf[None, RunUnknown | QuestionUnknown | JournalFailure, None]:
+        """Answer several questions of a run together. If one reply is not possible, no question is answered.
+
+        Args:
+            run: The name of the run.
+            replies: The replies, by the `id` of the question or the model's id of its call.
+
+        Fails with:
+            QuestionUnknown, RunUnknown, JournalFailure: As `answer`.
+        """
+        return Generate(self._answer, (run, replies), {})
+
+    def _answer(self, run: str, replies: Mapping[str, Reply]) -> Generator[AnyEffect, Any, None]:
         journal: RunJournal = yield self.open(run)
-        found = [one for one in journal.known.questions if name in (one.id, one.call_id)]
-        if len(found) != 1:
-            open_ = ", ".join(one.id for one in journal.known.questions) or "none"
-            why = "two calls have this id; say the question's" if found else f"it is not open; those that are: {open_}"
-            why = "the run was cancelled, and does not go on" if journal.known.cancelled is not None else why
-            yield fail(QuestionUnknown(run, name, why))
-        question = found[0]
-        if reply.kind not in question.replies:
-            why = f"a question of the kind {question.kind} is answered by {' or '.join(question.replies)}"
-            yield fail(QuestionUnknown(run, name, why))
-        yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
+        chosen: list[tuple[Question, Reply]] = []
+        for name, reply in replies.items():
+            found = _find_question(journal, name, reply)
+            if isinstance(found, QuestionUnknown):
+                yield fail(found)
+            chosen.append((cast(Question, found), reply))
+        for question, reply in chosen:
+            yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
         if journal.known.submitted:
             yield from self._queue.submit_again(journal)
 
@@ -289,6 +323,17 @@ class Runs:
             ValueError: the runs are those of this process, or the program can have no such name.
         """
         return self._queue.submit(run, program, priority=priority, delay=delay)
+
+    def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
+        """Return whether a worker runs that has a program.
+
+        Args:
+            program: The name of the program, as for `submit`.
+
+        Fails with:
+            JournalFailure: The queue cannot be read.
+        """
+        return self._queue.is_served(program)
 
     def work(
         self,
@@ -341,7 +386,12 @@ class Runs:
     # -- going on with them
 
     def recover(
-        self, program: Callable[[str], EffectOf[Any, Any, _R]], *, concurrency: int | None = 4
+        self,
+        program: Callable[[str], EffectOf[Any, Any, _R]],
+        *,
+        concurrency: int | None = 4,
+        prefix: str = "",
+        limit: int | None = None,
     ) -> EffectOf[tuple[str, ...], JournalFailure, _R | None]:
         """Goes on, once, with each run that stands still and can go on; gives the names of those that had ended well.
 
@@ -352,6 +402,8 @@ class Runs:
             program: the program of a run, of its name, with its durable layer. How it ends is journalled; what it fails
                 with goes to the log `fxai.durable`.
             concurrency: how many runs go on at once; None: all.
+            prefix: The first characters of the names of the runs. Default: any.
+            limit: Maximum number of runs, the newest first. Default: all.
 
         Fails with:
             JournalFailure: the store cannot be read.
@@ -361,11 +413,10 @@ class Runs:
             return program(state.run).exit().map(lambda end: _name_ended(state.run, end))
 
         def go_on_with_all(states: tuple[RunState, ...]) -> EffectOf[tuple[str, ...], Any, Any]:
-            still = [state for state in states if state.status == "stopped"]
-            ended = for_each(still, go_on, concurrency=concurrency)
+            ended = for_each(states, go_on, concurrency=concurrency)
             return ended.map(lambda names: tuple([name for name in names if name is not None]))
 
-        return self.list().flat_map(go_on_with_all)
+        return self.list(status="stopped", prefix=prefix, limit=limit).flat_map(go_on_with_all)
 
     def remove(self, run: str) -> EffectOf[None, RunUnknown | RunOwned | JournalFailure, None]:
         """Removes a run and all that is known of it.
@@ -381,6 +432,27 @@ class Runs:
             yield self._attempt(run, lambda: self._store.remove(run))
 
         return scoped(Generate(remove, (), {}))
+
+
+def _may_have(state: RunState, status: RunStatus | None) -> bool:
+    """Return whether a run can have a status. Whether a stopped run is running, only its lock tells."""
+    return status is None or state.status == ("stopped" if status == "running" else status)
+
+
+def _find_question(journal: RunJournal, name: str, reply: Reply) -> Question | QuestionUnknown:
+    """Return the open question with a name, or why the reply cannot answer it."""
+    known = journal.known
+    found = [one for one in known.questions if name in (one.id, one.call_id)]
+    if len(found) != 1:
+        open_ = ", ".join(one.id for one in known.questions) or "none"
+        why = "two calls have this id; say the question's" if found else f"it is not open; those that are: {open_}"
+        why = "the run was cancelled, and does not go on" if known.cancelled is not None else why
+        return QuestionUnknown(known.run, name, why)
+    question = found[0]
+    if reply.kind in question.replies:
+        return question
+    why = f"a question of the kind {question.kind} is answered by {' or '.join(question.replies)}"
+    return QuestionUnknown(known.run, name, why)
 
 
 def _name_ended(run: str, end: Exit[Any, Any]) -> str | None:
@@ -403,7 +475,15 @@ def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
         elif part.question is not None and not part.answered and part.begun is None:
             steps.append(RunStep(path, part.question.tool, "waiting"))
         elif part.begun is not None:
-            failed = part.ended is not None and part.ended.kind in ("failure", "error", "told", "refused")
-            status = "in doubt" if part.in_doubt else "failed" if failed else "ended"
-            steps.append(RunStep(path, part.begun.name, status))
+            steps.append(RunStep(path, part.begun.name, _step_status(part)))
     return tuple(steps)
+
+
+def _step_status(part: Part) -> str:
+    if part.is_open:
+        return "in doubt"
+    if part.in_doubt:
+        replied = part.reply is not None and part.reply.kind == "result"
+        return "ended" if replied else "interrupted"
+    failed = part.ended is not None and part.ended.kind in ("failure", "error", "told", "refused")
+    return "failed" if failed else "ended"

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from fxai.durable.failure import Question, QuestionKind, Reply, RunWaiting
+from fxai.durable.failure import Question, QuestionKind, Reply, RunWaiting, explain_questions
 from fxai.durable.frame import Frame, Steps, append, ask, leave
-from fxai.durable.record import Ended, Part
+from fxai.durable.record import Ended, Known, Part
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
 from fxai.effects.service import Clock
@@ -116,12 +116,35 @@ def why_in_doubt(part: Part) -> str:
     return f"it broke, and what it did before is not known: {part.ended.value}" if broke and part.ended else _BEGUN
 
 
-def leave_reason(frame: Frame, part: Part) -> str:
-    """Why a run is left because of a part in doubt, and what to do."""
-    question = part.question
-    name = "" if question is None else question.id
-    run = frame.journal.known.run
-    return f"{why_in_doubt(part)}; answer the question {name} of the run {run!r} by `fxai runs answer`, and resume it"
+def leave_reason(frame: Frame, why: str) -> str:
+    """Return why a run is left because of a part in doubt, all open questions, and how to answer them."""
+    known = frame.journal.known
+    if not known.questions:
+        return f"{why}; its answer arrived just after the program stopped waiting: run the program again"
+    return f"{why}. The run {known.run!r} has {explain_questions(known.run, known.questions)}"
+
+
+def missing_questions(known: Known, now: float, *, last: int) -> list[Question]:
+    """Return the questions about parts in doubt that no program has asked, of parts that started until a record.
+
+    Args:
+        known: The records of the run.
+        now: The time in seconds since 1970.
+        last: The number of the record.
+    """
+    return [
+        Question(known.run, path, "doubt", part.begun.name, part.begun.params, why_in_doubt(part), asked=now)
+        for path, part in [*known.parts.items()]
+        if part.begun is not None and part.is_open and part.question is None and part.began <= last
+    ]
+
+
+def ask_about_earlier_parts(frame: Frame) -> Steps:
+    """Ask about all parts that earlier programs left in doubt, so that one list has all questions."""
+    known = frame.journal.known
+    now = (yield _CLOCK).now()
+    for question in missing_questions(known, now, last=known.before):
+        yield ask(frame, question)
 
 
 # -- questions about it
@@ -177,7 +200,7 @@ def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
         yield ask_about(
             frame, path, about, "doubt" if about.tool.requires_handler else "result", f"no such reply: {why}"
         )
-        part.given_up = True
+        frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)
     yield append(frame, ended)
     return (yield read_outcome(about.tool, name, ended))

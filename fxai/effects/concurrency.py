@@ -39,14 +39,16 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt, Succeeded, attach
-from fxai.effects.context import ContextOf
+from fxai.effects.context import Branches, ContextOf, branches_of
 from fxai.effects.effect import (
     AnyEffect,
+    Ask,
     Await,
     AwaitExit,
     EffectOf,
     FailCause,
     Generate,
+    Local,
     OnExit,
     Suspend,
     Within,
@@ -107,7 +109,7 @@ def for_each(
     def start(fiber: Fiber) -> Any:
         todo = list(items)
         effects = (Suspend(lambda item=item: f(item)) for item in todo)  # type: ignore[misc]
-        return _Children(fiber, [_NONE] * len(todo), Failed).run(effects, concurrency or len(todo), list)
+        return _children(fiber, "each", len(todo)).run(effects, concurrency or len(todo), list)
 
     return AwaitExit(start)
 
@@ -116,16 +118,24 @@ def _one_by_one(
     items: Iterable[_T], f: Callable[[_T], EffectOf[_B, _E, _R]]
 ) -> Generator[EffectOf[Any, _E, _R], object, list[_B]]:
     values: list[_B] = []
-    for item in list(items):
-        values.append((yield from f(item)))  # noqa: PERF401
+    todo = list(items)
+    branches: Branches | None = cast(Any, (yield cast(Any, _EACH)))
+    if branches is None:
+        for item in todo:
+            values.append((yield from f(item)))  # noqa: PERF401
+        return values
+    for index, item in enumerate(todo):
+        effect: EffectOf[_B, _E, Any] = Local(f(item), lambda _, at=index: branches.context_of(at))  # type: ignore[misc]
+        values.append((yield from effect))
     return values
+
+
+_EACH: EffectOf[Any, Never, None] = Ask(lambda context: branches_of(context, "each"))
 
 
 def parallel(effects: Sequence[AnyEffect]) -> EffectOf[list[Any], Any, Any]:
     """The values of all `effects`, run at once."""
-    return AwaitExit(
-        lambda fiber: _Children(fiber, [_NONE] * len(effects), Failed).run(iter(effects), len(effects), list)
-    )
+    return AwaitExit(lambda fiber: _children(fiber, "all", len(effects)).run(iter(effects), len(effects), list))
 
 
 # The overloads with Never: pyright solves `E | E2` to Unknown when both are Never.
@@ -164,7 +174,7 @@ def race(a: Any, b: Any) -> Any:
     def first(values: list[Any]) -> Any:
         return next(v for v in values if v is not _NONE)
 
-    return AwaitExit(lambda fiber: _Children(fiber, [_NONE] * 2, Succeeded).run(iter((a, b)), 2, first))
+    return AwaitExit(lambda fiber: _children(fiber, "race", 2, Succeeded).run(iter((a, b)), 2, first))
 
 
 def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, _E | _E2, _R]:
@@ -217,6 +227,7 @@ class _Children(msgspec.Struct, eq=False):
     _fiber: Fiber
     _values: list[Any]
     _decisive: type[Exit[Any, Any]]  # the first such exit stops the others
+    _branches: Branches | None = None
     _causes: list[Cause[Any]] = []
     _stopped: bool = False
     _fatal: BaseException | None = None
@@ -240,7 +251,8 @@ class _Children(msgspec.Struct, eq=False):
 
     def _begin(self, index: int, effect: AnyEffect) -> _Started | None:
         """The child, if it has to wait; else its end is known."""
-        child, pending, variables = begin(effect, self._fiber, later=self._budget < 0)
+        env = None if self._branches is None else self._branches.context_of(index)
+        child, pending, variables = begin(effect, self._fiber, env, later=self._budget < 0)
         if pending is not None:
             return index, child, pending, variables
 
@@ -257,7 +269,8 @@ class _Children(msgspec.Struct, eq=False):
 
     def _in_turn(self, effects: Iterator[Any], give: Callable[[list[Any]], Any]) -> Children:
         for index, effect in enumerate(effects):
-            child = yield from inside(effect, self._fiber.env)
+            env = self._fiber.env if self._branches is None else self._branches.context_of(index)
+            child = yield from inside(effect, env)
             self._over(index, child)
             if self._stopped:
                 break
@@ -339,6 +352,8 @@ class _Children(msgspec.Struct, eq=False):
         if self._fatal is not None:
             raise self._fatal
 
+        if self._stopped and self._branches is not None:
+            self._branches.cut()
         won = self._stopped and self._decisive is Succeeded
         if not self._causes or won:
             return Succeeded(give(self._values))
@@ -347,6 +362,10 @@ class _Children(msgspec.Struct, eq=False):
         for other in self._causes[1:]:
             cause = cause.combine(other)
         return Failed(cause)
+
+
+def _children(fiber: Fiber, kind: str, number: int, decisive: type[Exit[Any, Any]] = Failed) -> _Children:
+    return _Children(fiber, [_NONE] * number, decisive, branches_of(fiber.env, kind))
 
 
 _A_co = TypeVar("_A_co", covariant=True)
@@ -365,6 +384,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
     _done: anyio.Event | None = None
     _task: Held | None = None
     _loop: object = None  # where it runs
+    _branches: Branches | None = None
 
     @property
     def ended(self) -> bool:
@@ -392,6 +412,8 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         if self._exit is not None or self._task is None:
             return NOTHING
         self._require_home()
+        if self._branches is not None:
+            self._branches.cut()
         self._task.cancel()
         return self.exit().flat_map(lambda end: _report(end, tells=tells))
 
@@ -420,7 +442,9 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
     def start(self, fiber: Fiber, effect: AnyEffect, gives: object = None) -> Any:
         """Starts the program; the exit of this handle, or of what it `gives`. With no event loop, that waits for it."""
         self._token = self._scope.add(self._release)
-        env: ContextOf[Any] = ContextOf({**fiber.env.services, Scope: self._own})
+        self._branches = branches_of(fiber.env, "fork")
+        around = fiber.env if self._branches is None else self._branches.context_of(0)
+        env: ContextOf[Any] = ContextOf({**around.services, Scope: self._own})
         if not fiber.fair:
             return Inside(self._in_turn(effect, env, gives))
         child, pending, variables = begin(effect, fiber, env)

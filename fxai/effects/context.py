@@ -144,6 +144,46 @@ class Enclosure(msgspec.Struct, frozen=True, eq=False):
     around: Callable[[Any], Any]
 
 
+class Branches(Protocol):
+    """The places of the children of one concurrent operator."""
+
+    def context_of(self, index: int) -> Any:
+        """Return the context of the child with this index."""
+        ...
+
+    def cut(self) -> None:
+        """Note that the operator interrupted children, which may have reached less than before."""
+        ...
+
+
+class Branching(Protocol):
+    """Gives each child of a concurrent operator a place of its own. A context holds it under this class.
+
+    The order in which children run depends on the schedule. Their index does not.
+    """
+
+    def branch(self, kind: str, context: Any) -> Branches:
+        """Return the places of the children of an operator that starts now in this context."""
+        ...
+
+
+class Placed:
+    """A service that each child of a concurrent operator has its own of. Layers do not depend on the child."""
+
+    __slots__ = ()
+
+    @property
+    def trunk_of(self) -> object:
+        """The same object for all children."""
+        raise NotImplementedError
+
+
+def branches_of(context: ContextOf[Any], kind: str) -> Branches | None:
+    """Return the places of the children of an operator. None if nothing in the context needs them."""
+    branching: Branching | None = context.services.get(Branching)
+    return None if branching is None else branching.branch(kind, context)
+
+
 def enclose(effect: _S, services: ContextOf[Any]) -> _S:
     """The effect with what the layer that has built these services puts around it, if that does."""
     found: Enclosure | None = services.services.get(Enclosure)

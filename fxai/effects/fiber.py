@@ -51,10 +51,12 @@ from fxai.effects.cause import (
     attach,
     attachment,
 )
+from fxai.effects.context import branches_of
 from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
     FailCause,
+    Local,
     Mark,
     Restore,
     Resume,
@@ -542,7 +544,13 @@ class Fiber(msgspec.Struct, eq=False):
 
     async def timeout(self, effect: AnyEffect, seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
-        return await self.cut(effect, lambda scope: self.clock().deadline(scope, seconds), Timeout(seconds))
+        branches, failure = branches_of(self.env, "timeout"), Timeout(seconds)
+        if branches is not None:
+            effect = Local(effect, lambda _: branches.context_of(0))
+        end = await self.cut(effect, lambda scope: self.clock().deadline(scope, seconds), failure)
+        if branches is not None and isinstance(end, Failed) and any(one is failure for one in end.cause.failures):
+            branches.cut()
+        return end
 
     async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> Exit[Any, Any]:
         """The exit of `effect`, or the failure when what `hold` holds has cancelled the scope first."""

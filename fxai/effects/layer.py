@@ -30,7 +30,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import parallel
-from fxai.effects.context import EMPTY, ContextOf, Key, enclose
+from fxai.effects.context import EMPTY, Branching, ContextOf, Key, Placed, enclose
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -78,7 +78,7 @@ class MemoMap(msgspec.Struct, eq=False):
         def begin(context: ContextOf[Any]) -> AnyEffect:
             for entry in self._entries.get(layer, ()):
                 if entry.serves(context):
-                    entry.hold(scope)
+                    entry.hold(scope, is_shared=True)
                     return entry.join(lambda: self.share(layer, build, scope))
 
             entry = _Entry(self, layer, context, Scope())
@@ -114,9 +114,10 @@ class _Entry(msgspec.Struct, eq=False):
         mine = self._context
         return mine is context or all(_same(key, mine.find(key), context.find(key, _ABSENT)) for key in mine)
 
-    def hold(self, scope: Scope) -> None:
+    def hold(self, scope: Scope, *, is_shared: bool = False) -> None:
         """Keeps the entry until `scope` closes."""
         self._holders += 1
+        self._scope.is_of_one = scope.is_of_one and not is_shared
         scope.add(self._let_go)
 
     def _let_go(self, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
@@ -161,8 +162,10 @@ class _Entry(msgspec.Struct, eq=False):
 
 
 def _same(key: object, built_with: object, found: object) -> bool:
-    if key is Scope or key is MemoMap:
+    if key is Scope or key is MemoMap or key is Branching:
         return True
+    if isinstance(found, Placed) and isinstance(built_with, Placed):
+        return found.trunk_of is built_with.trunk_of
     return found is built_with or (found is _ABSENT and not isinstance(key, ReferenceMeta))
 
 
@@ -482,6 +485,7 @@ class _Provided(Instruction, eq=False):
     def f(self, context: ContextOf[Any]) -> AnyEffect:
         memo = MemoMap.of(context)
         scope = Scope()
+        scope.is_of_one = True
         built = FlatMap(
             self.layer.build_in(memo, scope),
             lambda services: Local(enclose(self.source, services), lambda around: memo.into(around.merge(services))),

@@ -53,6 +53,8 @@ class Scope(Service):
 
     closed: bool = False
     """True once closing has begun."""
+    is_of_one: bool = False
+    """True if one program has the services of this scope, so that its end is the end of the program."""
     _released: bool = False  # no finalizer can be added any more
     _finalizers: dict[object, Finalizer] | None = None  # by token, in the order they were added
 

@@ -79,6 +79,11 @@ class _Lines:
 
     def __init__(self) -> None:
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
+        self._listening: dict[str, set[_Place]] = {}
+
+    def listen(self, place: _Place, key: str) -> None:
+        """Tell a request, which is in no line for this key, when something is given back."""
+        self._listening.setdefault(key, set()).add(place)
 
     def join(self, place: _Place) -> None:
         for key in place.keys:
@@ -90,6 +95,10 @@ class _Lines:
             del line[place]
             if not line:
                 del self._lines[key]
+        for key in [key for key, places in self._listening.items() if place in places]:
+            self._listening[key].discard(place)
+            if not self._listening[key]:
+                del self._listening[key]
         self.wake(place.keys)
 
     def wake(self, keys: tuple[str, ...]) -> None:
@@ -97,6 +106,8 @@ class _Lines:
         for key in keys:
             if key in self._lines:
                 next(iter(self._lines[key])).signal.offer(None)
+            for place in self._listening.get(key, ()):
+                place.signal.offer(None)
 
     def length(self, place: _Place) -> int:
         """How many are in its longest line."""
@@ -257,7 +268,7 @@ class _Waiting:
                     break
                 if not refusal.may_wait and self._shorten(refusal):
                     continue
-                left = left if refusal.may_wait else 0.0
+                left = left if self._can_wait(refusal) else 0.0
                 pause, error = min(_pause(refusal, clock.now()), _STANDS / 2), _error(refusal, clock.now())
             if left <= 0:
                 return (yield from fx.fail(error))
@@ -276,6 +287,13 @@ class _Waiting:
         left, allowances = self._reservation, self._admission.terms.allowances
         left_there = self._admission.work(lambda: allowances.leave(left.id, left.claims)).result()
         return left_there.as_(None).on_exit(lambda _: leaving)
+
+    def _can_wait(self, refusal: Refusal) -> bool:
+        """Return whether waiting can help: for a rate, or for a budget of which others may give back a part."""
+        if refusal.may_wait or refusal.is_final or not refusal.level.reserved:
+            return refusal.may_wait
+        self._lines.listen(self._place, refusal.claim.key)
+        return True
 
     def _shorten(self, refusal: Refusal) -> bool:
         least = self._admission.terms.least_tokens

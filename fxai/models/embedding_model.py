@@ -29,7 +29,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import FiberHandle
-from fxai.effects.context import ContextOf
+from fxai.effects.context import Branching, ContextOf
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, FlatMap, Gen, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import Channel
@@ -290,7 +290,8 @@ class _Batch:
 class _Batching(ForwardingEmbeddingModel):
     def __init__(self, model: EmbeddingModel, scope: Scope, window: float, most: int | None) -> None:
         super().__init__(model)
-        self._held: ContextOf[Any] = ContextOf.make(Scope, scope)
+        # No branching: several callers share a batch, so the request has no place in the program of one of them.
+        self._held: ContextOf[Any] = ContextOf({Scope: scope, Branching: None})
         self._window = window
         self._most = most
         self._open: _Batch | None = None

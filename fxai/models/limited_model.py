@@ -86,7 +86,8 @@ def limit(
         unknown: what becomes of a reservation where a request failed, was cut or has no usage, so that nobody knows
             what it used. A request that was refused before the model read it used nothing.
         after_crash: what becomes of the reservation of a process that is gone, a minute later.
-        patience: the most seconds to wait for a rate; 0: none.
+        patience: Maximum seconds to wait for a rate, or until other requests give back what they reserved of a budget.
+            Default: 60. With 0 the request fails immediately.
         estimate: the most tokens that the input of a request may be. By default one for each byte of its text, as a
             token of any known tokenizer is at least a byte: several times too many, which are given back after it.
         unbounded: what becomes of a request of which that cannot be said: pictures, sounds, documents, what the

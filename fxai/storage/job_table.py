@@ -32,6 +32,8 @@ from uuid import uuid4
 
 import msgspec
 
+from fxai.storage.postgres import ServerAwayError, is_away
+
 if TYPE_CHECKING:
     import os
     from sqlite3 import Connection
@@ -129,8 +131,9 @@ def _explain(place: str) -> Generator[None]:
     try:
         yield
     except (SQLAlchemyError, error.DBOSException) as raised:
-        reason = str(getattr(raised, "orig", None) or raised).strip().partition("\n")[0]
-        raise OSError(
+        cause: object = getattr(raised, "orig", None)
+        reason = str(cause or raised).strip().partition("\n")[0]
+        raise (ServerAwayError if type(cause).__module__.startswith("psycopg") and is_away(cause) else OSError)(
             f"the jobs in {place}: {reason}; see that the database is there, and nobody's but yours"
         ) from raised
 

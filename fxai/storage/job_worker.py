@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 from uuid import uuid4
 
@@ -23,6 +24,8 @@ from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.thread import in_thread
 from fxai.storage.job_table import ClaimedJob, JobTable
+from fxai.storage.postgres import ServerAwayError
+from fxai.storage.postgres_owner import LEASE
 from fxai.storage.private_file import warn
 from fxai.storage.worker_lock import WorkerLock
 
@@ -128,6 +131,7 @@ class _Worker:
         self._is_ending = False
         self._failure: OSError | None = None
         self._swept = 0.0
+        self._away_since: float | None = None
 
     async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
         """Works until it is cancelled, or cannot work any more."""
@@ -192,10 +196,7 @@ class _Worker:
         while not self._is_ending:
             claimed: list[ClaimedJob] = []
             if len(self._running) < self._options.concurrency:
-                try:
-                    claimed = await self._in_thread(self._take)
-                except OSError as error:
-                    self._end(error)
+                claimed = await self._try(self._take) or []
             for job in claimed:
                 self._running[job.id] = anyio.CancelScope()
                 jobs.start_soon(self._run, job)
@@ -204,6 +205,21 @@ class _Worker:
                 await self._wake.wait()
             if not self._is_ending:
                 self._wake = anyio.Event()
+
+    async def _try(self, work: Callable[[], _A]) -> _A | None:
+        """Return the value of some work. None if the server is away, or if the worker ends because it failed."""
+        try:
+            done = await self._in_thread(work)
+        except ServerAwayError as error:
+            self._away_since = self._away_since or time.monotonic()
+            if time.monotonic() - self._away_since > LEASE:
+                self._end(error)
+            return None
+        except OSError as error:
+            self._end(error)
+            return None
+        self._away_since = None
+        return done
 
     def _take(self) -> list[ClaimedJob]:
         return self._table.claim(self._handlers, self._options.concurrency - len(self._running), worker=self._name)
@@ -251,12 +267,14 @@ class _Worker:
 
     async def _write(self, job: ClaimedJob, text: str, *, is_failure: bool = False) -> None:
         """Writes how a job ended; of one that was cancelled meanwhile, what it would have been."""
-        for tries in range(_TRIES):
+        until = time.monotonic() + LEASE
+        for tries in count(1):
             try:
                 if not await self._in_thread(lambda: self._table.end(job.id, self._name, text, is_failure=is_failure)):
                     await self._confirm(job, None if is_failure else text)
-            except OSError:
-                if tries == _TRIES - 1:
+            except OSError as error:
+                is_late = time.monotonic() > until if isinstance(error, ServerAwayError) else tries == _TRIES
+                if is_late:
                     raise
                 await anyio.sleep(0.2)
             else:
@@ -270,12 +288,10 @@ class _Worker:
     async def _watch(self) -> None:
         while True:
             await anyio.sleep(_LOOK)
-            try:
-                cancelled = await self._in_thread(self._look)
-            except OSError as error:
-                self._end(error)
+            cancelled = await self._try(self._look)
+            if self._failure is not None:
                 return
-            for job in cancelled & self._running.keys():
+            for job in (cancelled or set[str]()) & self._running.keys():
                 self._cancelled.add(job)
                 self._running[job].cancel()
 

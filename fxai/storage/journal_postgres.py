@@ -1,7 +1,8 @@
 """Journals in a PostgreSQL database, for programs of many machines. Needs the extra `postgres`.
 
-All journals of a kind stand in one table. The owner of a journal holds a lock of the server by a connection of its own,
-and writes by that connection: when it breaks, the lock is free, and the one who had it can write nothing any more.
+All journals of a kind stand in one table. The owner of a journal is a row with an epoch
+(`fxai.storage.postgres_owner`). The transaction of each record checks the epoch. A process has a few connections for
+all its journals, and replaces those that break: an owner tries again until its lease has ended.
 
 >>> from fxai.storage.journal import JSON
 >>> PostgresJournals("postgresql://ann:secret@db.example.org/runs", JSON).place
@@ -10,11 +11,11 @@ and writes by that connection: when it breaks, the lock is free, and the one who
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import anyio
 from typing_extensions import override
@@ -24,7 +25,8 @@ from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Gener
 from fxai.effects.scope import NOTHING, Scope
 from fxai.storage.journal import Choose, Entry, Form, Journal
 from fxai.storage.journal_store import JournalStore, Newest
-from fxai.storage.postgres import connect, lock, transact
+from fxai.storage.postgres import connect, pool_of, retry_away
+from fxai.storage.postgres_owner import LEASE, TABLES, holder_of
 from fxai.storage.private_file import warn
 
 if TYPE_CHECKING:
@@ -38,21 +40,27 @@ _TABLES: Final[tuple[LiteralString, ...]] = (
          PRIMARY KEY (kind, name, number, part))""",
     """CREATE TABLE IF NOT EXISTS fxai_journal_state
         (kind TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (kind, name))""",
+    *TABLES,
 )
-_NEWEST: Final = "SELECT coalesce(max(number), 0) FROM fxai_journal WHERE kind = %s AND name = %s"
+_LAST: Final = "SELECT coalesce(max(number), 0) FROM fxai_journal WHERE kind = %(kind)s AND name = %(name)s"
+_NEWEST: Final = f"""SELECT number, data FROM fxai_journal
+    WHERE kind = %(kind)s AND name = %(name)s AND number > ({_LAST}) - %(batch)s ORDER BY number DESC, part"""
 _ROWS: Final = """SELECT number, data FROM fxai_journal
-    WHERE kind = %s AND name = %s AND number > %s AND number <= %s ORDER BY number DESC, part"""
+    WHERE kind = %(kind)s AND name = %(name)s AND number > %(last)s - %(batch)s AND number <= %(last)s
+    ORDER BY number DESC, part"""
 _HEADS: Final = """SELECT those.name, newest.number FROM unnest(%s::text[]) AS those(name) CROSS JOIN LATERAL
     (SELECT number FROM fxai_journal WHERE kind = %s AND name = those.name ORDER BY number DESC LIMIT 1) AS newest"""
 _INSERT: Final = "INSERT INTO fxai_journal VALUES (%s, %s, %s, %s, %s)"
 _SET_STATE: Final = """INSERT INTO fxai_journal_state VALUES (%s, %s, %s)
     ON CONFLICT (kind, name) DO UPDATE SET state = excluded.state"""
-_OWN: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_ALIVE: Final = (
-    "SELECT set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false)"
-)
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(lock)s, 0))"
+_OWNED: Final = f"""WITH turn AS MATERIALIZED ({_LOCK}) UPDATE fxai_journal_owner AS mine
+    SET until = now() + %(lease)s * interval '1 s', token = %(token)s FROM turn, fxai_journal_owner AS before
+    WHERE mine.kind = %(kind)s AND mine.name = %(name)s AND mine.epoch = %(epoch)s
+    AND before.kind = mine.kind AND before.name = mine.name RETURNING before.token"""
 
-_BATCH: Final = 64  # entries that are read at once
+_FIRST: Final = 4  # entries that are read at first: most readers need the newest entries only
+_BATCH: Final = 64  # entries that are read at once then
 _PAUSE: Final = 0.2  # seconds between two tries to own a journal
 
 
@@ -112,60 +120,69 @@ class PostgresJournal(Journal[Any]):
     def __init__(self, url: str, name: str, form: Form[Any], place: str) -> None:
         self._url = url
         self._form = form
-        self._key = (form.name, name)
+        self._kind, self._name = form.name, name
         self._place = place
-        self._own: Connection[Any] | None = None
+        self._epoch: int | None = None  # of the owner, while this program is the owner
         self._held = ExitStack()
-        self._turn = threading.Lock()  # of the connection that owns it: one statement at a time
 
     @property
     @override
     def place(self) -> str:
         return self._place
 
-    @contextmanager
-    def _open(self) -> Generator[Connection[Any]]:
-        """The connection that owns the journal, or else one for the moment."""
-        own = self._own
-        if own is None:
-            with connect(self._url, *_TABLES) as database:
-                yield database
-            return
-        import psycopg  # there is a connection of it
+    @property
+    def _key(self) -> dict[str, object]:
+        lock = f"fxai journal {self._kind} {self._name}"
+        return {"kind": self._kind, "name": self._name, "lock": lock, "epoch": self._epoch, "lease": LEASE}
 
-        with self._turn:
-            try:
-                yield own
-            except psycopg.Error as error:
-                raise OSError(
-                    f"PostgreSQL refuses: {str(error).strip()}; the journal may have another owner"
-                ) from error
+    def _transact(self, work: Callable[[Connection[Any]], _A], *, repeats: bool = True) -> _A:
+        """Return the value of some work in a transaction. If the server is away, try again for as long as a lease.
+
+        Args:
+            work: The work.
+            repeats: True if the work can be repeated although a transaction with it may have been committed.
+        """
+        pool = pool_of(self._url, *_TABLES)
+        has_begun = False
+
+        def begin() -> _A:
+            nonlocal has_begun
+            with pool.transaction() as database:
+                has_begun = True
+                return work(database)
+
+        return retry_away(begin, pool, lambda: repeats or not has_begun, seconds=LEASE)
 
     @override
     def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
-        with self._open() as database, transact(database):
+        def read(database: Connection[Any]) -> _A:
             database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # one moment
             return f(self._entries(database))
 
-    def _entries(self, database: Connection[Any]) -> Iterator[Entry[Any]]:
-        newest = self._newest(database)
-        while newest > 0:
-            parts: dict[int, list[Any]] = {}
-            rows = database.execute(_ROWS, (*self._key, newest - _BATCH, newest)).fetchall()
-            for number, data in rows:
-                parts.setdefault(number, []).append(self._form.decode(data.encode()))
-            yield from [Entry(number, tuple(those)) for number, those in parts.items()]
-            newest -= _BATCH
+        return self._transact(read)
 
-    def _newest(self, database: Connection[Any]) -> int:
-        row: Any = database.execute(_NEWEST, self._key).fetchone()
-        return int(row[0])
+    def _entries(self, database: Connection[Any]) -> Iterator[Entry[Any]]:
+        rows = database.execute(_NEWEST, {**self._key, "batch": _FIRST}).fetchall()
+        last = rows[0][0] if rows else 0
+        yield from self._read(rows)
+        last -= _FIRST
+        while last > 0:
+            yield from self._read(database.execute(_ROWS, {**self._key, "last": last, "batch": _BATCH}).fetchall())
+            last -= _BATCH
+
+    def _read(self, rows: list[Any]) -> Iterator[Entry[Any]]:
+        parts: dict[int, list[Any]] = {}
+        for number, data in rows:
+            parts.setdefault(number, []).append(self._form.decode(data.encode()))
+        yield from [Entry(number, tuple(those)) for number, those in parts.items()]
 
     @override
     def read_state(self) -> Any:
-        with self._open() as database:
-            where = "SELECT state FROM fxai_journal_state WHERE kind = %s AND name = %s"
-            row: Any = database.execute(where, self._key).fetchone()
+        def read(database: Connection[Any]) -> Any:
+            where = "SELECT state FROM fxai_journal_state WHERE kind = %(kind)s AND name = %(name)s"
+            return database.execute(where, self._key).fetchone()
+
+        row = self._transact(read)
         return None if row is None else self._form.decode_state(row[0].encode())
 
     @override
@@ -174,19 +191,54 @@ class PostgresJournal(Journal[Any]):
         state_text = None if state is None else self._form.encode_state(state)
         if "\\u0000" in data:
             raise OSError("PostgreSQL stores no text with the character NUL; leave it out")
-        with self._open() as database, transact(database):
-            lock(database, [" ".join(("fxai journal", *self._key))])
-            entry = choose(self._entries(database)) if choose else None
-            at = (self._newest(database) + 1, 0) if entry is None else (entry.number, len(entry.parts))
-            database.execute(_INSERT, (*self._key, *at, data))
+        token = uuid4().hex
+
+        def append(database: Connection[Any]) -> None:
+            if self._begin(database, token):
+                return  # an earlier transaction was committed, and its reply was lost
+            newest: list[int] = []
+
+            def note(entries: Iterator[Entry[Any]]) -> Iterator[Entry[Any]]:
+                for entry in entries:
+                    newest.append(entry.number)
+                    yield entry
+
+            entry = choose(note(self._entries(database))) if choose else None
+            if entry is not None:
+                at = entry.number, len(entry.parts)
+            else:
+                at = (newest[0] if newest else self._find_last(database)) + 1, 0
+            database.execute(_INSERT, (self._kind, self._name, *at, data))
             if state_text is not None:
-                database.execute(_SET_STATE, (*self._key, state_text))
+                database.execute(_SET_STATE, (self._kind, self._name, state_text))
+
+        self._transact(append, repeats=self._epoch is not None)
+
+    def _find_last(self, database: Connection[Any]) -> int:
+        row: Any = database.execute(_LAST, self._key).fetchone()
+        return int(row[0])
+
+    def _begin(self, database: Connection[Any], token: str) -> bool:
+        """Wait for other programs that append. Return whether an owner has committed the work of a token before.
+
+        Raises:
+            OSError: This program was the owner, and another program has taken the journal.
+        """
+        if self._epoch is None:
+            database.execute(_LOCK, self._key)
+            return False
+        row: Any = database.execute(_OWNED, {**self._key, "token": token}).fetchone()
+        if row is None:
+            raise OSError(f"another program has taken the journal in {self._place}; this one writes nothing more")
+        return bool(row[0] == token)
 
     @override
     def clear(self) -> None:
-        with self._open() as database, transact(database):
-            database.execute("DELETE FROM fxai_journal WHERE kind = %s AND name = %s", self._key)
-            database.execute("DELETE FROM fxai_journal_state WHERE kind = %s AND name = %s", self._key)
+        def clear(database: Connection[Any]) -> None:
+            database.execute("DELETE FROM fxai_journal WHERE kind = %(kind)s AND name = %(name)s", self._key)
+            database.execute("DELETE FROM fxai_journal_state WHERE kind = %(kind)s AND name = %(name)s", self._key)
+
+        self._transact(clear)
 
     # -- its owner
 
@@ -203,15 +255,12 @@ class PostgresJournal(Journal[Any]):
 
     def _try_to_own(self, scope: Scope) -> EffectOf[bool, OSError, None]:
         def take() -> bool:
-            with ExitStack() as stack:
-                database = stack.enter_context(connect(self._url, *_TABLES))
-                database.execute(_ALIVE)
-                row: Any = database.execute(_OWN, (" ".join(("fxai owner", *self._key)),)).fetchone()
-                if not row[0]:
-                    return False
-                self._own = database
-                self._held = stack.pop_all()
-            return True
+            holder = holder_of(self._url, *_TABLES)
+            epoch = holder.take(self._kind, self._name)
+            if epoch is not None:
+                self._epoch = epoch
+                self._held.callback(holder.free, self._kind, self._name, epoch)
+            return epoch is not None
 
         def hold(taken: bool) -> bool:
             if taken:
@@ -222,7 +271,7 @@ class PostgresJournal(Journal[Any]):
 
     def _release(self) -> EffectOf[None]:
         def release() -> None:
-            self._own = None
+            self._epoch = None
             self._held.close()
 
         return attempt_work(release, _os_error).catch_all(lambda _: NOTHING)

@@ -47,13 +47,19 @@ class Pool(Generic[_C]):
     Args:
         connect: opens a connection, which is closed at the end of the block, in any thread.
         is_usable: whether a connection that was kept can still be used.
+        idle: Maximum number of connections that stay open while no thread uses them. Default: 4.
     """
 
     def __init__(
-        self, connect: Callable[[], AbstractContextManager[_C]], is_usable: Callable[[_C], bool] = _always
+        self,
+        connect: Callable[[], AbstractContextManager[_C]],
+        is_usable: Callable[[_C], bool] = _always,
+        *,
+        idle: int = _IDLE,
     ) -> None:
         self._connect = connect
         self._is_usable = is_usable
+        self._most_idle = idle
         self._lock = threading.Lock()
         self._users = 0
         self._idle: list[tuple[_C, ExitStack]] = []
@@ -111,7 +117,7 @@ class Pool(Generic[_C]):
 
     def _give_back(self, connection: _C, stack: ExitStack) -> None:
         with self._lock:
-            if self._users and len(self._idle) < _IDLE:
+            if self._users and len(self._idle) < self._most_idle:
                 self._idle.append((connection, stack))
                 return
         stack.close()

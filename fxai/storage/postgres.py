@@ -5,17 +5,33 @@ What goes wrong is an `OSError`, as with files and SQLite: whoever stores someth
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, LiteralString
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
+
+from fxai.storage.pool import Pool
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+_A = TypeVar("_A")
+
 _WAIT: Final = 30  # seconds for the server, and for others that hold a lock
 _SETUP: Final = "fxai: tables"
+_MOST: Final = 8  # connections of a pool: threads that need one more wait
 
 _prepared: Final[set[tuple[str, tuple[str, ...]]]] = set()  # the databases that had their tables in this process
+_pools: Final[dict[tuple[str, tuple[str, ...]], PostgresPool]] = {}
+_AWAY: Final = ("08", "57P", "53300")  # SQLSTATEs of a server that ends, starts, or has no free connection
+
+
+class ServerAwayError(OSError):
+    """The server cannot be reached now. It may have committed the last transaction."""
 
 
 @contextmanager
@@ -46,9 +62,18 @@ def connect(url: str, *tables: LiteralString) -> Generator[Connection[Any]]:
                 _prepared.add((url, tables))
             yield database
     except psycopg.Error as error:  # whose words name the host and the user, and never the password
-        raise OSError(
+        raise (ServerAwayError if is_away(error) else OSError)(
             f"PostgreSQL refuses: {str(error).strip()}; see that it runs, and that the URL is right"
         ) from error
+
+
+def is_away(error: object) -> bool:
+    """Return whether an error of psycopg means that the server cannot be reached now."""
+    import psycopg
+
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return error.sqlstate is None or error.sqlstate.startswith(_AWAY)
 
 
 @contextmanager
@@ -62,3 +87,86 @@ def lock(database: Connection[Any], names: list[str]) -> None:
     """Keeps others out that lock one of these names, until the transaction ends; those who wait are in line."""
     every = sorted(names)  # in one order everywhere, so that no two wait for each other
     database.execute("SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) name", (every,))
+
+
+@final
+class PostgresPool:
+    """A few connections to one database for all threads of the process. A broken connection is replaced.
+
+    The number of connections is constant, because a server has few of them, and a process can have many runs.
+    """
+
+    def __init__(self, url: str, tables: tuple[LiteralString, ...]) -> None:
+        self._pool: Pool[Connection[Any]] = Pool(lambda: connect(url, *tables), _is_usable, idle=_MOST)
+        self._free = threading.BoundedSemaphore(_MOST)
+        self.was_reached: bool = False
+        """True if the process has reached the server before, so that the server may come back."""
+        self._open = ExitStack()
+        self._open.enter_context(self._pool.stay_open())
+        atexit.register(self._open.close)
+
+    @contextmanager
+    def transaction(self) -> Generator[Connection[Any]]:
+        """A connection in a transaction, which is undone if the block fails.
+
+        Raises:
+            ServerAwayError: The server cannot be reached.
+            OSError: The server refuses a statement.
+        """
+        with self._free, self._pool.take(transact) as database:
+            self.was_reached = True
+            yield database
+
+    def forget(self) -> None:
+        """Start again in a process that was forked while threads of its parent had connections."""
+        self._free = threading.BoundedSemaphore(_MOST)
+
+
+def _is_usable(database: Connection[Any]) -> bool:
+    return not database.closed
+
+
+def retry_away(work: Callable[[], _A], pool: PostgresPool, may_repeat: Callable[[], bool], *, seconds: float) -> _A:
+    """Return the value of some work. If the server is away that was there before, try again.
+
+    Args:
+        work: The work.
+        pool: The pool that it uses.
+        may_repeat: Returns whether the work can be repeated.
+        seconds: Maximum time in seconds.
+
+    Raises:
+        ServerAwayError: The server stays away, was never there, or the work cannot be repeated.
+    """
+    late = time.monotonic() + seconds
+    for attempt in count():
+        try:
+            return work()
+        except ServerAwayError:
+            if not pool.was_reached or not may_repeat() or time.monotonic() > late:
+                raise
+            time.sleep(min(1.0, 0.05 * 2**attempt))
+    raise AssertionError
+
+
+def pool_of(url: str, *tables: LiteralString) -> PostgresPool:
+    """Return the pool of a database in this process.
+
+    Args:
+        url: The URL, as for `connect`.
+        tables: The statements that create its tables.
+    """
+    key = url, tables
+    found = _pools.get(key)
+    if found is None:
+        found = _pools.setdefault(key, PostgresPool(url, tables))
+    return found
+
+
+def _forget_all() -> None:
+    for pool in _pools.values():
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -24,6 +24,8 @@ The database is one of DBOS, which the extra `durable` brings; see `fxai.storage
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
 from collections import deque
@@ -45,7 +47,6 @@ from fxai.storage.private_file import warn
 from fxai.storage.worker_lock import is_served
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
 _A = TypeVar("_A")
@@ -144,6 +145,31 @@ class WorkQueue:
             return attempt_work(start, os_error).map(keep).uninterruptible()
 
         return FlatMap(Fetch(Scope), within)
+
+    @staticmethod
+    def keep(url: str) -> EffectOf[WorkQueue, OSError]:
+        """The queue of a PostgreSQL database, which this process keeps open until it ends.
+
+        A program that submits often does not connect, and does not look at the tables, each time.
+
+        Args:
+            url: The URL, as for `open`.
+
+        Fails with:
+            OSError: The database cannot be opened.
+        """
+
+        def find() -> WorkQueue:
+            with _keeping:
+                found = _kept.get(url)
+                if found is None:
+                    held = ExitStack()
+                    found = _kept[url] = WorkQueue(held.enter_context(JobTable.open(url)), url)
+                    held.callback(found._clerk.close)
+                    atexit.register(_close_kept, url, found, held)
+                return found
+
+        return attempt_work(find, os_error)
 
     @property
     def place(self) -> str:
@@ -294,6 +320,27 @@ def _of_future(start: Callable[[], Future[_A]]) -> EffectOf[_A, OSError]:
             return Failed(Cause((Fail(error),)))
 
     return AwaitExit(lambda _: wait())
+
+
+_kept: Final[dict[str, WorkQueue]] = {}  # by URL
+_keeping: Final = threading.RLock()
+_inherited: Final[list[WorkQueue]] = []  # of the process that this one was forked from, which uses and closes them
+
+
+def _close_kept(url: str, queue: WorkQueue, held: ExitStack) -> None:
+    if _kept.get(url) is queue:
+        with suppress(Exception):  # the server may have ended before this process
+            held.close()
+
+
+def _forget_kept() -> None:
+    _inherited.extend(_kept.values())
+    _kept.clear()
+
+
+if hasattr(os, "register_at_fork"):  # the lock is held at a fork, so that no other thread has it then
+    os.register_at_fork(before=_keeping.acquire, after_in_parent=_keeping.release, after_in_child=_keeping.release)
+    os.register_at_fork(after_in_child=_forget_kept)
 
 
 class _Orders(msgspec.Struct, eq=False):

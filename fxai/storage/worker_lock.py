@@ -1,7 +1,8 @@
 """Locks of workers: each worker of a work queue holds one for as long as it lives, so that others see that it does.
 
-Beside a SQLite database it is a lock of the system on a file of its own, in PostgreSQL one of the server: both are free
-at the moment in which their process is gone, however it went. No clock is compared, and nothing has to be sent.
+Beside a SQLite database it is a lock of the system on a file of its own, which is free at the moment in which its
+process is gone. In PostgreSQL it is a row with a lease (`fxai.storage.postgres_owner`), which does not depend on a
+connection: a server that restarts costs a worker only time.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -14,31 +15,20 @@ at the moment in which their process is gone, however it went. No clock is compa
 from __future__ import annotations
 
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import Any, Final, cast, final
 
 import msgspec
 from typing_extensions import override
 
-from fxai.storage.postgres import connect
+from fxai.storage.postgres_owner import TABLES, Holder, holder_of
 from fxai.storage.private_file import file_name, free_lock, open_file, open_lock, remove_file, take_lock, write_all
 
-if TYPE_CHECKING:
-    from psycopg import Connection
-
-_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_SHARE: Final = "SELECT pg_advisory_lock_shared(hashtextextended(%s, 0))"
-_FREE: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
-_ALIVE: Final = (
-    "SELECT set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false)"
-)
-
-
+_KIND: Final = "fxai worker"
 _MOST: Final = 1 << 20  # bytes of the kinds of a worker
 
 
@@ -80,9 +70,7 @@ def is_served(place: Path | str, kind: str) -> bool:
     """Whether a worker lives that runs jobs of a kind, as seen from outside; it blocks."""
     if isinstance(place, Path):
         return any(_is_served_by(path, kind) for path in place.parent.glob(f"{escape(place.name)}.worker-*"))
-    with connect(place) as database:
-        row: Any = database.execute(_TAKE, (_kind_key(kind),)).fetchone()
-        return not row[0]
+    return _holder(place).is_held(_kind_key(kind))
 
 
 def _is_served_by(path: Path, kind: str) -> bool:
@@ -112,17 +100,15 @@ def is_alive(place: Path | str, worker: str) -> bool:
             return not take_lock(descriptor)
         finally:
             free_lock(descriptor)
-    with connect(place) as database:
-        row: Any = database.execute(_TAKE, (_key(worker),)).fetchone()
-        return not row[0]
+    return _holder(place).is_held(_KIND, worker)
 
 
 def _path(place: Path, worker: str) -> Path:
     return place.with_name(f"{place.name}.worker-{file_name(worker)}")
 
 
-def _key(worker: str) -> str:
-    return f"fxai worker {worker}"
+def _holder(url: str) -> Holder:
+    return holder_of(url, *TABLES)
 
 
 def _kind_key(kind: str) -> str:
@@ -184,47 +170,51 @@ class _FileLock(WorkerLock):
 
 @contextmanager
 def _hold_server(url: str, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
-    with connect(url) as database:
-        database.execute(_ALIVE)
-        lock = _ServerLock(database)
+    lock = _ServerLock(_holder(url), worker)
+    try:
         if not lock.take(worker):
             raise BlockingIOError(f"another program is the worker {worker}")
         for kind in kinds:
-            database.execute(_SHARE, (_kind_key(kind),))
+            lock.tell(kind)
         yield lock
+    finally:
+        lock.close()
 
 
 @final
 class _ServerLock(WorkerLock):
-    def __init__(self, database: Connection[Any]) -> None:
-        self._database = database
-        self._turn = threading.Lock()
+    def __init__(self, holder: Holder, worker: str) -> None:
+        self._holder = holder
+        self._worker = worker
+        self._held: dict[tuple[str, str], int] = {}
 
     @override
     def holds(self) -> bool:
-        import psycopg
-
-        try:
-            with self._turn:
-                self._database.execute("SELECT 1")
-        except psycopg.Error:
-            return False
-        return True
+        return self._holder.still_holds(_KIND, self._worker, self._held[_KIND, self._worker])
 
     @override
     def take(self, other: str) -> bool:
-        return self._ask(_TAKE, other)
+        return self._take(_KIND, other)
 
     @override
     def free(self, other: str) -> None:
-        self._ask(_FREE, other)
+        self._free((_KIND, other))
 
-    def _ask(self, question: Any, other: str) -> bool:
-        import psycopg
+    def tell(self, kind: str) -> None:
+        """Let others see that this worker runs a kind of jobs."""
+        self._take(_kind_key(kind), self._worker)
 
-        try:
-            with self._turn:
-                row: Any = self._database.execute(question, (_key(other),)).fetchone()
-        except psycopg.Error as error:
-            raise OSError(f"PostgreSQL refuses: {str(error).strip()}; the lock of this worker may be lost") from error
-        return bool(row[0])
+    def _take(self, kind: str, name: str) -> bool:
+        epoch = self._holder.take(kind, name)
+        if epoch is not None:
+            self._held[kind, name] = epoch
+        return epoch is not None
+
+    def _free(self, key: tuple[str, str]) -> None:
+        self._holder.free(*key, self._held.pop(key), forget=True)
+
+    def close(self) -> None:
+        """Free all that is held. If the server is away, the leases end."""
+        for key in list(self._held):
+            with suppress(OSError):
+                self._free(key)

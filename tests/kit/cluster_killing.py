@@ -27,7 +27,7 @@ from fxai.durable import Runs
 from fxai.effects import Exit, Succeeded, fx
 from tests.kit.cluster_desk import WORLD, desk
 from tests.kit.durable_program import WAITING, World, program, serve
-from tests.kit.killing import Forks, KilledRun, expect, find_faults, open_questions, reply_to
+from tests.kit.killing import Forks, KilledRun, expect, find_faults, key_of, open_questions, reply_to
 
 __all__ = ["ClusterKilling"]
 
@@ -103,14 +103,15 @@ class ClusterKilling:
             self._await_handlers(faults)
             for question in open_questions(runs, run):
                 if random.random() < _ANSWERED:
-                    reply = reply_to(question, self._world)
+                    reply = reply_to(question, world if question.tool == "mail" else self._world)
                     doubts += question.kind == "doubt"
-                    self._again[str(question.params)] += reply.kind == "again"
+                    self._again[key_of(question)] += reply.kind == "again"
                     fx.run(runs.answer(run, question.id, reply))
         answers, failed = list(world.count("answer")), list(world.count("failed"))
         faults += [] if code == 0 else [f"the program ended with {code}: {failed[-1:]}"]
         faults += find_faults(self._world, self._again, 0)
-        faults += [f for f in find_faults(world, {}, killed.total() + processes) if f.startswith("turn")]
+        own = find_faults(world, self._again, killed.total() + processes)  # of the program: its turns and steps
+        faults += [fault for fault in own if fault.startswith(("turn", "mail", "swapped"))]
         expected = expect(self.folder / f"{run}.expected", str(seed))
         answer = answers[0] if answers else ""
         return KilledRun(answer, expected, killed.total(), processes, doubts, tuple(faults)), killed

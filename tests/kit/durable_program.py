@@ -24,10 +24,13 @@ from fxai.effects import Clock, Effect, Exit, Layer, Succeeded
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
 
-__all__ = ["KIT", "WAITING", "World", "program", "serve"]
+__all__ = ["KIT", "TWIN", "WAITING", "World", "program", "serve"]
 
 WAITING = 3
 """The exit code of a program that waits for answers."""
+
+TWIN = "twin"
+"""The prompt of two equal agents that run in parallel."""
 
 _FAST = 100_000  # how much faster the time of the program goes
 
@@ -128,7 +131,9 @@ class _Planned(LanguageModel):
 
 def _turn(seed: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
     random = Random(f"{seed}/{turn}")
-    if turn >= 2:
+    if seed == TWIN and not turn:
+        return (ToolCall("call twin", "look", TWIN), Finish("tool-calls"))
+    if turn >= 2 or seed == TWIN:
         parts = [part for message in messages if message.role == "tool" for part in message.content]
         results = [part.result for part in parts if part.type == "tool-result"]
         return (Text(json.dumps(results)), Finish("stop"))
@@ -143,13 +148,27 @@ def _turn(seed: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
 
 
 def program(world: World, runs: Runs, run: str, seed: str, handlers: Any = None) -> Effect[Any, Any, Any]:
-    """One run: it sleeps an hour, takes a step, and asks an agent with a sub-agent; its handlers may be elsewhere."""
+    """One run: it sleeps an hour, takes steps, and asks agents; its handlers may be elsewhere.
+
+    Three parallel steps have one name, two parallel agents are equal, and one agent has a sub-agent.
+    """
     helper = Agent.make("helper", toolkit=KIT)
+    twin = Agent.make("twin", toolkit=KIT)
+
+    def mail(index: int) -> Any:
+        key = f"{run}/{index}"
+        sent = fx.sync(lambda: world.note("begin-mail", key)).and_then(fx.sleep(900.0 - 40 * index))
+        return step("mail", sent.map(lambda _: world.note("end-mail", key)).as_(f"mail {key}"), str)
+
     agent = Agent.make("main", toolkit=KIT).with_tools(helper.as_tool(description="Helps."))
 
     def go() -> Generator[Any, Any, Any]:
         yield from fx.sleep(3600)
         begun = yield from step("begin", fx.sync(lambda: world.note("step", "begin")).as_(seed), str, idempotent=True)
+        mails = yield from fx.for_each(range(3), mail, concurrency=None)
+        twins = yield from fx.for_each([TWIN, TWIN], twin.execute, concurrency=None)
+        if mails != [f"mail {run}/{index}" for index in range(3)] or twins[0].text != twins[1].text:
+            world.note("failed", f"swapped: {mails}, {[one.text for one in twins]}")
         return (yield from agent.execute(begun))
 
     live: Any = (handlers or _handlers(world)) | Layer.succeed(LanguageModel, _Planned(world))

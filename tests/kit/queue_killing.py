@@ -16,7 +16,7 @@ from typing import Any, final
 from fxai import fx
 from fxai.durable import Question, Runs
 from tests.kit.durable_program import World, program, serve
-from tests.kit.killing import Forks, KilledRun, expect, find_faults, open_questions, reply_to
+from tests.kit.killing import Forks, KilledRun, expect, find_faults, key_of, open_questions, reply_to
 
 __all__ = ["QueueKilling"]
 
@@ -79,7 +79,7 @@ class QueueKilling:
     def _reply(self, name: str, question: Question) -> None:
         reply = reply_to(question, _world(self._folder, name))
         self._doubts[name] += question.kind == "doubt"
-        self._again[name][str(question.params)] += reply.kind == "again"
+        self._again[name][key_of(question)] += reply.kind == "again"
         fx.run(self._runs.answer(name, question.id, reply))
 
     def _judge(self, name: str) -> KilledRun:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fxai import fx
-from fxai.durable import Runs
-from tests.kit.postgres import fresh_database
+from tests.kit.postgres import fresh_database, runs_in
 
 pytestmark = pytest.mark.slow
 
@@ -35,8 +34,8 @@ def test_a_process_is_interrupted(kind: str, tmp_path: Path, request: pytest.Fix
     with subprocess.Popen([sys.executable, "-c", _PROGRAM, store], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        fx.run(Runs.at(store).cancel("r"))
+        fx.run(runs_in(kind, store).cancel("r"))
         assert process.stdout.read().split() == ["finalizer", "RunCancelled"]
-    report = fx.run(Runs.at(store).show("r"))
+    report = fx.run(runs_in(kind, store).show("r"))
     assert report.state.status == "cancelled"
     assert [(one.name, one.status) for one in report.steps] == [("hang", "in doubt")]

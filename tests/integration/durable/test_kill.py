@@ -18,7 +18,7 @@ from fxai import fx
 from fxai.durable import Runs
 from tests.kit.durable_program import World
 from tests.kit.killing import KilledRun, Killing
-from tests.kit.postgres import fresh_database
+from tests.kit.postgres import fresh_database, runs_in
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +50,7 @@ def test_runs_in_sqlite_survive_kills(killing: Killing) -> None:
 def test_runs_in_postgres_survive_kills(killing: Killing, postgres_url: str) -> None:
     """The same in a PostgreSQL database, with a real server."""
     store = fresh_database(postgres_url)
+    runs_in("postgres", store)
     _check([killing.run(store, seed) for seed in range(1000, 1000 + RUNS)])
 
 

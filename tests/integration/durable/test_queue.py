@@ -16,7 +16,7 @@ import pytest
 from fxai import fx
 from fxai.durable import Runs
 from tests.kit.killing import KilledRun
-from tests.kit.postgres import fresh_database
+from tests.kit.postgres import fresh_database, runs_in
 from tests.kit.queue_killing import QueueKilling
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,9 @@ def test_workers_of_sqlite_are_killed(first: int, tmp_path: Path) -> None:
 def test_workers_of_postgres_are_killed(first: int, tmp_path: Path, postgres_url: str) -> None:
     """The same in a PostgreSQL database, with a real server."""
     names = [f"run-{number}" for number in range(first, min(first + 10, RUNS))]
-    _check(QueueKilling(tmp_path, fresh_database(postgres_url)).run(names, 1000 + first))
+    store = fresh_database(postgres_url)
+    runs_in("postgres", store)
+    _check(QueueKilling(tmp_path, store).run(names, 1000 + first))
 
 
 def test_a_worker_of_the_command_line(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ wipe = Tool.make("wipe", description="Wipes.", parameters=int, success=str, need
 agent = Agent.make("clerk", toolkit=Toolkit.make(wipe))
 handler = wipe.handler(lambda n: Success(f"wiped {n}"))
 first = handler | ScriptedModel.make([call("wipe", 1)]).layer
+two = handler | ScriptedModel.make([(call("wipe", 1), call("wipe", 2))]).layer
 rest = handler | ScriptedModel.make([text("It is done.")]).layer
 
 
@@ -33,6 +34,10 @@ def crash(n):
 charge = Tool.make("charge", description="Charges.", parameters=int, success=str)
 till = Agent.make("till", toolkit=Toolkit.make(charge))
 crashing = charge.handler(crash) | ScriptedModel.make([call("charge", 1)]).layer
+
+
+def handle_order(run):
+    return fx.succeed(run)
 
 
 @fx.gen
@@ -130,9 +135,14 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
         (("runs", "resume", "nothing"), 1, "there is no run 'nothing'"),
         (("runs", "cancel", "nothing"), 1, "there is no run 'nothing'"),
         (("runs", "answer", "r", "x", "--approve"), 1, "it is not open"),
-        (("runs", "answer", "r", "x"), 2, "say one of --approve"),
-        (("runs", "answer", "r", "x", "--approve", "--again"), 2, "say one of --approve"),
+        (("runs", "answer", "r", "x"), 2, "give one of --approve"),
+        (("runs", "answer", "r", "x", "--approve", "--again"), 2, "give one of --approve"),
         (("runs", "answer", "r", "x", "--result", "{"), 2, "needs the result as JSON"),
+        (("runs", "answer", "r", "x=maybe"), 2, "needs the result as JSON"),
+        (("runs", "answer", "r", "x=approve"), 1, "it is not open"),
+        (("runs", "submit", "r", "shop:nothing"), 2, "no worker runs 'shop:nothing'"),
+        (("runs", "submit", "r", "app.py:nothing"), 2, "fxai runs work app.py:nothing"),
+        (("runs", "list", "--status", "gone"), 2, "'gone'"),
         (("run", "--store", "x.db", "Hello"), 2, "--store needs --durable"),
         (("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:rest", "Other."), 2, "another prompt"),
         (("runs", "list", "--store", ":memory:"), 2, "give the path of a file"),
@@ -158,10 +168,39 @@ def test_a_run_of_another_program_is_not_resumed_here(fxai: Run) -> None:
 
 def test_a_run_is_submitted(fxai: Run) -> None:
     """Once; what it is queued for, and that it is cancelled there, is told."""
-    assert fxai("runs", "submit", "r", "shop:handle_order").out == "submitted: r\n"
-    assert "queued" in fxai("runs", "submit", "r", "shop:handle_order").out
-    assert json.loads(fxai("runs", "submit", "r", "shop:handle_order", "--json").out)["new"] is False
+    assert fxai("runs", "submit", "r", "app.py:handle_order").out == "submitted: r\n"
+    assert "queued" in fxai("runs", "submit", "r", "app.py:handle_order").out
+    assert json.loads(fxai("runs", "submit", "r", "app.py:handle_order", "--json").out)["new"] is False
     assert fxai("runs", "list").out.startswith("r  queued")
     assert fxai("runs", "cancel", "r").code == 0
     assert fxai("runs", "list").out.startswith("r  cancelled")
-    assert "was cancelled" in fxai("runs", "submit", "r", "shop:handle_order").err
+    assert "was cancelled" in fxai("runs", "submit", "r", "app.py:handle_order").err
+
+
+def test_several_questions_are_answered_in_one_command(fxai: Run) -> None:
+    """The error of a run lists them with the command; if one reply is not possible, none is answered."""
+    asked = fxai("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:two", "Wipe both.")
+    questions = [one["id"] for one in json.loads(fxai("runs", "show", "r", "--json").out)["open"]]
+    assert len(questions) == 2
+    assert all(f"{one}=REPLY" in asked.err for one in questions)
+    refused = fxai("runs", "answer", "r", f"{questions[0]}=approve", f"{questions[1]}=again")
+    assert "approve or deny" in refused.err
+    assert len(json.loads(fxai("runs", "show", "r", "--json").out)["open"]) == 2
+    answered = fxai("runs", "answer", "r", f"{questions[0]}=approve", f"{questions[1]}=deny")
+    assert answered.out == "answered: approve, deny; fxai runs resume r goes on with it\n"
+
+
+def test_runs_are_listed_by_status_name_and_page(fxai: Run) -> None:
+    """The newest come first; a page begins after the last run of the page before."""
+    runs: Any = Runs.at()
+    for name in ("order-1", "order-2", "order-3", "other"):
+        fx.run(fx.succeed(1).provide(durable(Layer.empty(), run=name, store=runs)))
+    fxai("run", "--durable", "order-4", "--agent", "app.py:agent", "--layer", "app.py:first", "Wipe it.")
+
+    def listed(*options: str) -> list[str]:
+        return [one["run"] for one in json.loads(fxai("runs", "list", "--json", *options).out)["runs"]]
+
+    assert listed() == ["order-4", "other", "order-3", "order-2", "order-1"]
+    assert listed("--status", "waiting") == ["order-4"]
+    assert listed("--prefix", "order", "--limit", "2") == ["order-4", "order-3"]
+    assert listed("--prefix", "order", "--limit", "2", "--after", "order-3") == ["order-2", "order-1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -720,3 +721,65 @@ def test_a_worker_goes_on_with_what_stands_still(runs: Runs, caplog: pytest.LogC
     assert fx.run(worker) == ("waiting",)
     assert {one.status for one in fx.run(runs.list())} == {"done"}
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ann:secret@db.example.org/runs", "postgres://ann:secret@db.example.org/runs"]
+)
+def test_a_url_names_a_server_and_no_file(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the place nor a file has the password, whether the program or the environment names the URL."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FXAI_RUNS", url)
+    for runs in (Runs.at(url), Runs.at()):
+        assert type(runs.store).__name__ == "PostgresJournals"
+        assert runs.place == "PostgreSQL, db.example.org/runs"
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("FXAI_RUNS", str(tmp_path / "mine.db"))
+    assert Runs.at().place == str(tmp_path / "mine.db")
+    monkeypatch.delenv("FXAI_RUNS")
+    assert type(Runs.at().store).__name__ == "TableJournals"
+    assert Runs.at().place.endswith("fxai-runs.db")
+
+
+def test_the_error_of_a_run_lists_all_questions_and_the_command(runs: Runs) -> None:
+    """It names the remedy for steps that may run twice, and one call answers everything."""
+    slow = [step("mail", fx.sleep(n / 100).and_then(_crashing(n)), int) for n in (1, 2)]
+    program: Any = fx.for_each(slow, lambda one: one, concurrency=None)
+    with pytest.raises(Crash):
+        fx.run(program.provide(durable(Layer.empty(), run="my run", store=runs)))
+    end: Any = fx.run_exit(program.provide(durable(Layer.empty(), run="my run", store=runs)))
+    questions = fx.run(runs.show("my run")).questions
+    said = str(end.cause.failures[0])
+    pairs = " ".join(f"{one.id}=REPLY" for one in questions)
+    assert f"fxai runs answer 'my run' {pairs}" in said
+    assert "step(…, idempotent=True)" in said
+    assert all(f"\n  {one.id}  doubt of mail" in said for one in questions)
+    refused: Any = fx.run_exit(runs.answer_all("my run", {questions[0].id: Reply.again(), "nothing": Reply.again()}))
+    assert isinstance(_failure(refused), QuestionUnknown)
+    assert fx.run(runs.show("my run")).questions == questions
+    fx.run(runs.answer_all("my run", {one.id: Reply.result(7) for one in questions}))
+    assert fx.run(program.provide(durable(Layer.empty(), run="my run", store=runs)))[0] == 7
+
+
+def _crashing(number: int) -> Any:
+    def crash() -> int:
+        raise Crash(number)
+
+    return fx.sync(crash)
+
+
+def test_runs_go_on_by_name_and_number(runs: Runs) -> None:
+    """A worker recovers those whose names begin so, the newest first, and not more than it says."""
+    ended: list[str] = []
+    for name in ("a-1", "a-2", "a-3", "b-1"):
+        with pytest.raises(Crash):
+            fx.run(_crashing(1).provide(durable(Layer.empty(), run=name, store=runs)))
+
+    def program(run: str) -> Any:
+        return fx.sync(lambda: ended.append(run)).provide(durable(Layer.empty(), run=run, store=runs))
+
+    assert fx.run(runs.recover(program, prefix="a-", limit=2)) == ("a-3", "a-2")
+    assert fx.run(runs.recover(program, prefix="a-")) == ("a-1",)
+    assert sorted(ended) == ["a-1", "a-2", "a-3"]
+    assert [one.run for one in fx.run(runs.list(status="stopped"))] == ["b-1"]
+    assert [one.run for one in fx.run(runs.list(limit=1, after="a-2"))] == ["a-1"]

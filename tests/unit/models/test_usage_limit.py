@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from returns.result import Failure
+from returns.result import Failure, Result
 
 from fxai import Agent
 from fxai.effects import Backend, Effect, Gen, Layer, Schedule, fx
@@ -185,6 +185,38 @@ def test_patience_ends() -> None:
     assert reason.retry_after is not None
     assert 60 <= reason.retry_after <= 61
     assert fx.run(both).text == "From the other."
+
+
+def _two_at_once(patience: float, usage: Usage) -> list[Any]:
+    """How two requests end at once, each of which reserves most of a budget for 10 s."""
+    turn = [delay(10), text("Yes."), finish("stop", usage)]
+    team = Limit.budget("team", tokens=250)
+    scripted = ScriptedModel.make([turn, turn]).layer
+    model = limit(scripted, team, max_tokens=170, estimate=_thirty, patience=patience)
+    asked = LanguageModel.generate_text("?").result()
+    clock = TestClock()
+
+    def both() -> Gen[Any, Any, Any]:
+        at_once = fx.for_each([asked, asked], lambda one: one, concurrency=None)
+        handle = yield from fx.fork(at_once.provide(model))
+        yield from clock.advance(30)
+        return (yield from handle.join())
+
+    ends: list[Result[Any, AiError]] = clock.run(fx.gen(both)())
+    return [one.failure().reason if isinstance(one, Failure) else one.unwrap().text for one in ends]
+
+
+def test_a_budget_waits_until_others_give_back_what_they_reserved() -> None:
+    """Two requests fit one after the other, so that neither is refused."""
+    assert _two_at_once(60, Usage(20, 5)) == ["Yes.", "Yes."]
+
+
+@pytest.mark.parametrize(("patience", "usage"), [(0, Usage(20, 5)), (5, Usage(20, 5)), (60, Usage(30, 170))])
+def test_a_budget_refuses_what_does_not_fit_in_time(patience: float, usage: Usage) -> None:
+    """Without patience, before the other request ends, or if the other request has used the budget."""
+    first, second = _two_at_once(patience, usage)
+    assert first == "Yes."
+    assert isinstance(second, QuotaExhaustedError)
 
 
 def test_money_is_counted_exactly() -> None:

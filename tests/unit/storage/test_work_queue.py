@@ -295,8 +295,8 @@ def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
-    """The server frees its lock with the connection: it interrupts what it runs, fails, and another one has the job."""
+def test_a_worker_that_another_program_replaced_stops(postgres_url: str) -> None:
+    """Its lease ended, and its name was taken: it interrupts what it runs, fails, and another worker has the job."""
     place = fresh_database(postgres_url)
     interrupted: list[int] = []
 
@@ -305,18 +305,16 @@ def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
             return fx.succeed("later")
         return fx.never().ensuring(fx.sync(lambda: interrupted.append(job.attempt)))
 
-    def cut() -> None:
+    def replace() -> None:
         with psycopg.connect(place, autocommit=True) as admin:
-            mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-            held = f"locktype = 'advisory' AND mode = 'ExclusiveLock' AND {mine}"
-            admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE {held}".encode())
+            admin.execute("UPDATE fxai_journal_owner SET holder = 'lost', epoch = epoch + 1, until = now()")
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from queue.submit("hang", "a", "")
         worker = yield from fx.fork(queue.serve({"hang": hang}))
         while (yield from queue.look_up("a")).status != "running":
             yield from fx.sleep(0.01)
-        yield from fx.in_thread(cut)
+        yield from fx.in_thread(replace)
         failed = yield from worker.join().result()
         yield from fx.fork(queue.serve({"hang": hang}))
         return failed, (yield from queue.result("a"))
@@ -325,6 +323,32 @@ def test_a_worker_whose_connection_is_lost_stops(postgres_url: str) -> None:
     assert "has lost its lock" in str(failed.failure())
     assert interrupted == [1]
     assert (ended.text, ended.attempt) == ("later", 2)
+
+
+@pytest.mark.slow
+def test_a_worker_whose_connections_are_cut_goes_on(postgres_url: str) -> None:
+    """It replaces them, and its jobs stay its own."""
+    place = fresh_database(postgres_url)
+
+    def slow(job: Job) -> EffectOf[str]:
+        return fx.sleep(2.5).as_(str(job.attempt))
+
+    def cut() -> None:
+        with psycopg.connect(place, autocommit=True) as admin:
+            others = "datname = current_database() AND pid <> pg_backend_pid()"
+            admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}".encode())
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("slow", "a", "")
+        yield from fx.fork(queue.serve({"slow": slow}))
+        yield from fx.fork(queue.serve({"slow": slow}))
+        while (yield from queue.look_up("a")).status != "running":
+            yield from fx.sleep(0.01)
+        yield from fx.in_thread(cut)
+        return (yield from queue.result("a"))
+
+    ended = _run(place, program)
+    assert (ended.text, ended.attempt) == ("1", 1)
 
 
 class _Bomb:
@@ -417,3 +441,64 @@ def test_without_dbos_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr("fxai.storage.job_table.find_spec", find_nothing)
     with pytest.raises(ImportError, match=r"pip install 'fxai\[durable\]'"):
         fx.run(fx.scoped(WorkQueue.open(tmp_path / "jobs.db")))
+
+
+def test_a_closed_queue_tells_so(file: str) -> None:
+    """To a program that submits, waits, or follows; none of them waits without end."""
+
+    def keep(queue: WorkQueue) -> Generator[AnyEffect, Any, WorkQueue]:
+        yield from fx.succeed(None)
+        return queue
+
+    queue = _run(file, keep)
+    woken: list[int] = []
+    following = queue.follow("a", lambda: woken.append(1))
+    assert "is closed" in str(following.failure)
+    assert woken == [1]
+    for asked in (queue.result("a"), queue.submit("double", "a", "1")):
+        assert "is closed" in str(fx.run_result(asked).failure())
+
+
+def test_jobs_that_cannot_be_cancelled_are_in_the_log(
+    file: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No program waits for that."""
+
+    def refuse(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(JobTable, "cancel", refuse)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, None]:
+        yield from queue.submit("double", "a", "1")
+        queue.cancel_soon("a")
+
+    _run(file, program)
+    assert "could not be cancelled or removed: the disk is full" in caplog.text
+
+
+def test_a_database_that_stays_away_is_told_to_those_who_wait(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the first failure: after a time in which it could have come back."""
+    from fxai.storage import work_queue
+
+    monkeypatch.setattr(work_queue, "_PATIENCE", 0.3)
+    failures, states = [3], JobTable.states
+
+    def refuse(self: JobTable, ids: Any) -> Any:
+        failures[0] -= 1
+        if failures[0] < 0:
+            return states(self, ids)
+        raise OSError("the disk is away")
+
+    monkeypatch.setattr(JobTable, "states", refuse)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("double", "a", "1")
+        yield from fx.fork(queue.serve({"double": _double}))
+        ended = yield from queue.result("a")
+        failures[0] = 1_000_000
+        return ended, (yield from queue.result("a").result())
+
+    ended, failed = _run(file, program)
+    assert ended.text == "2"
+    assert "the disk is away" in str(failed.failure())

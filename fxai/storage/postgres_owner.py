@@ -1,0 +1,202 @@
+"""Owners in a PostgreSQL database, of journals and of the names of workers: a row with an epoch, and a lease.
+
+Each transaction of an owner checks the epoch of its row, so that an owner that was replaced writes nothing. The row
+does not depend on a connection: connections can break and be replaced while a program owns a journal. If the server is
+away for less than the lease, the owner loses only time.
+
+One thread of the process renews the leases of all its journals in one database, with one statement. If a process is
+killed, a process of the same machine sees that it is gone. A process of another machine waits until the lease ends.
+
+>>> holder = new_holder()
+>>> is_gone(holder), is_gone("")
+(False, False)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any, Final, LiteralString, final
+from uuid import uuid4
+
+from fxai.storage.postgres import PostgresPool, pool_of, retry_away
+from fxai.storage.private_file import warn
+
+LEASE: Final = 30
+"""Seconds in which the server may be away, and until a process of another machine takes the journals of a lost one."""
+
+TABLES: Final[tuple[LiteralString, ...]] = (
+    """CREATE TABLE IF NOT EXISTS fxai_journal_owner
+        (kind TEXT NOT NULL, name TEXT NOT NULL, epoch BIGINT NOT NULL, holder TEXT NOT NULL,
+         until TIMESTAMPTZ NOT NULL, token TEXT NOT NULL, PRIMARY KEY (kind, name))""",
+    "CREATE INDEX IF NOT EXISTS fxai_journal_holder ON fxai_journal_owner (holder) WHERE holder <> ''",
+    "CREATE SEQUENCE IF NOT EXISTS fxai_journal_epoch",
+)
+"""The statements that create the tables."""
+
+_TAKE: Final = """INSERT INTO fxai_journal_owner AS mine
+    VALUES (%(kind)s, %(name)s, nextval('fxai_journal_epoch'), %(holder)s, now() + %(lease)s * interval '1 s', '')
+    ON CONFLICT (kind, name) DO UPDATE
+    SET epoch = excluded.epoch, holder = excluded.holder, until = excluded.until, token = ''
+    WHERE mine.holder = '' OR mine.until < now() OR mine.holder = %(gone)s RETURNING epoch"""
+_HOLDER: Final = "SELECT holder FROM fxai_journal_owner WHERE kind = %(kind)s AND name = %(name)s AND until >= now()"
+_RENEW: Final = "UPDATE fxai_journal_owner SET until = now() + %s * interval '1 s' WHERE holder = %s AND holder <> ''"
+_HOLDERS: Final = "SELECT holder FROM fxai_journal_owner WHERE kind = %s AND until >= now() AND holder <> ''"
+_STILL: Final = "SELECT 1 FROM fxai_journal_owner WHERE kind = %s AND name = %s AND epoch = %s AND holder = %s"
+_FORGET: Final = "DELETE FROM fxai_journal_owner WHERE kind = %s AND name = %s AND epoch = %s"
+_FREE: Final = "UPDATE fxai_journal_owner SET holder = '' WHERE kind = %s AND name = %s AND epoch = %s"
+
+_holders: Final[dict[str, Holder]] = {}
+_lock: Final = threading.RLock()  # never held while a statement runs
+
+
+@final
+class Holder:
+    """This process, as the owner of names in one database. Its methods block."""
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+        self._name = new_holder()
+        self._held: set[tuple[str, str]] = set()
+        self._ended = threading.Event()  # is set while no thread renews
+        self._ended.set()
+
+    def take(self, kind: str, name: str) -> int | None:
+        """Take a name. Return the epoch, or None if another program owns the name.
+
+        Raises:
+            OSError: The server cannot be reached or refuses.
+        """
+        key = kind, name
+        with _lock:
+            if key in self._held:
+                return None
+            self._held.add(key)
+        epoch: int | None = None
+        try:
+            # a row that an earlier try has committed is this process's own, and is taken again
+            epoch = retry_away(lambda: self._take(key), self._pool, lambda: True, seconds=LEASE)
+        finally:
+            with _lock:
+                if epoch is None:
+                    self._held.discard(key)
+                elif self._ended.is_set():
+                    self._start()
+        return epoch
+
+    def _take(self, key: tuple[str, str]) -> int | None:
+        parameters = {"kind": key[0], "name": key[1], "holder": self._name, "lease": LEASE, "gone": ""}
+        with self._pool.transaction() as database:
+            row: Any = database.execute(_TAKE, parameters).fetchone()
+            if row is None:
+                found: Any = database.execute(_HOLDER, parameters).fetchone()
+                # own rows that no journal of this process has are left from a commit whose reply was lost
+                if found is not None and (found[0] == self._name or is_gone(found[0])):
+                    row = database.execute(_TAKE, {**parameters, "gone": found[0]}).fetchone()
+        return None if row is None else int(row[0])
+
+    def is_held(self, kind: str, name: str | None = None) -> bool:
+        """Return whether a process holds a name of a kind, or any name of it, and is not gone.
+
+        Raises:
+            OSError: The server cannot be reached or refuses.
+        """
+        condition = _HOLDERS if name is None else f"{_HOLDERS} AND name = %s"
+        with self._pool.transaction() as database:
+            rows = database.execute(condition, (kind,) if name is None else (kind, name)).fetchall()
+        return any(not is_gone(row[0]) for row in rows)
+
+    def still_holds(self, kind: str, name: str, epoch: int) -> bool:
+        """Return whether no other process has taken a name since this process took it.
+
+        Raises:
+            OSError: The server cannot be reached or refuses.
+        """
+        with self._pool.transaction() as database:
+            row: Any = database.execute(_STILL, (kind, name, epoch, self._name)).fetchone()
+        return row is not None
+
+    def free(self, kind: str, name: str, epoch: int, *, forget: bool = False) -> None:
+        """Free a name. If the server is away, its lease ends.
+
+        Args:
+            kind: The kind of the name.
+            name: The name.
+            epoch: The epoch that `take` returned.
+            forget: True if no process will take the name again, so that its row is removed. Default: False.
+        """
+        try:
+            with self._pool.transaction() as database:
+                database.execute(_FORGET if forget else _FREE, (kind, name, epoch))
+        finally:
+            with _lock:
+                self._held.discard((kind, name))
+                if not self._held:
+                    self._ended.set()
+
+    def _start(self) -> None:
+        """Start the thread that renews the leases, under the lock."""
+        self._ended = threading.Event()
+        threading.Thread(target=self._renew, args=(self._ended,), name="fxai journal leases", daemon=True).start()
+
+    def _renew(self, ended: threading.Event) -> None:
+        is_troubled = False
+        while not ended.wait(LEASE / 6):
+            try:
+                with self._pool.transaction() as database:
+                    database.execute(_RENEW, (LEASE, self._name))
+                is_troubled = False
+            except OSError as error:
+                if not is_troubled:
+                    warn("leases of journals cannot be renewed: %s; fxai tries again", error)
+                is_troubled = True
+
+
+def holder_of(url: str, *tables: LiteralString) -> Holder:
+    """Return this process as an owner in a database."""
+    with _lock:
+        found = _holders.get(url)
+        if found is None:
+            found = _holders[url] = Holder(pool_of(url, *tables))
+    return found
+
+
+# -- processes
+
+
+def new_holder() -> str:
+    """Return a name for this process that no other process has, with which others see whether it is gone."""
+    return " ".join((uuid4().hex, _machine(), str(os.getpid()), _start_of(os.getpid()) or ""))
+
+
+def is_gone(holder: str) -> bool:
+    """Return whether a holder is a process of this machine that has ended. False if that is unknown."""
+    parts = holder.split(" ")
+    if len(parts) != 4 or not parts[1] or parts[1] != _machine() or not parts[2].isdecimal():
+        return False
+    return _start_of(int(parts[2])) != parts[3]
+
+
+def _machine() -> str:
+    """Return what names the processes of this machine, or an empty string if they cannot be seen."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a process was started. None if no process has this number, or if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+if hasattr(os, "register_at_fork"):
+    # held at a fork, so that no other thread has it then; a child is another process, and has no thread that renews
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(after_in_child=_holders.clear)
