@@ -113,14 +113,29 @@ class Conversation:
         return f"{said}; it goes on from {known} messages in {where}\n{cut}"
 
     def take_up(self) -> bool:
-        """Asks for the calls that wait since the last time, if there are any, and goes on; whether all was well."""
+        """Asks about the calls that wait since the last time, also of earlier turns, and goes on; whether all was well.
+
+        An approval of an earlier turn that the user does not answer stays open.
+        """
         before = self._value_of(self._memory.load())
-        if not before.pending:
-            return True
-        trouble = self._answer("", lambda draft: self._ask(before.pending, draft))
+        trouble = self._answer("", lambda draft: self._ask(before.pending, draft)) if before.pending else None
+        if trouble is None:
+            trouble = self._answer_late()
         if trouble is not None:
             self._report(trouble)
         return trouble is None
+
+    def _answer_late(self) -> CliError | None:
+        from fxai.ui.request import LATE_ANSWER
+
+        self._is_kept = False
+        try:
+            answers = [self._consent.answer(one) for one in self._keeper.left_open]
+        except KeyboardInterrupt:
+            return CliError("interrupted", "", code=INTERRUPTED)
+        given = [one for one in answers if one.type == "tool-approval-response" and one.unanswered is None]
+        late = Prompt((ToolMessage.make(*given),)) if given else Prompt.empty
+        return self._answer("", lambda _: Prompt.make(LATE_ANSWER), late) if given else None
 
     def until_left(self) -> bool:
         """Reads and answers until the end; whether all was well."""
@@ -205,11 +220,11 @@ class Conversation:
         """Sends a prompt and shows the answer; gives the error that stopped it, unless it ends the process."""
         return self._answer(text, lambda _: Prompt.make(text))
 
-    def _answer(self, text: str, first: Callable[[Draft], Prompt]) -> CliError | None:
+    def _answer(self, text: str, first: Callable[[Draft], Prompt], late: Prompt = Prompt.empty) -> CliError | None:
         telling = RunReport(self._calm)
         telling.begin(self._ready.agent.name, text)
         try:
-            self._turn(first, telling)
+            self._turn(first, telling, late)
         except CliError as stopped:
             if stopped.is_last:
                 raise
@@ -218,11 +233,12 @@ class Conversation:
         telling.end()
         return None
 
-    def _turn(self, first: Callable[[Draft], Prompt], telling: RunReport) -> None:
-        draft = Draft(self._value_of(self._memory.load()), self._value_of(self._memory.load_state()))
+    def _turn(self, first: Callable[[Draft], Prompt], telling: RunReport, late: Prompt) -> None:
+        draft = Draft(self._value_of(self._memory.load()), self._value_of(self._memory.load_state()), late)
         said, waiting = first(draft), True
         while waiting:
-            self._keeper.begin(said)
+            self._keeper.begin(said, late)
+            late = Prompt.empty
             try:
                 self._value_of(self._run(said, draft, telling))
             except CliError as trouble:

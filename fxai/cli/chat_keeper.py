@@ -36,6 +36,7 @@ from fxai.cli.run_program import Background
 from fxai.cli.setting import OpenSetting
 from fxai.cli.state_file import StateFile, StateMemory
 from fxai.effects.effect import Effect, EffectOf
+from fxai.messages.calls import Pending
 from fxai.messages.prompt import Prompt
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.display import one_line
@@ -61,9 +62,14 @@ class Keeper(ABC):
         """What was said, and the state of a stateful prompt."""
         self._value_of = background.value_of
 
+    @property
+    def left_open(self) -> tuple[Pending, ...]:
+        """The approvals that turns before the last one left open, and that can still be answered."""
+        return ()
+
     @abstractmethod
-    def begin(self, said: Prompt) -> None:
-        """A run of a turn begins, with what was said to it."""
+    def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
+        """A run of a turn begins, with what was said to it, and after answers to approvals that were left open."""
 
     @abstractmethod
     def end(self, draft: Draft, ended: Ended) -> None:
@@ -75,7 +81,7 @@ class MemoryKeeper(Keeper):
     """Gives a memory what has ended."""
 
     @override
-    def begin(self, said: Prompt) -> None:
+    def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
         """Nothing: a memory is told of whole turns."""
 
     @override
@@ -121,6 +127,12 @@ class StoreKeeper(Keeper):
         path = () if (found := self.conversation) is None else found.path()
         return bool(path) and path[-1].ended is None
 
+    @property
+    @override
+    def left_open(self) -> tuple[Pending, ...]:
+        """The approvals that turns before the last one left open, such as turns of a page."""
+        return () if (found := self.conversation) is None else found.left_open()
+
     def with_key(self, ready: OpenSetting) -> EffectOf[OpenSetting, Any]:
         """Return the setting with the key and the ledger of the store. Another process can then approve a call."""
         from fxai.ui.chat_job import with_signer
@@ -136,16 +148,17 @@ class StoreKeeper(Keeper):
             self._background.hold(self._stored.store.hold(self._held).map_error(_explain))
 
     @override
-    def begin(self, said: Prompt) -> None:
-        """Keeps what was said."""
+    def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
+        """Keeps what was said. A turn that only answers late continues the last message of the agent."""
         from fxai.ui import Turn, from_prompt
 
         self._hold()
         before = self.conversation
         last = before.path()[-1] if before is not None and before.head is not None else None
-        user = next((one for one in from_prompt(said, _new_id) if one.role == "user"), None)
+        shown = Prompt.empty if len(late) else said
+        user = next((one for one in from_prompt(shown, _new_id) if one.role == "user"), None)
         message_id = _new_id() if user is not None or last is None else last.message_id
-        self._turn = Turn.make(_new_id(), last and last.id, user, message_id, said, time.time())
+        self._turn = Turn.make(_new_id(), last and last.id, user, message_id, late + said, time.time())
         self._first = self._turn if user is not None or self._first is None else self._first
         self._value_of(self._stored.store.begin(self._stored.id, OWNER, self._turn))
 
@@ -175,12 +188,17 @@ class StoreKeeper(Keeper):
 
         conversation = self.conversation
         before = Prompt.empty if conversation is None or turn.parent is None else conversation.history(turn.parent)
-        shown = from_prompt(before + new)
+        shown = from_prompt(before + (new if turn.user is not None else _without_users(new)))
         return msgspec.structs.replace(shown[-1], id=turn.message_id) if shown[-1].role == "assistant" else None
 
     def _leave_out(self, first: Turn) -> EffectOf[None, Any]:
         store, id_ = self._stored.store, self._stored.id
         return store.delete(id_) if first.parent is None else store.choose(id_, first.parent)
+
+
+def _without_users(messages: Prompt) -> Prompt:
+    """Return the messages without the note of a late answer, which is for the model alone."""
+    return Prompt(message for message in messages if message.role != "user")
 
 
 def _explain(error: Any) -> Any:

@@ -95,8 +95,8 @@ _DONE = {"hold": "held", "load": "loaded", "save": "saved", "delete": "deleted"}
 class ChatStore(Service):
     """Keeps histories, each under the id of its chat. A store is a value; `store.layer` makes it the service.
 
-    `ChatStore.files(folder)` has a JSON file for each chat, and `ChatStore.sqlite(path)` one database in WAL mode; both
-    serve many processes at once. A store of your own gives the four methods.
+    `ChatStore.files(folder)` has a file of JSON lines for each chat, and `ChatStore.sqlite(path)` one database in WAL
+    mode. Both append the messages of each turn, and serve many processes. A store of your own gives the four methods.
 
     >>> from fxai.effects import fx
     >>> store = ChatStore.in_process()
@@ -156,7 +156,7 @@ class ChatStore(Service):
 
     @staticmethod
     def files(folder: str | os.PathLike[str]) -> ChatStore:
-        """The store of JSON files in a folder, made where it is not there.
+        """The store of files of JSON lines in a folder, made where it is not there.
 
         Raises:
             ValueError: no folder can have that path.

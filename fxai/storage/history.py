@@ -1,7 +1,14 @@
-"""Histories: conversations by id, each replaced as a whole, in this process, in files or in a SQLite database.
+"""Histories: conversations by id, in this process, in files or in a SQLite database.
 
 A history may have a time at which it is forgotten. A program that holds an id goes on with its history alone, whatever
 the process: it waits for others that hold it, and a process that ends holds nothing any more.
+
+Most turns only add messages to a history. Files and databases store each history in a journal of saves, see
+`fxai.storage.journal`. A save that extends the stored history appends the new messages, so its cost does not grow with
+the history. Results of approved calls replace the results "outcome unknown" of the save before, which is appended too.
+Any other history (edited, shortened, compacted) replaces the whole journal in one step. Then the old messages are gone.
+
+Each save has a digest that covers all messages up to its end. Therefore a missing or foreign save is an error.
 
 >>> histories = ProcessHistories()
 >>> histories.save("ann", Prompt.make("Hello"), None)
@@ -11,9 +18,12 @@ the process: it waits for others that hold it, and a process that ends holds not
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 from returns.result import Success
@@ -23,14 +33,16 @@ from fxai.effects.concurrency import Locks
 from fxai.effects.effect import Effect
 from fxai.effects.scope import Scope
 from fxai.messages.prompt import Prompt
-from fxai.storage import is_intact, read_record, seal
-from fxai.storage.private_file import file_name, hold_file, own_folder, read_file, remove_file, replace_file
+from fxai.messages.wire import messages_to_json
+from fxai.storage import is_intact, read_record
+from fxai.storage.database import connect
+from fxai.storage.journal import Entry, Form, TableJournal
+from fxai.storage.journal_file import FileJournal
+from fxai.storage.private_file import file_name, hold_file, open_file
+
+_A = TypeVar("_A")
 
 _REMEDY: Final = "put it back from a copy, or move it away to begin anew"
-_TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT",
-    "CREATE TABLE IF NOT EXISTS chat_id (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",  # by which a lost row is noticed
-)
 
 
 class Histories(ABC):
@@ -52,7 +64,7 @@ class Histories(ABC):
 
     @abstractmethod
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        """Puts a history in the place of the one that is there, whole or not at all."""
+        """Replace the stored history with this history, whole or not at all."""
 
     @abstractmethod
     def delete(self, chat_id: str) -> None:
@@ -87,8 +99,287 @@ class ProcessHistories(Histories):
         self._histories.pop(chat_id, None)
 
 
+# -- saves
+
+
+class _Save(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One save of a history: the messages after those that it keeps of the save before."""
+
+    chat: str
+    expires: float | None
+    kept: int
+    """Number of messages that it keeps of the save before."""
+    base: str
+    """Digest of the messages that it keeps."""
+    mark: str
+    """Digest of all messages up to its end."""
+    messages: tuple[msgspec.Raw, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of messages of the history."""
+        return self.kept + len(self.messages)
+
+
+def _encode(save: _Save) -> str:
+    return msgspec.json.encode(save).decode()
+
+
+def _decode(text: bytes) -> _Save:
+    try:
+        return read_record(text, _Save)
+    except ValueError as error:
+        raise OSError(f"the save is invalid ({error})") from error
+
+
+_JOURNAL: Final = b'{"format":'  # the beginning of a file that is a journal
+_FORM: Final[Form[_Save]] = Form("chat", "id", "save", "data", _encode, _decode, is_chain=True)
+_Saves: TypeAlias = Iterator[Entry[_Save]]
+
+
+def _next_mark(mark: str, message: bytes) -> str:
+    from hashlib import blake2b  # only where there is a store
+
+    return blake2b(message, digest_size=16, key=mark.encode()).hexdigest()
+
+
+def _marks(messages: list[bytes]) -> list[str]:
+    """Return the digests of the first 0, 1, 2, … messages."""
+    return list(accumulate(messages, _next_mark, initial=""))
+
+
+def _texts(history: Prompt) -> list[bytes]:
+    """Return each message as JSON."""
+    return [messages_to_json((message,))[1:-1].encode() for message in history]
+
+
+def _count_kept(save: _Save, marks: list[str]) -> int:
+    """Return how many messages of a stored history the next save can keep.
+
+    Only results may be dropped: those of the in-doubt calls that the next save replaces.
+    """
+    if marks[save.count : save.count + 1] == [save.mark]:
+        return save.count
+    if marks[save.kept : save.kept + 1] == [save.base] and all(_is_result(bytes(one)) for one in save.messages):
+        return save.kept
+    return 0
+
+
+class _Role(msgspec.Struct):
+    role: str
+
+
+def _is_result(message: bytes) -> bool:
+    return read_record(message, _Role).role == "tool"
+
+
+def _join(saves: _Saves) -> tuple[_Save, list[bytes]] | None:
+    """Return the newest save and all messages up to its end; None if nothing was saved."""
+    newest: _Save | None = None
+    pieces: list[tuple[msgspec.Raw, ...]] = []
+    needed = 0
+    for entry in saves:
+        save = entry.parts[0]
+        if newest is None:
+            newest, needed = save, save.count
+        if save.count < needed:
+            break
+        pieces.append(save.messages[: max(needed - save.kept, 0)])
+        needed = min(needed, save.kept)
+        if not needed:
+            break
+    if newest is None:
+        return None
+    messages = [bytes(one) for piece in reversed(pieces) for one in piece]
+    if needed or _marks(messages)[-1] != newest.mark:
+        raise OSError(f"an earlier save is missing or was changed; {_REMEDY}")
+    return newest, messages
+
+
+class _MovedError(Exception):
+    """Another program saved meanwhile."""
+
+
+class _JournalHistories(Histories):
+    """Histories as journals of saves. Earlier versions of fxai stored each history as one record, which is read on."""
+
+    @abstractmethod
+    def _journal(self, chat_id: str) -> FileJournal[_Save] | TableJournal[_Save]:
+        """Return the journal of a chat."""
+
+    @abstractmethod
+    def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
+        """Return the result of `read` for the journal of a chat, or else the record that an earlier version stored."""
+
+    @abstractmethod
+    def _remove_record(self, chat_id: str) -> None:
+        """Remove the record that an earlier version stored, after the first save in the journal."""
+
+    @override
+    def load(self, chat_id: str, now: float) -> Prompt | None:
+        found = self._find(chat_id, _join)
+        if found is None:
+            return None
+        if isinstance(found, _Record):
+            return _history(bytes(found.history), found.expires, now)
+        newest, messages = found
+        _check_chat(newest.chat, chat_id, self._journal(chat_id).place)
+        return _history(b"[%s]" % b",".join(messages), newest.expires, now)
+
+    @override
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
+        messages = _texts(history)
+        marks = _marks(messages)
+        while True:
+            try:
+                self._try_save(chat_id, messages, marks, expires)
+            except _MovedError:
+                continue
+            return
+
+    def _try_save(self, chat_id: str, messages: list[bytes], marks: list[str], expires: float | None) -> None:
+        journal = self._journal(chat_id)
+        stored = self._find(chat_id, _newest)
+        kept = 0
+        if isinstance(stored, _Save):
+            _check_chat(stored.chat, chat_id, journal.place)
+            kept = _count_kept(stored, marks)
+        added = tuple(map(msgspec.Raw, messages[kept:]))
+        save = _Save(chat_id, expires, kept, marks[kept], marks[-1], added)
+        if kept:
+            journal.append(save, _follow(stored))
+            return
+        journal.replace(save)
+        self._remove_record(chat_id)
+
+
+def _check_chat(stored: str | None, chat_id: str, place: str) -> None:
+    if stored != chat_id:
+        raise OSError(f"{place} holds another chat, {stored!r}; {_REMEDY}")
+
+
+def _newest(saves: _Saves) -> _Save | None:
+    return next((entry.parts[0] for entry in saves), None)
+
+
+def _follow(stored: object) -> Callable[[_Saves], None]:
+    def check(saves: _Saves) -> None:
+        if _newest(saves) != stored:
+            raise _MovedError
+
+    return check
+
+
+def _history(messages: bytes, expires: float | None, now: float) -> Prompt | None:
+    if _is_over(expires, now):
+        return None
+    read = Prompt.from_json(messages)
+    if isinstance(read, Success):
+        history: Prompt = read.unwrap()
+        return history
+    raise OSError(f"what is stored is no history: {read.failure()}; {_REMEDY}")
+
+
+def _is_over(expires: float | None, now: float) -> bool:
+    return expires is not None and expires <= now
+
+
+@final
+class FileHistories(_JournalHistories):
+    """Histories as journals of saves in the files of a folder, with locks beside them.
+
+    The first save in a file of an earlier version replaces the file, so that only one of the two can be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @override
+    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
+        return hold_file(lambda: self._folder / f"{file_name(chat_id)}.lock")
+
+    @override
+    def _journal(self, chat_id: str) -> FileJournal[_Save]:
+        return FileJournal(self._folder / f"{file_name(chat_id)}.json", _FORM)
+
+    @override
+    def _remove_record(self, chat_id: str) -> None:
+        """Do nothing: the journal has replaced the record."""
+
+    @override
+    def delete(self, chat_id: str) -> None:
+        journal = self._journal(chat_id)
+        if journal.path.exists():  # otherwise a delete would leave a lock behind
+            journal.remove()
+
+    @override
+    def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
+        journal = self._journal(chat_id)
+        try:
+            with os.fdopen(open_file(journal.path, writing=False), "rb") as file:
+                begin = file.read(len(_JOURNAL))
+                record = None if begin == _JOURNAL else _read(begin + file.read(), journal.place)
+        except FileNotFoundError:
+            return None
+        if record is None:
+            return journal.read(read)
+        _check_chat(record.chat, chat_id, journal.place)
+        return record
+
+
+@final
+class TableHistories(_JournalHistories):
+    """Histories as journals of saves in a SQLite database, with lock files in a folder beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @override
+    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
+        return self._journal(chat_id).own()
+
+    @override
+    def _journal(self, chat_id: str) -> TableJournal[_Save]:
+        return TableJournal(self._path, chat_id, _FORM)
+
+    @override
+    def delete(self, chat_id: str) -> None:
+        for table in ("chat", "chat_id"):  # first: the record must not come back
+            self._of_record("DELETE", table, chat_id)
+        self._journal(chat_id).clear()
+
+    @override
+    def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
+        found = self._journal(chat_id).read(read)
+        if found is not None:
+            return found
+        if rows := self._of_record("SELECT history, expires", "chat", chat_id):
+            return _read_row(*rows[0])
+        if self._of_record("SELECT id", "chat_id", chat_id):  # by which earlier versions noticed a lost row
+            missing = f"its row is missing in {self._path}"
+            raise OSError(f"{missing}; put the database back from a copy, or delete the chat to begin anew")
+        return None
+
+    @override
+    def _remove_record(self, chat_id: str) -> None:
+        self._of_record("DELETE", "chat", chat_id)  # its id stays: an earlier version then refuses the chat by name
+
+    def _of_record(self, doing: str, table: str, chat_id: str) -> list[Any]:
+        """Return the rows of a statement on a table of an earlier version; none if the database lacks the table."""
+        if not self._path.exists():
+            return []
+        with connect(self._path) as database:
+            find = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+            if database.execute(find, (table,)).fetchone() is None:
+                return []
+            return database.execute(f"{doing} FROM {table} WHERE id = ?", (chat_id,)).fetchall()
+
+
+# -- records of earlier versions
+
+
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What a file or a row holds; in the first version files had no digest, and rows the history alone."""
+    """A whole history in a file or a row; in the first version files had no digest, and rows the history alone."""
 
     chat: str | None = None  # in a file
     expires: float | None
@@ -109,102 +400,6 @@ def _read(text: bytes, place: str) -> _Record:
 
 def _damage(place: str) -> OSError:
     return OSError(f"{place} is damaged: what stands in it is not what was written; {_REMEDY}")
-
-
-def _history(record: _Record, now: float) -> Prompt | None:
-    if _is_over(record.expires, now):
-        return None
-    read = Prompt.from_json(bytes(record.history))
-    if isinstance(read, Success):
-        history: Prompt = read.unwrap()
-        return history
-    raise OSError(f"what is stored is no history: {read.failure()}; {_REMEDY}")
-
-
-def _is_over(expires: float | None, now: float) -> bool:
-    return expires is not None and expires <= now
-
-
-def _text(history: Prompt, expires: float | None, chat_id: str | None = None) -> bytes:
-    return seal(_Record(chat=chat_id, expires=expires, history=msgspec.Raw(history.to_json().encode())))
-
-
-@final
-class FileHistories(Histories):
-    """Histories as JSON files in a folder, with a lock file beside each."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    @override
-    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
-        return hold_file(lambda: self._folder / f"{file_name(chat_id)}.lock")
-
-    def _path(self, chat_id: str) -> Path:
-        return self._folder / f"{file_name(chat_id)}.json"
-
-    @override
-    def load(self, chat_id: str, now: float) -> Prompt | None:
-        path = self._path(chat_id)
-        try:
-            record = _read(read_file(path), str(path))
-        except FileNotFoundError:
-            return None
-        if record.chat != chat_id:
-            raise OSError(f"{path} holds another chat, {record.chat!r}; {_REMEDY}")
-        return _history(record, now)
-
-    @override
-    def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        replace_file(self._path(chat_id), _text(history, expires, chat_id))
-
-    @override
-    def delete(self, chat_id: str) -> None:
-        remove_file(self._path(chat_id))
-
-
-@final
-class TableHistories(Histories):
-    """Histories in a SQLite database, with lock files in a folder beside it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @override
-    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
-        folder = self._path.with_name(f"{self._path.name}.locks")
-        return hold_file(lambda: own_folder(folder) / f"{file_name(chat_id)}.lock")
-
-    @override
-    def load(self, chat_id: str, now: float) -> Prompt | None:
-        rows = self._execute(("SELECT history, expires FROM chat WHERE id = ?", (chat_id,)))
-        if rows:
-            return _history(_read_row(*rows[0]), now)
-        if self._execute(("SELECT id FROM chat_id WHERE id = ?", (chat_id,))):
-            missing = f"its row is missing in {self._path}"
-            raise OSError(f"{missing}; put the database back from a copy, or delete the chat to begin anew")
-        return None
-
-    @override
-    def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        replace = "DO UPDATE SET history = excluded.history, expires = excluded.expires"
-        statement = f"INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) {replace}"
-        row = _text(history, expires).decode()
-        self._execute(("INSERT OR IGNORE INTO chat_id VALUES (?)", (chat_id,)), (statement, (chat_id, row, expires)))
-
-    @override
-    def delete(self, chat_id: str) -> None:
-        self._execute(*[(f"DELETE FROM {table} WHERE id = ?", (chat_id,)) for table in ("chat", "chat_id")])
-
-    def _execute(self, *statements: tuple[str, tuple[Any, ...]]) -> list[Any]:
-        """The rows of the last of these statements, which are one transaction."""
-        from fxai.storage.database import connect, transact  # only where there is a database
-
-        with connect(self._path, *_TABLES) as database:
-            if len(statements) == 1:
-                return database.execute(*statements[0]).fetchall()
-            with transact(database):
-                return [database.execute(*one).fetchall() for one in statements][-1]
 
 
 def _read_row(text: object, expires: object) -> _Record:

@@ -91,11 +91,18 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
     """The JSON text of a state; by default, of JSON data."""
     decode_state: Callable[[bytes], Any] = _decode
     """The state of a JSON text; it raises as `decode`."""
+    is_chain: bool = False
+    """True if each entry builds on the entries before it. A lost last entry is then an error, not a warning."""
 
     @property
     def table(self) -> str:
         """The table of the entries."""
         return f"{self.name}_{self.entry}"
+
+    def restoring(self, stored: str, otherwise: str) -> str:
+        """Return the remedy for a damaged entry, which a chain of entries cannot lose."""
+        chain = f"put the {stored} back from a copy, or delete the {self.name} to begin again"
+        return chain if self.is_chain else otherwise
 
 
 JSON: Form[Any] = Form("journal", "name", "entry", "data", _encode, _decode)
@@ -306,8 +313,8 @@ class TableJournal(Journal[_T]):
         try:
             yield
         except OSError as error:
-            damage = f"{self._form.entry} {number} is damaged: {error}"
-            raise OSError(f"{damage}; take its rows out of the table {self._form.table}") from error
+            remedy = self._form.restoring("database", f"take its rows out of the table {self._form.table}")
+            raise OSError(f"{self._form.entry} {number} is damaged: {error}; {remedy}") from error
 
     def _warn_missing(self, first: int, last: int) -> None:
         if first <= last:
@@ -396,9 +403,7 @@ class TableJournal(Journal[_T]):
             number, place = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
             if state_text is not None:
                 self._set_state(database, state_text)
-            row = _row_type(self._form.data)(data, state=self._has_state(database))
-            insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
-            database.execute(insert, (self._key, number, place, seal(row).decode()))
+            self._insert(database, number, place, data)
             if place:
                 self._count_parts(database, number, place + 1)
                 return
@@ -406,6 +411,23 @@ class TableJournal(Journal[_T]):
                 delete = f"DELETE FROM {self._form.table} WHERE {self._form.key} = ? AND number <= ?"
                 database.execute(delete, (self._key, number - self._keep))
             database.execute(self._set_head, (self._key, number, self._key))
+
+    def replace(self, part: _T) -> None:
+        """Remove all entries and the state, and begin again with one part, in one transaction.
+
+        Raises:
+            OSError: The database refuses.
+        """
+        data = msgspec.Raw(self._form.encode(part).encode())
+        with self._pool.take(transact) as database:
+            self._clear(database)
+            self._insert(database, 1, 0, data)
+            database.execute(self._set_head, (self._key, 1, self._key))
+
+    def _insert(self, database: Connection, number: int, place: int, data: msgspec.Raw) -> None:
+        row = _row_type(self._form.data)(data, state=self._has_state(database))
+        insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
+        database.execute(insert, (self._key, number, place, seal(row).decode()))
 
     def _count_parts(self, database: Connection, number: int, parts: int) -> None:
         table, data, first = self._form.table, self._form.data, (self._key, number)
@@ -417,9 +439,12 @@ class TableJournal(Journal[_T]):
     @override
     def clear(self) -> None:
         with self._pool.take(transact) as database:
-            states = [self._states] if self._has_states(database) else []
-            for table in (self._form.table, f"{self._form.name}_head", *states):
-                database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
+            self._clear(database)
+
+    def _clear(self, database: Connection) -> None:
+        states = [self._states] if self._has_states(database) else []
+        for table in (self._form.table, f"{self._form.name}_head", *states):
+            database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
 
     @override
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:

@@ -58,7 +58,8 @@ class FileJournal(Journal[_T]):
     killed while it writes leaves at most the beginning of a line, which was never acknowledged; the next commit removes
     it. A line that was changed, doubled or moved is an `OSError` that names it, where that line is needed; so is an end
     at which more than one commit is missing. Where only the last one is cut off, a warning in the log `fxai.storage`
-    says so, and the next commit puts what is left of it into a file `.torn` beside.
+    says so, and the next commit puts what is left of it into a file `.torn` beside. If each entry builds on the entries
+    before it (`Form.is_chain`), one missing commit and an empty file are also an `OSError`.
 
     A writer waits up to 30 s for others. The lock is one of the operating system's, for the processes of one machine; a
     file on a network drive that several machines write to is not protected. See `fxai.storage.private_file` for who can
@@ -112,6 +113,21 @@ class FileJournal(Journal[_T]):
                 return
             entries, (_, state) = list(self._newest(log))[::-1], log.newest_state()
         replace_file(self.path, _text_of(entries, self._form, state))
+
+    def replace(self, part: _T) -> None:
+        """Replace the whole file, also if it is damaged or of another kind, with a journal of one part.
+
+        Raises:
+            OSError: The system refuses.
+        """
+        with lock_file(self._beside("lock")):
+            replace_file(self.path, _text_of([Entry(1, (part,))], self._form, _NO_STATE))
+
+    def remove(self) -> None:
+        """Remove the file and its `.torn`, also if the file is damaged or of another kind."""
+        with lock_file(self._beside("lock")):
+            remove_file(self._beside("torn"))
+            remove_file(self.path)
 
     @override
     def clear(self) -> None:
@@ -373,14 +389,18 @@ class _Log(Generic[_T]):
         return self._file.read(place).count(b"\n") + 1
 
     def _damage(self, place: int, what: str) -> OSError:
-        return OSError(
-            f"line {self._number(place)} of {self._path} is damaged: {what}; put the file back from a copy, or take "
-            f"that line out, and the lines behind it that go on with the same {self._form.entry}"
-        )
+        lines = f"take that line out, and the lines behind it that go on with the same {self._form.entry}"
+        remedy = self._form.restoring("file", f"put the file back from a copy, or {lines}")
+        return OSError(f"line {self._number(place)} of {self._path} is damaged: {what}; {remedy}")
 
     def _warn_missing(self, place: int, count: int) -> None:
         if count:
             warn("%d commits that stood behind line %d of %s are missing", count, self._number(place), self._path)
+
+    def _tell_loss(self, text: str) -> None:
+        if self._form.is_chain:
+            raise OSError(text)
+        warn("%s", text)
 
     # -- the first line
 
@@ -397,7 +417,7 @@ class _Log(Generic[_T]):
             return len(self._old_head), None
         if self._old_head.startswith(head):
             cut = "is cut off" if head else "is empty"
-            warn("%s %s; if it held anything, put it back from a copy", self._path, cut)
+            self._tell_loss(f"{self._path} {cut}; if it held anything, put it back from a copy")
             return 0, None
         if not head.startswith(_head_begin(self._form)):
             text = f"the file is no {self._form.name} of this version of fxai"
@@ -453,7 +473,7 @@ class _Log(Generic[_T]):
         else:
             lost = self._commits - commit
             is_lost = lost == 1
-            if lost > 1:
+            if lost > (0 if self._form.is_chain else 1):
                 raise OSError(
                     f"{self._path} was cut short or damaged at its end: of its {self._commits} commits the last {lost} "
                     f"are missing; put the file back from a copy, or, {self._accept}"

@@ -1,7 +1,8 @@
 """Requests of clients of AG-UI: a `RunAgentInput`, read and checked, and what of it is taken.
 
 A client repeats the conversation with each run. The history of the server counts: of what a client sends, its own last
-message is taken, and its answers to calls that wait there, by the same rules as a request of a page. Earlier messages
+message is taken, and its answers to calls that wait there, by the same rules as a request of a page. So are answers to
+interrupts that earlier turns left open. Earlier messages
 of the user's say where the conversation goes on, and have to be what was said. Messages of any other kind, and the
 tools, the context and the state that a client names, are not looked at; a function that answers turns finds the last
 three in `ChatTurn.body`, where nobody has checked them.
@@ -153,6 +154,9 @@ class RunInput(msgspec.Struct, frozen=True):
 
     def _place(self, refusal: Refusal) -> Refusal:
         """With the place in the body as the client sent it."""
+        if refusal.where.startswith("approvals"):
+            place = refusal.where.replace("approvals", "resume", 1).replace(".reason", ".payload.reason")
+            return msgspec.structs.replace(refusal, where=place)
         found = _PLACE.match(refusal.where)
         if found is None or int(found[1]) >= len(self.places):
             return refusal
@@ -167,8 +171,9 @@ class RunInput(msgspec.Struct, frozen=True):
         turn = find_turn(said, known)
         waiting = () if turn is None else known.pending(turn.id)
         open_ = {one.approval_id for one in waiting if one.approval_id is not None}
+        left_open = {one.approval_id for one in (known.left_open(turn.id) if turn is not None else ())}
         for index, id_ in enumerate(self.resume):
-            if id_ not in open_:
+            if id_ not in open_ | left_open:
                 raise RefusalError("not-waiting", f"resume[{index}].interruptId", "nobody waits for this answer")
         answers = bool(self.resume) or any(one.id in self.outputs for one in waiting)
         trigger: Trigger = "submit-message"
@@ -181,18 +186,16 @@ class RunInput(msgspec.Struct, frozen=True):
             raise RefusalError("unanswered", "resume", "calls wait for an approval: answer each of the interrupts")
         new = () if last is None or is_known or self.is_answered else (last,)
         message_id = last.id if last is not None and trigger == "regenerate-message" else None
-        return ChatRequest(self.id, (*said, *new), trigger, message_id)
+        approvals = [{**approval, "approvalId": id_} for id_, approval in self.resume.items()]
+        return ChatRequest(self.id, (*said, *new), trigger, message_id, {"approvals": approvals})
 
     def _answer(self, message: UIMessage) -> UIMessage:
-        """A message of the agent's with the answers to its calls that wait."""
+        """Return a message of the agent's with the results of its calls that wait."""
         return msgspec.structs.replace(message, parts=tuple(map(self._answer_call, message.parts)))
 
     def _answer_call(self, part: Part) -> Part:
         if not is_call(part):
             return part
-        approval = self.resume.get(part.get("approval", {}).get("id", ""))
-        if part["state"] == "approval-requested" and approval is not None:
-            return {**part, "state": "approval-responded", "approval": approval}
         if part["state"] == "input-available" and part["toolCallId"] in self.outputs:
             text, error = self.outputs[part["toolCallId"]]
             answer = {"state": "output-available", "output": _data_of(text)}

@@ -104,7 +104,8 @@ _ID: Final = re.compile(r"(?!\.{1,2}$)[!-.0-[\]-~]{1,200}")
 IDS: Final = "a string of 1 to 200 visible ASCII characters without slashes"
 _MOST_OF_ID: Final = 200  # characters of the id of a message
 _MOST_OF_NAME: Final = 255  # characters of the name of a file
-_LATE: Final = "(The user has now answered an approval that was left open. The result is behind its call.)"
+LATE_ANSWER: Final = "(The user has now answered an approval that was left open. The result is behind its call.)"
+"""The user message of a turn that only answers approvals that earlier turns left open."""
 _TRIGGERS: Final = ("submit-message", "regenerate-message")
 _OWN: Final = frozenset({"id", "messages", "message", "trigger", "messageId"})
 _MEDIA_TYPE: Final = re.compile(r"[a-zA-Z0-9][\w!#$&^.+-]*/[a-zA-Z0-9][\w!#$&^.+-]*", re.ASCII)
@@ -398,7 +399,7 @@ class _Acceptance:
             raise RefusalError("not-waiting", place, "no call of it waits for an answer")
         last = self._known.ui_messages(turn.id)[-1]
         before = last if last.role == "assistant" else None
-        said = Prompt((UserMessage.make(_LATE),))
+        said = Prompt((UserMessage.make(LATE_ANSWER),))
         return Accepted(turn.id, None, self._new_id() if before is None else before.id, said, before, late)
 
 

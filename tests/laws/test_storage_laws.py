@@ -213,9 +213,11 @@ def test_a_chat_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_fa
     def holds(commits: list[Prompt], damage: tuple[str, Damage], expires: float | None) -> None:
         folder = tmp_path_factory.mktemp("damaged")
         store = ChatStore.files(folder) if kind == "files" else ChatStore.sqlite(folder / "chats")
-        history = sum(commits, Prompt.empty)
-        fx.run(_saved(history, expires).provide(store))
-        (path,) = (one for one in folder.iterdir() if one.is_file())
+        history = Prompt.empty
+        for commit in commits:
+            history += commit
+            fx.run(_saved(history, expires).provide(store))
+        (path,) = (one for one in folder.iterdir() if one.is_file() and one.suffix != ".lock")
         _damaged(path, damage[1], moved=False)
         with _listening() as told:
             read = fx.run_exit(_loaded().provide(store))

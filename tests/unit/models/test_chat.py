@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import subprocess
 import sys
@@ -518,11 +517,6 @@ def _load_refused(store: Any) -> ChatStoreError:
     return failure
 
 
-def _in_chats(folder: Path, statement: str) -> None:
-    with closing(sqlite3.connect(folder / "deep" / "chats.db", isolation_level=None)) as database:
-        database.execute(statement)
-
-
 def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path) -> None:
     """What was said is not read as something else, and not as if somebody else had said it."""
     store = ChatStore.files(tmp_path)
@@ -535,24 +529,16 @@ def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path
     first.write_bytes(second.read_bytes())
     other = _load_refused(store)
 
-    assert changed.description.startswith(f"{first} is damaged: what stands in it is not what was written; put it back")
+    assert changed.description.startswith(f"line 2 of {first} is damaged: it is no commit of a chat, or was")
     assert other.description.startswith(f"{first} holds another chat, 'b'; put it back from a copy, or move it away")
 
 
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
-        ("UPDATE chat SET history = replace(history, 'one', 'two')", "the row is damaged: what stands in it is not"),
-        ("UPDATE chat SET expires = 7", "the row is damaged: what stands in it is not"),
-        ("UPDATE chat SET history = '{\"history\": 7'", "the row holds no chat"),
-        ("DELETE FROM chat", "its row is missing in "),
-    ],
-)
-def test_a_row_that_was_changed_or_lost_is_refused(statement: str, said: str, tmp_path: Path) -> None:
+def test_a_row_that_was_changed_is_refused_until_the_chat_is_deleted(tmp_path: Path) -> None:
     """What is forgotten on purpose is forgotten without a word."""
     store = ChatStore.sqlite(tmp_path / "deep" / "chats.db")
     _run(_told("a", "one"), [text("1")], "asyncio", store)
-    _in_chats(tmp_path, statement)
+    with closing(sqlite3.connect(tmp_path / "deep" / "chats.db", isolation_level=None)) as database:
+        database.execute("UPDATE chat_save SET data = replace(data, 'one', 'two')")
     failure = _load_refused(store)
 
     @fx.gen
@@ -561,25 +547,8 @@ def test_a_row_that_was_changed_or_lost_is_refused(statement: str, said: str, tm
         yield from kept.delete("a")
         return (yield from kept.load("a"))
 
-    assert failure.description.startswith(said)
+    assert failure.description.startswith("save 1 is damaged: it was changed; put the database back from a copy, or")
     assert fx.run(begun_anew().provide(store)) is None
-
-
-def test_chats_of_an_earlier_version_are_read_on(tmp_path: Path) -> None:
-    """Their files have no digest, and their rows hold the history alone."""
-    stores = [ChatStore.files(tmp_path / "chats"), ChatStore.sqlite(tmp_path / "deep" / "chats.db")]
-    for store in stores:
-        _run(_told("a", "one"), [text("1")], "asyncio", store)
-    (file,) = (tmp_path / "chats").glob("*.json")
-    file.write_bytes(re.sub(rb',"digest":"[0-9a-f]+"', b"", file.read_bytes()))
-    _in_chats(tmp_path, "UPDATE chat SET history = json_extract(history, '$.history')")
-    _in_chats(tmp_path, "DROP TABLE chat_id")
-    for store in stores:
-        _run(_told("a", "two"), [text("2")], "asyncio", store)
-    said = [_said(fx.run(_kept_history().provide(store)) or Prompt.empty) for store in stores]
-
-    assert b"digest" in file.read_bytes()
-    assert said[0] == said[1] == [("user", "one"), ("assistant", "1"), ("user", "two"), ("assistant", "2")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
@@ -601,8 +570,10 @@ def test_turns_leave_no_descriptor_open(tmp_path: Path, backend: Backend) -> Non
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
-    """Where the new one cannot be written, the old one is there, nothing else is, and the failure is typed."""
+def test_an_unwritten_turn_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend
+) -> None:
+    """No part of the turn is in it, no other file remains, and the failure is typed."""
     store = ChatStore.files(tmp_path)
     _run(_told("a", "one"), [text("1")], backend, store)
     (path,) = tmp_path.glob("*.json")
@@ -617,7 +588,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert ended.cause.failures[0].doing == "save"
     assert path.read_bytes() == before
-    assert sorted(one.suffix for one in tmp_path.iterdir()) == [".json", ".lock"]
+    assert sorted(one.suffix for one in tmp_path.iterdir()) == [".json", ".lock", ".lock"]
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])

@@ -191,7 +191,7 @@ def test_rows_that_nest_without_end_are_typed_failures(tmp_path: Path) -> None:
     fx.run(Memory.sqlite(memory).commit(SAID))
     fx.run(_stored(ChatStore.sqlite(chats), "ann", "save", SAID, None))
     _rewritten(memory, "UPDATE memory_turn SET messages = ?", f'{{"messages":{DEEP}}}')
-    _rewritten(chats, "UPDATE chat SET history = ?", f'{{"expires":null,"history":{DEEP}}}')
+    _rewritten(chats, "UPDATE chat_save SET data = ?", f'{{"data":{DEEP}}}')
 
     assert isinstance(_failure(Memory.sqlite(memory).load()), MemoryFailure)
     assert isinstance(_failure(_stored(ChatStore.sqlite(chats), "ann", "load")), ChatStoreError)

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 from typing_extensions import Unpack
 
-from fxai import Agent, Prompt, fx
-from fxai.testing import ScriptedModel, text
+from fxai import Agent, Prompt, fx, tool
+from fxai.testing import ScriptedModel, call, text
 from fxai.ui import AppArgs, AppOptions, ChatApp, Conversations, Turn, UIMessage, bearer_token, chat_app
 from tests.kit.ag_ui_client import check_events, read_messages
 
@@ -103,3 +103,30 @@ def test_what_is_known_of_a_conversation_is_read_without_its_turns() -> None:
     assert summary is not None
     assert (summary.id, summary.owner, summary.title, summary.changed) == ("c1", "bob", "Hello there", 5.0)
     assert fx.run(conversations.summary("c2")) is None
+
+
+def test_an_approval_that_a_page_left_open_is_answered_later() -> None:
+    """The call runs once, and its result is an event of the run that answers."""
+    ran: list[str] = []
+
+    @tool(needs_approval=True)
+    def wipe(disk: str) -> str:
+        """Wipe a disk."""
+        ran.append(disk)
+        return f"wiped {disk}"
+
+    model = ScriptedModel.make([call("wipe", {"disk": "a"}, id="k"), text("It waits."), text("Done.")])
+    served = chat_app(Agent.make("a").with_tools(wipe), layer=model.layer, options=AppOptions(ag_ui=True))
+    with TestClient(served) as client:
+        first = events(asked(client, "u1"))
+        page = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Go on."}]}
+        client.post("/api/chat", json={"id": "c1", "message": page})
+        (interrupt,) = first[-1]["outcome"]["interrupts"]
+        said = [{"id": "u1", "role": "user", "content": "u1"}, {"id": "u2", "role": "user", "content": "Go on."}]
+        body = {"threadId": "c1", "runId": "r2", "messages": [*said, {"id": "x", "role": "assistant", "content": ""}]}
+        resume = [{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}]
+        answers = [client.post("/api/ag-ui", json={**body, "resume": resume}) for _ in range(2)]
+    results = [event["content"] for event in events(answers[0]) if event["type"] == "TOOL_CALL_RESULT"]
+
+    assert (ran, results, answers[1].status_code) == (["a"], ["wiped a"], 409)
+    assert [message.role for message in model.requests[2].prompt][:3] == ["user", "assistant", "tool"]

@@ -257,8 +257,63 @@ def test_a_message_does_not_pass_over_an_interrupt() -> None:
 def test_a_long_reason_is_refused() -> None:
     """As of a page."""
     found = read(said("u1"), resume=[resolved(approved=False, reason="x" * 11)])
-    refusal = found.accept(waiting(), new_ids(), RequestLimits(reason=10)).failure()
-    assert refusal.code == "invalid"
+    for known in (waiting(), left_open()):
+        refusal = found.accept(known, new_ids(), RequestLimits(reason=10)).failure()
+        assert (refusal.code, refusal.where) == ("invalid", "resume[0].payload.reason")
+
+
+# -- answers to what earlier turns left open
+
+
+def left_open(*, pending: bool = False) -> Conversation:
+    """A conversation whose first turn left an approval open, with another turn behind it, which may wait too."""
+    (first,) = waiting().turns
+    if not pending:
+        messages = Prompt((*Prompt.make("Hello"), AssistantMessage.make("Hi.")))
+        return talk(first, msgspec.structs.replace(turn("t2", "t1", "u2", "Hi."), messages=messages))
+    call = msgspec.structs.replace(CALL, id="k2")
+    messages = Prompt((*Prompt.make("Hello"), AssistantMessage.make(call, ToolApprovalRequestPart("ask2", "k2"))))
+    part: Json = {"type": "tool-wipe", "toolCallId": "k2", "state": "approval-requested", "input": {"disk": "a"}}
+    shown = UIMessage.make("a-t2", "assistant", {**part, "approval": {"id": "ask2"}})
+    last = msgspec.structs.replace(turn("t2", "t1", "u2", ""), messages=messages, message=shown, ended="pending")
+    return talk(first, last)
+
+
+HERE = (said("u1"), answered(), said("u2"))
+YES = Prompt((ToolMessage((ToolApprovalResponsePart("ask", True),)),))
+
+
+def test_an_approval_that_was_left_open_can_be_answered_later() -> None:
+    """The answer stands apart, for the turn that asked; the conversation goes on with the last message."""
+    taken = accepted(left_open(), *HERE, answered(), resume=[resolved(approved=True)])
+    assert (taken.late, taken.parent, taken.user, taken.message_id) == (YES, "t2", None, "a-t2")
+    assert [message.role for message in taken.said] == ["user"]
+
+
+def test_a_late_answer_and_a_message_come_together() -> None:
+    """The message begins a turn of its own."""
+    taken = accepted(left_open(), *HERE, answered(), said("u3"), resume=[resolved(approved=True)])
+    assert (taken.late, taken.parent, taken.user) == (YES, "t2", UIMessage.make("u3", "user", "Hello"))
+
+
+def test_a_late_answer_comes_with_the_answer_to_what_waits() -> None:
+    """Each is told apart; one of them alone does not pass over what waits."""
+    now = {**resolved(approved=False), "interruptId": "ask2"}
+    taken = accepted(left_open(pending=True), *HERE, answered(), resume=[resolved(approved=True), now])
+    assert taken.late == YES
+    assert taken.said == Prompt((ToolMessage((ToolApprovalResponsePart("ask2", False),)),))
+    alone = refused(left_open(pending=True), *HERE, answered(), resume=[resolved(approved=True)])
+    assert alone == ("unanswered", "resume")
+
+
+def test_a_late_answer_is_for_this_branch_and_is_given_once() -> None:
+    """Where the turn that asked is not on the path, or was answered, nobody waits."""
+    known = left_open()
+    again = msgspec.structs.replace(turn("t3", "t2", "u3", "Yes."), messages=YES + Prompt.make("Hello"))
+    refusal = refused(talk(*known.turns, again), *HERE, answered(), said("u3"), resume=[resolved(approved=True)])
+    assert refusal == ("not-waiting", "resume[0].interruptId")
+    branch = refused(talk(*known.turns, turn("t4", None, "u4", "Hi.")), said("u4"), resume=[resolved(approved=True)])
+    assert branch == ("not-waiting", "resume[0].interruptId")
 
 
 # -- what asks for nothing

@@ -1,0 +1,405 @@
+"""Histories in files and databases: saves that append, saves that replace, damage, and records of earlier versions."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxai.messages import AssistantMessage, Prompt, ToolMessage, ToolResultPart, UserMessage
+from fxai.storage import seal_text
+from fxai.storage.history import FileHistories, Histories, ProcessHistories, TableHistories
+from fxai.storage.journal import TableJournal
+from fxai.storage.journal_file import FileJournal
+from fxai.storage.private_file import file_name
+from tests.kit.memories import chat
+from tests.kit.reaching import Reached
+from tests.kit.trials import examples
+
+KINDS = ("files", "sqlite")
+of_each_kind = pytest.mark.parametrize("kind", KINDS)
+LONG = "x" * 2_000
+
+
+def _histories(kind: str, folder: Path) -> Histories:
+    return FileHistories(folder) if kind == "files" else TableHistories(folder / "chats.db")
+
+
+def _file(folder: Path, chat_id: str = "a") -> Path:
+    return folder / f"{file_name(chat_id)}.json"
+
+
+def _result(text: str) -> ToolMessage:
+    return ToolMessage.make(ToolResultPart("c1", "wipe", text))
+
+
+def _load(histories: Histories) -> Prompt | None:
+    return histories.load("a", now=0.0)
+
+
+# -- cost
+
+
+def _written() -> int:
+    """How many bytes this process has written."""
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bytes are counted in /proc")
+@of_each_kind
+def test_a_turn_writes_as_much_in_a_long_history_as_in_a_short_one(kind: str, tmp_path: Path) -> None:
+    """Also a turn whose results replace the results "outcome unknown" of the save before."""
+    histories = _histories(kind, tmp_path)
+    history, costs = Prompt.empty, list[int]()
+
+    def turn(number: int) -> Prompt:
+        asked = history.append(UserMessage.make(f"{number} {LONG}"), AssistantMessage.make("calls"))
+        histories.save("a", asked, None)
+        histories.save("a", asked.append(_result("unknown")), None)
+        ended = asked.append(_result("gone"), AssistantMessage.make(LONG))
+        histories.save("a", ended, None)
+        return ended
+
+    for number in range(30):
+        before = _written()
+        history = turn(number)
+        costs.append(_written() - before)
+
+    assert _load(histories) == history
+    assert max(costs[-10:]) < 1.5 * max(costs[1:11]), costs
+
+
+@of_each_kind
+def test_a_stored_history_takes_about_as_much_room_as_its_messages(kind: str, tmp_path: Path) -> None:
+    """Histories that are edited again and again leave nothing behind."""
+    histories = _histories(kind, tmp_path)
+    for number in range(15):
+        histories.save("a", Prompt.make(f"{number} {LONG * 5}") + chat(LONG), None)
+        histories.save("a", Prompt.make(f"{number} {LONG * 5}") + chat(LONG) + chat("more"), None)
+
+    size = sum(one.stat().st_size for one in tmp_path.rglob("*") if one.is_file())
+
+    assert size < 10 * len(LONG) * 5
+
+
+# -- one meaning
+
+
+@st.composite
+def _steps(draw: st.DrawFn) -> tuple[str, int, str]:
+    kinds = ["extend", "extend", "extend", "doubt", "settle", "edit", "shorten", "delete", "expire", "same"]
+    return draw(st.sampled_from(kinds)), draw(st.integers(0, 6)), draw(st.text(max_size=3))
+
+
+def _next(history: Prompt, step: str, place: int, text: str) -> Prompt:
+    """The history that is saved next."""
+    if step == "extend":
+        return history + chat(text)
+    if step == "doubt":
+        return history.append(_result("unknown"))
+    if step == "settle":
+        ends = [at for at, message in enumerate(history) if message.role == "tool"][-1:]
+        return Prompt(history.messages[: ends[0] if ends else None]).append(_result(text), AssistantMessage.make(text))
+    if step == "edit":
+        return Prompt(history.messages[:place]) + chat(f"edited {text}")
+    return Prompt(history.messages[:place]) if step == "shorten" else history
+
+
+@of_each_kind
+def test_histories_of_every_kind_are_one(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """After the same saves they load the same history, from the same or from another object."""
+    reached = Reached()
+
+    @settings(max_examples=examples(40))
+    @given(st.lists(_steps(), max_size=12))
+    def holds(steps: list[tuple[str, int, str]]) -> None:
+        folder, process, history = tmp_path_factory.mktemp("histories"), ProcessHistories(), Prompt.empty
+        histories = _histories(kind, folder)
+        for step, place, text in steps:
+            reached(step)
+            if step == "delete":
+                histories.delete("a")
+                process.delete("a")
+                history = Prompt.empty
+            else:
+                history = _next(history, step, place, text)
+                for one in (histories, process):
+                    one.save("a", history, 1.0 if step == "expire" else None)
+            for now in (0.0, 2.0):
+                assert _histories(kind, folder).load("a", now) == process.load("a", now)
+
+    reached.by(holds, extend=3, doubt=3, settle=3, edit=3, shorten=3, delete=3, expire=3)
+
+
+@of_each_kind
+def test_a_save_of_another_program_is_not_mixed_with_ours(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that saves between our look and our write: the history is ours, whole."""
+    ours, theirs = _histories(kind, tmp_path), _histories(kind, tmp_path)
+    ours.save("a", chat("one"), None)
+    journal: Any = FileJournal if kind == "files" else TableJournal
+    append, met = journal.append, list[bool]()
+
+    def meet(*given: Any) -> None:
+        if not met:
+            met.append(True)
+            theirs.save("a", chat("other"), None)
+        append(*given)
+
+    monkeypatch.setattr(journal, "append", meet)
+    ours.save("a", chat("one") + chat("two"), None)
+
+    assert met == [True]
+    assert _load(theirs) == chat("one") + chat("two")
+
+
+def test_what_was_edited_away_is_in_no_file(tmp_path: Path) -> None:
+    """Only results in doubt may stay beside the results that replace them."""
+    histories = FileHistories(tmp_path)
+    histories.save("a", chat("hello") + chat("a secret"), None)
+    histories.save("a", chat("hello") + chat("a secret").append(_result("unknown")), None)
+    histories.save("a", chat("hello") + chat("edited"), None)
+
+    assert [b"secret" in one.read_bytes() for one in tmp_path.iterdir()] == [False] * len(list(tmp_path.iterdir()))
+    assert _load(histories) == chat("hello") + chat("edited")
+
+
+# -- damage
+
+
+def _uses(histories: Histories) -> list[Callable[[], object]]:
+    return [lambda: _load(histories), lambda: histories.save("a", chat("x"), None)]
+
+
+def _three_turns(histories: Histories) -> list[Prompt]:
+    saved = [chat("one"), chat("one") + chat("two"), chat("one") + chat("two") + chat("three")]
+    for history in saved:
+        histories.save("a", history, None)
+    return saved
+
+
+def test_a_line_that_was_cut_while_it_was_written_is_dropped(tmp_path: Path) -> None:
+    """Nobody was told that it is saved: the history before it stays, wherever the line ends, and goes on."""
+    histories = FileHistories(tmp_path)
+    path = _file(tmp_path)
+    two = _three_turns(histories)[1]
+    whole = path.read_bytes()
+    begin = whole.rstrip(b"\n").rindex(b"\n") + 1
+    histories.save("b", chat("one"), None)
+    histories.save("b", chat("one") + chat("two"), None)
+    head = _file(tmp_path, "b").read_bytes().split(b"\n")[0]  # of a file with two commits
+    for end in [*range(begin, len(whole) - 1, 31), len(whole) - 2]:
+        path.write_bytes(head + whole[whole.index(b"\n") : end])
+
+        assert _load(histories) == two
+
+    histories.save("a", two + chat("again"), None)
+
+    assert _load(histories) == two + chat("again")
+
+
+def test_an_acknowledged_line_that_was_cut_is_an_error(tmp_path: Path) -> None:
+    """Wherever it was cut, and when another turn is saved: what was said is not forgotten in silence."""
+    histories = FileHistories(tmp_path)
+    path = _file(tmp_path)
+    history = _three_turns(histories)[-1]
+    whole = path.read_bytes()
+    begin = whole.rstrip(b"\n").rindex(b"\n") + 1
+    for end in [begin - 1, *range(begin, len(whole) - 1, 31), len(whole) - 2]:
+        path.write_bytes(whole[:end])
+        with pytest.raises(OSError, match="of its 3 commits the last 1 are missing; put the file back from a copy"):
+            _load(histories)
+        with pytest.raises(OSError, match="the last 1 are missing"):
+            histories.save("a", history + chat("four"), None)
+
+        assert path.read_bytes() == whole[:end]
+
+
+def test_a_file_can_go_on_with_what_is_there(tmp_path: Path) -> None:
+    """The words of the error say how."""
+    histories = FileHistories(tmp_path)
+    path = _file(tmp_path)
+    two = _three_turns(histories)[1]
+    head, first, second, _ = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(head + first + second)
+    with pytest.raises(OSError, match="make its first line") as raised:
+        _load(histories)
+    mended = str(raised.value).partition("make its first line ")[2]
+    path.write_bytes(mended.encode() + b"\n" + first + second)
+
+    assert _load(histories) == two
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_an_earlier_line_that_is_missing_is_an_error(line: int, tmp_path: Path) -> None:
+    """A history is whole or is not read."""
+    histories = FileHistories(tmp_path)
+    _three_turns(histories)
+    lines = _file(tmp_path).read_bytes().splitlines(keepends=True)
+    _file(tmp_path).write_bytes(b"".join([*lines[:line], *lines[line + 1 :]]))
+
+    with pytest.raises(OSError, match="an earlier save is missing or was changed; put it back from a copy"):
+        _load(histories)
+
+
+def test_lines_of_another_chat_are_an_error(tmp_path: Path) -> None:
+    """Their numbers and digests are right, but they are not what was said here."""
+    histories = FileHistories(tmp_path)
+    _three_turns(histories)
+    for history in (chat("x"), chat("x") + chat("y"), chat("x") + chat("y") + chat("z")):
+        histories.save("b", history, None)
+    ours, theirs = (_file(tmp_path, name).read_bytes().splitlines(keepends=True) for name in "ab")
+    _file(tmp_path).write_bytes(b"".join([*ours[:2], theirs[2], ours[3]]))
+    with pytest.raises(OSError, match="an earlier save is missing or was changed"):
+        _load(histories)
+    _file(tmp_path).write_bytes(b"".join(theirs))
+
+    for use in _uses(histories):
+        with pytest.raises(OSError, match="holds another chat, 'b'; put it back from a copy, or move it away"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE chat_save SET data = replace(data, 'two', 'six') WHERE number = 2", "save 2 is damaged: it was chang"),
+        ("DELETE FROM chat_save WHERE number = 2", "an earlier save is missing or was changed; put it back"),
+        ("DELETE FROM chat_save WHERE number = 1", "an earlier save is missing or was changed; put it back"),
+        ("DELETE FROM chat_save WHERE number = 3", "saves 3 to 3 are missing; put it back from a copy"),
+        ("DELETE FROM chat_save", "saves 1 to 3 are missing; put it back from a copy"),
+        ("UPDATE chat_save SET data = '{\"data\":7' WHERE number = 3", "save 3 is damaged: it holds no data"),
+    ],
+)
+def test_rows_that_were_changed_or_lost_are_an_error(statement: str, said: str, tmp_path: Path) -> None:
+    """The chat can be deleted, which begins it anew."""
+    histories = TableHistories(tmp_path / "chats.db")
+    _three_turns(histories)
+    with closing(sqlite3.connect(tmp_path / "chats.db", isolation_level=None)) as database:
+        database.execute(statement)
+    with pytest.raises(OSError, match=said):
+        _load(histories)
+    histories.delete("a")
+
+    assert _load(histories) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b'{"format":"fxai memory","version":1}\n', b'{"format":"fxai'])
+def test_a_file_that_is_no_chat_is_left_alone_until_it_is_deleted(content: bytes, tmp_path: Path) -> None:
+    """Neither read nor replaced; who deletes the chat begins it anew."""
+    histories = FileHistories(tmp_path)
+    _file(tmp_path).write_bytes(content)
+    _file(tmp_path).chmod(0o600)
+    for use in _uses(histories):
+        with pytest.raises(OSError, match=r"chat|empty|cut off"):
+            use()
+
+    assert _file(tmp_path).read_bytes() == content
+
+    histories.delete("a")
+
+    assert _load(histories) is None
+
+
+# -- earlier versions
+
+
+def _plant(kind: str, folder: Path, *, sealed: bool, history: Prompt, expires: float | None = None) -> None:
+    """Stores a history as an earlier version did."""
+    number = "null" if expires is None else str(expires)
+    if kind == "files":
+        record = f'{{"chat":"a","expires":{number},"history":{history.to_json()}}}'.encode()
+        _file(folder).write_bytes(seal_text(record) if sealed else record)
+        _file(folder).chmod(0o600)
+        return
+    row = seal_text(f'{{"expires":{number},"history":{history.to_json()}}}'.encode()) if sealed else history.to_json()
+    with closing(sqlite3.connect(folder / "chats.db", isolation_level=None)) as database:
+        database.execute("CREATE TABLE chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT")
+        text = row.decode() if isinstance(row, bytes) else row
+        database.execute("INSERT INTO chat VALUES ('a', ?, ?)", (text, expires))
+        if sealed:
+            database.execute("CREATE TABLE chat_id (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID")
+            database.execute("INSERT INTO chat_id VALUES ('a')")
+
+
+@of_each_kind
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_history_of_an_earlier_version_is_read_on(kind: str, sealed: bool, tmp_path: Path) -> None:
+    """The first save stores it in the new form; then nothing of the old form is left to be read."""
+    _plant(kind, tmp_path, sealed=sealed, history=chat("one"), expires=5.0)
+    histories = _histories(kind, tmp_path)
+    before, over = histories.load("a", 4.0), histories.load("a", 5.0)
+    for history in (chat("one") + chat("two"), chat("one") + chat("two") + chat("three")):
+        histories.save("a", history, None)
+    kept = _load(_histories(kind, tmp_path))
+    histories.delete("a")
+
+    assert (before, over) == (chat("one"), None)
+    assert kept == chat("one") + chat("two") + chat("three")
+    assert _load(histories) is None
+
+
+@of_each_kind
+def test_a_history_of_an_earlier_version_can_be_deleted(kind: str, tmp_path: Path) -> None:
+    """Before anything was saved in the new form."""
+    _plant(kind, tmp_path, sealed=True, history=chat("one"))
+    histories = _histories(kind, tmp_path)
+    histories.delete("a")
+
+    assert _load(histories) is None
+
+
+def test_an_earlier_version_does_not_begin_the_chat_anew(tmp_path: Path) -> None:
+    """It looks for a row by the id that stays, and says that the row is missing."""
+    _plant("sqlite", tmp_path, sealed=True, history=chat("one"))
+    TableHistories(tmp_path / "chats.db").save("a", chat("one") + chat("two"), None)
+    with closing(sqlite3.connect(tmp_path / "chats.db")) as database:
+        rows = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("chat", "chat_id")]
+
+    assert rows == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE chat SET history = replace(history, 'one', 'two')", "the row is damaged: what stands in it is not"),
+        ("UPDATE chat SET expires = 7", "the row is damaged: what stands in it is not"),
+        ("UPDATE chat SET history = '{\"history\": 7'", "the row holds no chat"),
+        ("DELETE FROM chat", "its row is missing in "),
+    ],
+)
+def test_a_row_of_an_earlier_version_that_was_changed_or_lost_is_an_error(
+    statement: str, said: str, tmp_path: Path
+) -> None:
+    """It is neither read nor replaced."""
+    _plant("sqlite", tmp_path, sealed=True, history=chat("one"))
+    with closing(sqlite3.connect(tmp_path / "chats.db", isolation_level=None)) as database:
+        database.execute(statement)
+    histories = TableHistories(tmp_path / "chats.db")
+
+    for use in _uses(histories):
+        with pytest.raises(OSError, match=said):
+            use()
+
+
+def test_a_file_of_an_earlier_version_that_was_changed_is_an_error(tmp_path: Path) -> None:
+    """It is neither read nor replaced; so is the file of another chat."""
+    _plant("files", tmp_path, sealed=True, history=chat("one"))
+    whole = _file(tmp_path).read_bytes()
+    histories = FileHistories(tmp_path)
+    for content, said in [
+        (whole.replace(b'"one"', b'"two"'), "is damaged: what stands in it is not what was written"),
+        (seal_text(b'{"chat":"b","expires":null,"history":[]}'), "holds another chat, 'b'"),
+    ]:
+        _file(tmp_path).write_bytes(content)
+        for use in _uses(histories):
+            with pytest.raises(OSError, match=said):
+                use()
