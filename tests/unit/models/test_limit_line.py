@@ -140,6 +140,47 @@ def test_who_is_cancelled_leaves_the_line(backend: Backend) -> None:
     assert ended == ["first", 1, 3]
 
 
+def test_the_first_in_line_is_woken_as_soon_as_a_request_ends(backend: Backend) -> None:
+    """The next request starts at once. Without the wake-up it would wait until its next look, 0.25 s later."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        first = yield from fx.fork(_ask(100, ended, "first").provide(_model(allowances, seconds=0.1, used=0)))
+        yield from clock.advance(0)
+        second = yield from fx.fork(_ask(100, ended, "second").provide(_model(allowances)))
+        yield from clock.advance(0.1)
+        assert ended == ["first", "second"]
+        yield from first.join()
+        yield from second.join()
+
+    clock.run(program(), backend=backend)
+
+
+def test_the_next_in_line_is_woken_as_soon_as_the_first_leaves(backend: Backend) -> None:
+    """A small request waits behind a large request without room. It starts if the large request is cancelled."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        running = yield from fx.fork(_ask(50, ended, "running").provide(_model(allowances, seconds=1000)))
+        yield from clock.advance(0)
+        large = yield from fx.fork(_ask(100, ended, "large").provide(_model(allowances)))
+        yield from clock.advance(0)
+        small = yield from fx.fork(_ask(50, ended, "small").provide(_model(allowances)))
+        yield from clock.advance(0)
+        assert ended == []
+        yield from large.interrupt()
+        yield from clock.advance(0)
+        assert ended == ["small"]
+        yield from small.join()
+        yield from running.interrupt()
+
+    clock.run(program(), backend=backend)
+
+
 def test_patience_ends_in_line_too() -> None:
     """Of one that is not the first it says how many are in line; nothing of it stays there."""
     clock, ended = TestClock(1000.0), list[Any]()
