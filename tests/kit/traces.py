@@ -89,6 +89,17 @@ class Traces:
             for metric in scope.metrics
         ]
 
+    def scopes(self) -> dict[str, set[tuple[str, str | None, str | None]]]:
+        """Return the name, the version, and the schema of the library that made each kind of signal."""
+        data = self._reader.get_metrics_data()
+        resources = data.resource_metrics if data else ()
+        found: dict[str, list[Any]] = {
+            "spans": [span.instrumentation_scope for span in self.spans],
+            "events": [log.instrumentation_scope for log in self._logs.get_finished_logs()],
+            "metrics": [each.scope for resource in resources for each in resource.scope_metrics],
+        }
+        return {kind: {(one.name, one.version, one.schema_url) for one in scopes} for kind, scopes in found.items()}
+
     def points(self, name: str) -> list[tuple[dict[str, Any], float]]:
         """The attributes and the sums of a metric."""
         metrics = [metric for metric in self.metrics() if metric.name == name]

@@ -168,14 +168,20 @@ def test_the_schema_accepts_exactly_what_the_decoder_accepts(value: Rich, data: 
 
 
 @LAW
-@given(JSON)
+@given(JSON | RICH.map(lambda value: Schema.of(Rich).encode(value).unwrap()))
 def test_anything_is_an_outcome(value: Any) -> None:
-    """No plain data makes a call break: it runs, or the model is told every place that is wrong."""
+    """The decoder decides: a call returns the decoded parameters, or the validation errors of the decoder."""
+    decoded = Schema.of(Rich).decode(value)
+
     outcome = fx.run_sync(kit.call("echo", value).provide(echo.handler(_same)))
 
-    if outcome.is_failure:
+    if isinstance(decoded, Success):
+        assert (outcome.result, outcome.is_failure) == (decoded.unwrap(), False)
+        assert outcome.encoded_result == Schema.of(Rich).encode(decoded.unwrap()).unwrap()
+    else:
+        assert outcome.is_failure
         assert isinstance(outcome.result, InvalidParameters)
-        assert outcome.result.faults
+        assert outcome.result.faults == decoded.failure().faults
         assert msgspec.json.decode(outcome.encoded_json)["type"] == "invalid-parameters"
 
 

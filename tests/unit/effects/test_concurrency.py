@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -182,6 +183,27 @@ def test_children_that_were_not_begun_are_not_begun_after_a_failure(backend: Bac
     assert journal.lines == ["begun 0", "begun 1"]
 
 
+@every("concurrency", [1, 2, None])
+@every("raises", [False, True])
+def test_children_after_one_that_fails_without_a_wait_do_not_run(
+    concurrency: int | None, raises: bool, backend: Backend
+) -> None:
+    """A child that fails in its first step stops the operator. No later child runs, with or without an event loop."""
+
+    def ends(journal: Journal) -> list[Any]:
+        def child(n: int) -> Effect[None, Lost]:
+            failing: Effect[None, Lost] = fx.sync(boom) if raises else fx.fail(Lost())
+            return journal.note(f"begun {n}").and_then(failing if n == 1 else fx.succeed(None))
+
+        return [fx.for_each(range(5), child, concurrency=concurrency), fx.all_(child(0), child(1), child(2))]
+
+    for which in (0, 1):
+        for run in (fx.run_sync, partial(fx.run, backend=backend)):
+            journal = Journal()
+            assert ending_of(run(ends(journal)[which].exit())) == ("defect" if raises else "failure")
+            assert journal.lines == ["begun 0", "begun 1"]
+
+
 def test_what_siblings_fail_with_meanwhile_is_kept(backend: Backend) -> None:
     """A finalizer that dies in an interrupted sibling stands beside the first failure."""
 
@@ -248,12 +270,13 @@ def test_a_race_waits_for_a_success_past_a_failure(backend: Backend) -> None:
     assert both.cause.failures == (Lost("a"), Lost("b"))
 
 
-def test_a_race_that_is_won_at_once_does_not_begin_the_other() -> None:
-    """The first of two that never wait wins, and the second is not run."""
-    journal = Journal()
+def test_a_race_that_is_won_at_once_does_not_begin_the_other(backend: Backend) -> None:
+    """The first of two that never wait wins, and the second is not run, with or without an event loop."""
+    for run in (fx.run_sync, partial(fx.run, backend=backend)):
+        journal = Journal()
 
-    assert fx.run_sync(fx.race(fx.succeed(1), journal.note("begun").as_(2))) == 1
-    assert journal.lines == []
+        assert run(fx.race(fx.succeed(1), journal.note("begun").as_(2))) == 1
+        assert journal.lines == []
 
 
 def test_none_is_a_value_that_wins(backend: Backend) -> None:

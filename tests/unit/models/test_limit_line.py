@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result
 
 from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, fx
 from fxai.messages import RateLimitError, Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
-from fxai.storage.allowance_rows import Claim, Refusal
+from fxai.storage.allowance_rows import Claim, Level, Refusal
 from fxai.testing import ScriptedModel, TestClock, delay, finish, text
 from tests.kit.postgres import POSTGRES, server_of
 from tests.kit.trials import examples
@@ -140,6 +140,47 @@ def test_who_is_cancelled_leaves_the_line(backend: Backend) -> None:
     assert ended == ["first", 1, 3]
 
 
+def test_the_first_in_line_is_woken_as_soon_as_a_request_ends(backend: Backend) -> None:
+    """The next request starts at once. Without the wake-up it would wait until its next look, 0.25 s later."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        first = yield from fx.fork(_ask(100, ended, "first").provide(_model(allowances, seconds=0.1, used=0)))
+        yield from clock.advance(0)
+        second = yield from fx.fork(_ask(100, ended, "second").provide(_model(allowances)))
+        yield from clock.advance(0.1)
+        assert ended == ["first", "second"]
+        yield from first.join()
+        yield from second.join()
+
+    clock.run(program(), backend=backend)
+
+
+def test_the_next_in_line_is_woken_as_soon_as_the_first_leaves(backend: Backend) -> None:
+    """A small request waits behind a large request without room. It starts if the large request is cancelled."""
+    clock, ended = TestClock(1000.0), list[Any]()
+    allowances = Allowances.in_process()
+
+    @fx.gen
+    def program() -> Gen[None, Any, Any]:
+        running = yield from fx.fork(_ask(50, ended, "running").provide(_model(allowances, seconds=1000)))
+        yield from clock.advance(0)
+        large = yield from fx.fork(_ask(100, ended, "large").provide(_model(allowances)))
+        yield from clock.advance(0)
+        small = yield from fx.fork(_ask(50, ended, "small").provide(_model(allowances)))
+        yield from clock.advance(0)
+        assert ended == []
+        yield from large.interrupt()
+        yield from clock.advance(0)
+        assert ended == ["small"]
+        yield from small.join()
+        yield from running.interrupt()
+
+    clock.run(program(), backend=backend)
+
+
 def test_patience_ends_in_line_too() -> None:
     """Of one that is not the first it says how many are in line; nothing of it stays there."""
     clock, ended = TestClock(1000.0), list[Any]()
@@ -188,34 +229,44 @@ def test_a_budget_that_is_spent_is_not_waited_for() -> None:
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["ask", "end", "wait", "leave"]), st.integers(0, 4), st.integers(1, 100)), max_size=40
+    st.tuples(
+        st.sampled_from(["ask", "ask", "ask", "end", "wait", "leave"]),
+        st.integers(0, 4),
+        st.sampled_from([10, 40, 60]) | st.integers(1, 100),
+    ),
+    max_size=40,
 )
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS)
+@example(steps=[("ask", 0, 60), ("ask", 1, 40), ("ask", 2, 1)])  # all is held
+@example(steps=[("ask", 0, 60), ("ask", 1, 41), ("ask", 2, 1)])  # there is room, and another waits
+@example(steps=[("ask", 0, 60), ("ask", 1, 41), ("wait", 0, 100), ("ask", 2, 1), ("ask", 1, 9)])  # a wait that ended
+@example(steps=[("ask", 0, 60), ("ask", 1, 41), ("ask", 2, 41), ("end", 0, 1), ("ask", 2, 1), ("ask", 1, 1)])
+@example(steps=[("ask", 0, 60), ("ask", 1, 41), ("ask", 2, 41), ("leave", 1, 1), ("end", 0, 1), ("ask", 2, 1)])
 def test_in_the_line_of_the_allowances_nobody_is_passed(steps: list[tuple[str, int, int]]) -> None:
-    """Of several processes, whose first ones ask in any order: who has stood longer, and still does, goes before."""
+    """The store reserves a claim exactly if no earlier process waits and the amounts that are held leave room."""
     allowances, now = Allowances.in_process(), 0.0
-    line: dict[int, tuple[float, int]] = {}  # who waits: until when it stands, how much it wants
-    held: set[int] = set()
+    line: dict[int, tuple[float, int]] = {}  # the waiting processes: when their wait ends, and the amount they want
+    held: dict[int, int] = {}
     for what, who, size in steps:
         if what == "ask" and who not in held:
             wanted = line.get(who, (0.0, size))[1]
             standing = [one for one, (until, _) in line.items() if until > now or one == who]
             before = standing[: standing.index(who)] if who in standing else standing
             refusal = allowances.reserve(str(who), (Claim("k", wanted, 100, 60.0),), now=now, wait=10)
-            if refusal is None:
-                assert not before
-                held.add(who)
-                line.pop(who, None)
-            else:
-                assert refusal.ahead == len(before)
-                assert before or refusal.level.committed + refusal.level.reserved + wanted > 100
+            if before or sum(held.values()) + wanted > 100:
+                expected = Refusal(Claim("k", wanted, 100, 60.0), Level(0, sum(held.values())), None, len(before))
+                assert refusal == expected
                 line = {one: kept for one, kept in line.items() if kept[0] > now or one == who}
                 line[who] = now + 10, wanted
+            else:
+                assert refusal is None
+                held[who] = wanted
+                line.pop(who, None)
         elif what == "end" and who in held:
-            held.discard(who)
+            del held[who]
             allowances.settle(str(who), (Claim("k", 0, 100, 60.0),), now=now)
         elif what == "leave" and who in line:
             del line[who]

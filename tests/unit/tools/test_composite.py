@@ -12,7 +12,7 @@ from returns.result import Result, Success
 
 from fxai import Composite
 from fxai.annotations import Annotations, Destructive, Idempotent, OpenWorld, Readonly, Title
-from fxai.effects import Backend, Effect, Gen, Layer, StreamOf, Tag, fx
+from fxai.effects import Backend, Cause, Die, Effect, Fail, Gen, Interrupt, Layer, StreamOf, Tag, fx
 from fxai.messages import Prompt
 from fxai.models import LanguageModel
 from fxai.schema import JsonSchema, Schema, SchemaError
@@ -21,7 +21,7 @@ from fxai.tools import CallContext, HandlerError, NeedsApproval, SubCall, SubCal
 from fxai.tools.aspects import Aspect, Return, cache
 from fxai.tools.composite import SubError, SubResult
 from tests.kit.every import every
-from tests.kit.samples import Sum, add, add_kit, defect_of, double, giving, on_add, on_double, outcome_of
+from tests.kit.samples import Sum, TooBig, add, add_kit, defect_of, double, giving, on_add, on_double, outcome_of
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -169,6 +169,39 @@ def test_a_defect_ends_the_whole_call(backend: Backend) -> None:
 
     assert defect_of(called.provide(one.layer.provide(add.handler(broken))), backend) is boom
     assert ran == [Sum(1, 2)]
+
+
+BOOM = RuntimeError("boom")
+
+
+@every(
+    "reasons",
+    [
+        (Interrupt(),),
+        (Die(BOOM),),
+        (Fail(TooBig(10)), Die(BOOM)),
+        (Die(BOOM), Fail(TooBig(10))),
+        (Die(BOOM), Interrupt()),
+    ],
+)
+@every("tool", [double, soft])
+def test_an_interruption_or_a_defect_of_a_call_inside_ends_the_whole_call(
+    reasons: Any, tool: Any, backend: Backend
+) -> None:
+    """The composite ends with the defects and the interruption of the handler, also if the handler failed too."""
+    one = Toolkit.make(add, tool).as_tool("one")
+    ending: Any = fx.fail_cause(Cause(reasons))
+
+    def on_tool(_: Sum) -> Any:
+        return ending
+
+    handlers: Any = add.handler(on_add) | tool.handler(on_tool)
+    called = Toolkit.make(one.tool).call("one", _calls(("add", GOOD), (tool.name, GOOD)))
+
+    ended: Any = fx.run_exit(called.provide(one.layer.provide(handlers)), backend=backend)
+
+    assert ended.cause.defects == tuple(reason.defect for reason in reasons if isinstance(reason, Die))
+    assert ended.cause.interrupted is (Interrupt() in reasons)
 
 
 def test_a_result_that_does_not_fit_is_a_defect() -> None:
