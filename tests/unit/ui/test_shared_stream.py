@@ -116,6 +116,28 @@ def test_a_second_store_reads_no_stream_of_another_turn(make: Make) -> None:
     assert fx.run(whole(second, id_="t2")) == fx.run(whole(second)) == event(0) + DONE
 
 
+def test_a_second_store_waits_for_a_turn_that_is_silent(tmp_path: Path) -> None:
+    """As long as its process is there, also where the reader named no turn."""
+    first, second = StreamStore.files(tmp_path), StreamStore.files(tmp_path)
+
+    @fx.gen
+    def play() -> Gen[bytes, Any, Scope]:
+        writing = yield from fx.fork(fx.scoped(silent()))
+        yield from until_active(second)
+        read = yield from whole(second)
+        yield from writing.join()
+        return read
+
+    @fx.gen
+    def silent() -> Gen[None, Any, Scope]:
+        writer = yield from first.open("c1", "t1")
+        yield from writer.write((event(0),))
+        yield from fx.sleep(1.8)  # more looks than a reader is patient for
+        yield from writer.write((event(1),))
+
+    assert _run(play()) == events(0, 2) + DONE
+
+
 # -- signals
 
 

@@ -83,7 +83,7 @@ def test_a_turn_that_does_not_end_in_its_grace_is_stopped(backend: Backend) -> N
 
 def test_a_turn_that_ends_in_its_grace_ends_well(backend: Backend) -> None:
     """Meanwhile nothing new is begun."""
-    desk, answers, refused = Desk(grace=15), list[httpx.Response](), list[httpx.Response]()
+    desk, answers, refused = Desk(grace=3600.0), list[httpx.Response](), list[httpx.Response]()
 
     async def ask() -> None:
         answers.append(await desk.ask())
@@ -114,7 +114,7 @@ def test_a_turn_that_ends_in_its_grace_ends_well(backend: Backend) -> None:
     assert '"delta":"Done."' in answers[0].text
 
 
-@pytest.mark.parametrize("grace", [0.0, 15.0])
+@pytest.mark.parametrize("grace", [0.0, 3600.0])
 def test_an_application_without_turns_ends_at_once(grace: float, backend: Backend) -> None:
     """There is nothing to wait for."""
     desk = Desk(grace)
