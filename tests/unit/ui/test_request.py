@@ -184,3 +184,45 @@ def test_a_file_is_named_by_its_address_where_that_is_allowed(url: str) -> None:
     found = accept(request, None, lambda: "new", limits)
 
     assert isinstance(found, Success) is url.startswith("https:")
+
+
+# -- calls as they were sent
+
+
+CALL = {"type": "tool-look", "toolCallId": "k1", "state": "output-available", "input": {"a": [1]}, "output": {"n": 2}}
+FAILED = {"type": "tool-look", "toolCallId": "k2", "state": "output-error", "input": {"a": 3}, "errorText": "no"}
+
+
+def _with_calls() -> Conversation:
+    (first, *_) = TALK.turns
+    shown = UIMessage.make("a-t1", "assistant", CALL, FAILED)
+    return Conversation("c", "ann", "Hello", 0.0, 0.0, (msgspec.structs.replace(first, message=shown),), "t1")
+
+
+@every(
+    ("at", "changes", "place"),
+    [
+        (0, {}, None),
+        (0, {"input": {"a": [1.0]}, "output": {"n": 2.0}}, None),  # a browser writes numbers so
+        (0, {"state": "input-available"}, None),
+        (0, {"type": "tool-wipe"}, ".type"),
+        (0, {"type": "dynamic-tool", "toolName": "look"}, ".type"),
+        (0, {"input": {"a": [2]}}, ".input"),
+        (0, {"output": {"n": 3}}, ".output"),
+        (0, {"state": "output-error", "errorText": "no"}, ".state"),
+        (1, {"errorText": "yes"}, ".errorText"),
+        (1, {"state": "output-available", "output": 1}, ".state"),
+        (0, {"toolCallId": "k9"}, ""),
+    ],
+)
+def test_a_call_is_as_it_was_sent_or_is_refused(at: int, changes: Json, place: str | None) -> None:
+    """Which tool, with which parameters, and what came of it; a client that has less of it may say less."""
+    parts = [{**CALL}, {**FAILED}]
+    parts[at] |= changes
+    said = [SHOWN[0], {"id": "a-t1", "role": "assistant", "parts": parts}, user("u3", "More")]
+    found = taken({"messages": said}, _with_calls())
+
+    if place is None:
+        assert isinstance(found, Accepted)
+    else:
+        assert found == ("changed", f"messages[1].parts[{at}]{place}")
