@@ -10,8 +10,7 @@ from returns.result import Success
 
 from fxai import Prompt
 from fxai.messages import FilePart, TextPart
-from fxai.ui import Accepted, ChatRequest, Conversation, Refusal, RequestLimits, Turn, UIMessage
-from fxai.ui.request import accept
+from fxai.ui import Accepted, ChatRequest, Conversation, Refusal, RequestLimits, Turn, UIMessage, accept
 from tests.kit.every import every
 
 Json = dict[str, Any]
