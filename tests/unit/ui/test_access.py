@@ -7,12 +7,13 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from fxai import Agent, fx
 from fxai.testing import ScriptedModel, text
 from fxai.ui import ChatApp, StreamStore, chat_app
-from fxai.ui.access import RefusedError, TurnRate, is_host_allowed
+from fxai.ui.access import RefusedError, TurnRate, is_host_allowed, read_json_body
 from tests.kit.every import every
 
 
@@ -60,6 +61,8 @@ def test_a_name_is_allowed_by_which_nobody_else_leads_here(address: str, server:
         ("", ("*",), False),
         ("anything", ("*",), True),
         ("[::1]:8000", ("[::1]",), True),
+        ("[::1]", ("[::1]",), True),
+        ("[::1]:x", ("[::1]",), False),
         ("[::1", ("[::1]",), False),
     ],
 )
@@ -82,6 +85,48 @@ def test_a_length_that_is_no_number_breaks_nothing() -> None:
         headers = {b"content-type": b"application/json", b"content-length": "²".encode("latin-1")}
         answer = client.post("/api/chat", content=b"{}", headers=headers)
     assert answer.status_code == 400
+
+
+def _body(pieces: tuple[bytes, ...], headers: dict[str, str] | None = None, *, leaves: bool = False) -> Any:
+    """What is read of a body of these pieces, or its refusal."""
+    given = {"content-type": "application/json", **(headers or {})}
+    lines = [(name.encode(), value.encode()) for name, value in given.items()]
+    messages: list[Any] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    messages.append({"type": "http.disconnect"} if leaves else {"type": "http.request", "body": b""})
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def read() -> bytes:
+        return await read_json_body(Request({"type": "http", "headers": lines}, receive), 10, 5.0)
+
+    try:
+        return anyio.run(read)
+    except RefusedError as refused:
+        return refused.status, refused.code
+
+
+@every(
+    ("pieces", "headers", "read"),
+    [
+        ((b"{}",), {}, b"{}"),
+        ((b"12345", b"67890"), {"content-length": "10"}, b"1234567890"),
+        ((b"12345", b"678901"), {}, (413, "too-large")),
+        ((b"{}",), {"content-length": "11"}, (413, "too-large")),
+        ((b"{}",), {"content-type": "Application/JSON ; charset=utf-8"}, b"{}"),
+        ((b"{}",), {"content-type": "text/plain"}, (415, "media-type")),
+        ((b"{}",), {"content-type": "application/json-patch"}, (415, "media-type")),
+    ],
+)
+def test_a_body_is_json_of_so_many_bytes(pieces: tuple[bytes, ...], headers: dict[str, str], read: Any) -> None:
+    """As many as are allowed, and not one more."""
+    assert _body(pieces, headers) == read
+
+
+@every("pieces", [(), (b'{"id":',)])
+def test_a_client_that_leaves_before_its_body_has_come_is_a_refusal(pieces: tuple[bytes, ...]) -> None:
+    """No error of the server's, and no half of a body."""
+    assert _body(pieces, leaves=True) == (400, "gone")
 
 
 def test_a_stream_without_its_conversation_is_read_by_nobody() -> None:

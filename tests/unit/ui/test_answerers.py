@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from returns.result import Success
 from starlette.testclient import TestClient
 
@@ -106,6 +107,20 @@ def test_parts_that_no_agent_gave_are_a_turn_like_any_other() -> None:
 
     assert texts(talk) == ["Turn 1.", "Turn 2."]
     assert heard == [0, 2]
+
+
+def test_a_part_that_belongs_to_nothing_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """It is in the log, and the turn ends well with what can be shown."""
+    said = [TextStart("t"), TextDelta("t", "Here."), TextEnd("t"), Finish("stop")]
+
+    def parts(_: ChatTurn) -> StreamOf[Any, Any, None]:
+        return StreamOf.make(TextDelta("nowhere", "Lost."), *said)
+
+    with TestClient(chat_app(parts)) as client:
+        talk = say(client, "Hello")
+
+    assert (texts(talk), talk["ended"]) == (["Here."], "done")
+    assert "is not shown" in caplog.text
 
 
 def _clerk() -> tuple[Any, Any]:

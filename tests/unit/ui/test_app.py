@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from fxai import Agent, Effect, Gen, fx, runtime, tool
-from fxai.effects import LayerOf, StreamOf
+from fxai.effects import Layer, LayerOf, StreamOf
 from fxai.effects.cancellation import event_loop
 from fxai.hosting import serve_app
 from fxai.testing import ScriptedModel, call, delay, text
@@ -200,6 +201,96 @@ def test_a_question_is_answered_once_and_rightly() -> None:
     assert ["faults" in one for one in asked] == [False, True, False]
     assert asked[-1]["answered"] == "accept"
     assert len({one["questionId"] for one in asked}) == 1
+
+
+FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("question", "action"),
+    [
+        (Question("Log in.", url="https://login.example.org"), "accept"),
+        (Question("How many?", schema=FORM), "decline"),
+        (Question("How many?", schema=FORM), "cancel"),
+        (Question("Shall I?"), "accept"),
+    ],
+)
+def test_a_question_without_a_form_to_fill_in_needs_no_content(question: Question, action: str) -> None:
+    """Neither an address to visit, nor a form that is not filled in."""
+    heard: list[Any] = []
+
+    @fx.gen
+    def ask() -> Gen[Any]:
+        heard.append((yield from (yield from ChatPage).ask(question)))
+        return Agent.make("echo")
+
+    app = chat_app(lambda _: ask(), layer=ScriptedModel.make([text("Thanks.")]).layer)
+
+    async def play(client: httpx.AsyncClient) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(client.post, "/api/chat", json=request()))
+            await _until_running(client)
+            reply = {"questionId": await _question(client), "action": action}
+            answers = [await client.post(f"/api/chat/{id_}/answers", json=reply) for id_ in ("c1", "c2")]
+            assert [answer.status_code for answer in answers] == [200, 404]
+
+    _with_client(app, play)
+    assert [(reply.action, reply.content) for reply in heard] == [(action, None)]
+
+
+def test_a_server_asks_on_the_page_whose_turn_calls_its_tool() -> None:
+    """A question of whoever is outside of a turn reaches the user who waits for the tool, and else nobody."""
+    called, holding = anyio.Event(), anyio.Event()
+    replies: list[Any] = []
+
+    @tool
+    async def hold() -> str:
+        """Holds on."""
+        called.set()
+        await holding.wait()
+        return "held"
+
+    model = ScriptedModel.make([call("hold", {}, id="c1"), text("Thanks.")])
+    app = chat_app(Agent.make("desk").with_tools(hold), layer=model.layer)
+    question = Question("How many?", schema=FORM)
+
+    async def play(client: httpx.AsyncClient) -> None:
+        async def ask(*tools: str) -> None:
+            async with runtime(Layer.empty()) as services:
+                replies.append(await services.run(app.pages.ask(question, tools)))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(client.post, "/api/chat", json=request()))
+            await _until_running(client)
+            await called.wait()
+            await ask("other")
+            async with anyio.create_task_group() as asking:
+                asking.start_soon(ask, "other", "hold")
+                reply = {"questionId": await _question(client), "action": "accept", "content": {"n": 2}}
+                await client.post("/api/chat/c1/answers", json=reply)
+            holding.set()
+        await ask("hold")
+
+    _with_client(app, play)
+    assert [(reply.action, reply.content) for reply in replies] == [
+        ("decline", None),
+        ("accept", {"n": 2}),
+        ("decline", None),
+    ]
+
+
+def test_where_no_page_is_nobody_answers() -> None:
+    """A handler that runs outside of a turn asks in vain, and shows data to nobody."""
+
+    @fx.gen
+    def ask() -> Gen[Any]:
+        page = yield from ChatPage
+        yield from page.show(DataPart("note", "Look."))
+        return (yield from page.ask(Question("How many?", schema=FORM)))
+
+    reply = fx.run(ask())
+
+    assert (reply.action, reply.content) == ("decline", None)
 
 
 async def _question(client: httpx.AsyncClient) -> str:

@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
+from fxai import fx
+from fxai.effects import Backend, Cause, Die, Fail, Failed, Interrupt, StreamOf
+from fxai.effects.effect import FailCause, Succeed, Sync
 from fxai.messages import (
     ApprovalRequest,
+    File,
+    FileUrl,
     Finish,
+    ReasoningStart,
+    Source,
     TextDelta,
     TextEnd,
     TextStart,
@@ -17,9 +24,11 @@ from fxai.messages import (
     ToolParamsEnd,
     ToolParamsStart,
     ToolResult,
+    WarningPart,
 )
 from fxai.tools import Denied
-from fxai.ui import Chunk, ChunkEncoder, DataPart, MessageBuilder, StreamOptions, Version
+from fxai.ui import Chunk, ChunkEncoder, DataPart, MessageBuilder, StreamOptions, Version, encode_stream
+from tests.kit.every import every
 
 CALL = [ToolParamsStart("c1", "look"), ToolParamsEnd("c1"), ToolCall("c1", "look", {"path": "/a"})]
 DENIED = ToolResult("c1", "look", Denied("look", "it may not be chosen"), "it may not be chosen", is_failure=True)
@@ -76,3 +85,137 @@ def test_steps_are_closed_and_opened_around_what_is_in_them() -> None:
     assert types[:3] == ["start", "data-n", "start-step"]
     assert types.count("start-step") == types.count("finish-step") == 2
     assert chunks[-1] == {"type": "finish", "finishReason": "length"}
+
+
+# -- metadata of the message
+
+
+def _reason(finish: Finish) -> dict[str, str]:
+    return {"reason": finish.reason}
+
+
+def _nothing(_: Finish) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [(None, []), (_nothing, []), (_reason, [{"reason": "tool-calls"}, {"reason": "stop"}])],
+)
+def test_metadata_of_the_message_comes_after_each_step(make: Any, told: list[Any]) -> None:
+    """Nothing is sent where there is none."""
+    encoder = ChunkEncoder(StreamOptions(message_metadata=make))
+    said = [TextStart("t"), TextDelta("t", "Hi."), TextEnd("t")]
+    parts: list[Any] = [*said, Finish("tool-calls"), *said, Finish("stop")]
+    chunks = [chunk for part in parts for chunk in encoder.encode(part)]
+    places = [place for place, chunk in enumerate(chunks) if chunk["type"] == "message-metadata"]
+
+    assert [chunks[place]["messageMetadata"] for place in places] == told
+    assert all(chunks[place - 1]["type"] == "finish-step" for place in places)
+
+
+# -- how an answer ends
+
+
+def _stream(end: Any) -> StreamOf[Any, Any, None]:
+    """An answer that says something, and then ends so."""
+    return StreamOf.make(TextStart("t")).concat(StreamOf.steps(lambda _: end))
+
+
+@pytest.mark.parametrize(
+    ("end", "types"),
+    [
+        (Succeed(None), ["finish-step", "finish"]),
+        (FailCause(Cause((Fail("it is away"),))), ["error"]),
+        (FailCause(Cause((Die(ZeroDivisionError()),))), ["error"]),
+    ],
+)
+def test_the_last_chunk_says_how_an_answer_ended(end: Any, types: list[str], backend: Backend) -> None:
+    """A failure and a defect are its end, and no failure of the stream."""
+    options = StreamOptions(error_text=repr)
+    chunks = fx.run(encode_stream(_stream(end), options).collect(), backend=backend)
+    texts = [chunk["errorText"] for chunk in chunks if "errorText" in chunk]
+
+    assert [chunk["type"] for chunk in chunks] == ["start", "start-step", "text-start", *types]
+    assert texts in ([], ["'it is away'"], ["ZeroDivisionError()"])
+
+
+def test_an_answer_that_is_cancelled_has_no_last_chunk(backend: Backend) -> None:
+    """The stream is cancelled, too: whoever cancelled it says what comes last."""
+    seen: list[str] = []
+    stream = encode_stream(_stream(FailCause(Cause((Interrupt(),)))))
+    ended = fx.run_exit(stream.for_each(lambda chunk: Sync(lambda: seen.append(chunk["type"]))), backend=backend)
+
+    assert isinstance(ended, Failed)
+    assert ended.cause.reasons == (Interrupt(),)
+    assert seen == ["start", "start-step", "text-start"]
+
+
+# -- what is sent
+
+
+MARK = {"openai": {"itemId": "i1"}}
+LOOK = {"toolCallId": "c1", "toolName": "look"}
+PARTS: list[tuple[Any, Chunk, str]] = [
+    (TextStart("t", metadata=MARK), {"type": "text-start", "id": "t", "providerMetadata": MARK}, "metadata"),
+    (
+        ToolCall("c1", "look", {"a": 1}, metadata=MARK),
+        {"type": "tool-input-available", **LOOK, "input": {"a": 1}, "providerMetadata": MARK},
+        "metadata",
+    ),
+    (
+        ToolCall("c1", "look", None, params_text="{half", dynamic=True),
+        {"type": "tool-input-available", **LOOK, "input": "{half", "dynamic": True},
+        "",
+    ),
+    (ReasoningStart("r"), {"type": "reasoning-start", "id": "r"}, "reasoning"),
+    (
+        Source("s", "Page", "https://example.org"),
+        {"type": "source-url", "sourceId": "s", "url": "https://example.org", "title": "Page"},
+        "sources",
+    ),
+    (
+        Source("s", media_type="text/plain", file_name="a.txt"),
+        {
+            "type": "source-document",
+            "sourceId": "s",
+            "mediaType": "text/plain",
+            "title": "a.txt",
+            "filename": "a.txt",
+        },
+        "sources",
+    ),
+    (
+        File("image/png", b"hi", metadata=MARK),
+        {"type": "file", "url": "data:image/png;base64,aGk=", "mediaType": "image/png", "providerMetadata": MARK},
+        "metadata",
+    ),
+    (
+        File("image/png", FileUrl("https://example.org/a.png")),
+        {"type": "file", "url": "https://example.org/a.png", "mediaType": "image/png"},
+        "",
+    ),
+    (DataPart("n", 1), {"type": "data-n", "data": 1}, ""),
+    (DataPart("n", 1, "d1", True), {"type": "data-n", "data": 1, "id": "d1", "transient": True}, ""),
+    (
+        WarningPart("no seed", "unsupported-option"),
+        {"type": "data-warning", "data": {"message": "no seed", "kind": "unsupported-option"}, "transient": True},
+        "",
+    ),
+]
+
+
+@every(("part", "chunk", "option"), PARTS)
+def test_a_part_is_sent_as_its_options_say(part: Any, chunk: Chunk, option: str) -> None:
+    """By default all of it; what only a provider understands, reasoning and sources can be left out."""
+
+    def sent(**options: Any) -> list[Chunk]:
+        chunks = ChunkEncoder(StreamOptions(**options)).encode(part)
+        return [one for one in chunks if one["type"] != "start-step"]
+
+    without: Chunk = {name: value for name, value in chunk.items() if name != "providerMetadata"}
+    others = {name: False for name in ("metadata", "reasoning", "sources") if name != option}
+
+    assert sent() == sent(**others) == [chunk]
+    if option:
+        assert sent(**{option: False}) == ([without] if option == "metadata" else [])

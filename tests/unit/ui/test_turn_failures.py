@@ -289,7 +289,7 @@ class Failing(Conversations):
 
 
 @pytest.mark.parametrize("doing", ["hold", "load", "begin"])
-def test_a_turn_that_cannot_begin_is_refused(doing: str, backend: Backend) -> None:
+def test_a_turn_that_cannot_begin_is_refused(doing: str, backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
     """No model is asked; the client is told, without the reason, which is in the log."""
     world = World(Failing(doing))
     model = ScriptedModel.make([text("Hello.")])
@@ -301,6 +301,8 @@ def test_a_turn_that_cannot_begin_is_refused(doing: str, backend: Backend) -> No
         assert (chunks, model.requests) == ([], [])
 
     run(play, backend)
+
+    assert "the disk" in caplog.text
 
 
 def test_a_turn_that_cannot_be_kept_fails(backend: Backend) -> None:
