@@ -162,7 +162,7 @@ class RequestBounds:
         if answer is None:
             said = "is not given, and tokens or money are limited: give it, or limit(…, max_tokens=…)"
             return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", said)))
-        if answer < 0:
+        if answer < 1:
             return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", f"is {answer}: at least 1")))
         return self._input(request, model).flat_map(lambda bound: self._check(bound, answer))
 

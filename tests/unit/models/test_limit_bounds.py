@@ -75,6 +75,20 @@ def test_a_request_without_a_bound_can_be_refused() -> None:
     assert [one.max_tokens for one in scripted.requests] == [9]
 
 
+@pytest.mark.parametrize("least", [-1, 0])
+def test_an_answer_has_at_least_one_token(least: int) -> None:
+    """A request for no tokens fails before it is sent. A request for one token is sent."""
+    scripted = _model(Usage(1, 1))
+    model = limit(scripted.layer, TEAM)
+
+    reason = _reason(LanguageModel.generate_text("?", max_tokens=least).provide(model))
+    fx.run(LanguageModel.generate_text("?", max_tokens=1).provide(model))
+
+    assert isinstance(reason, InvalidRequestError)
+    assert f"is {least}: at least 1" in reason.message
+    assert [one.max_tokens for one in scripted.requests] == [1]
+
+
 @pytest.mark.parametrize(
     ("team", "lengths"),
     [

@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
-from fxai.schema import DecodeError, DecodeFailure, Fault, SchemaError
+from fxai.schema import DecodeError, DecodeFailure, Fault, Schema, SchemaError
 from fxai.schema.fault import found_in, in_order, pointer_of, pointer_tokens
 from tests.kit.every import every
+
+
+class Moment(msgspec.Struct):
+    """A moment, whose JSON is a number."""
+
+    at: Schema.EpochMillis
+
+
+@dataclass
+class Visit:
+    """A moment as a dataclass."""
+
+    at: Schema.EpochMillis
+
+
+class Event(NamedTuple):
+    """A moment as a named tuple."""
+
+    at: Schema.EpochMillis
+
+
+@every("kind", [Moment, Visit, Event])
+@every(("value", "found"), [(5, "integer 5"), (None, "null"), ({"at": 1}, "object with 1 property")])
+def test_a_value_of_another_class_is_found_at_its_location(kind: Any, value: Any, found: str) -> None:
+    """An error of encoding names the location, the expected class, and the value."""
+    failure = Schema[Any].of(list[kind]).encode([value]).failure()
+
+    assert failure.faults == (Fault("/0", kind.__name__, found),)
 
 
 def test_a_failure_reads_as_one_line() -> None:

@@ -256,7 +256,7 @@ def test_a_request_that_fails_ends_with_an_error(whole: bool) -> None:
 
 
 def test_a_request_that_is_interrupted_ends_with_an_error() -> None:
-    """The finish reason is `error`, and the span is marked as interrupted, without an error type."""
+    """The finish reason is `error`, and the span is marked as interrupted, without an error type and an event."""
     traces = Traces()
     asked = LanguageModel.generate_text("?").timeout(0.001).provide(ScriptedModel.make([[delay(60)]]).layer)
 
@@ -266,6 +266,7 @@ def test_a_request_that_is_interrupted_ends_with_an_error() -> None:
     assert found["gen_ai.response.finish_reasons"] == ("error",)
     assert found["fxai.interrupted"] is True
     assert "error.type" not in found
+    assert traces.events == []
 
 
 def test_other_operations_that_fail_have_no_finish_reason() -> None:

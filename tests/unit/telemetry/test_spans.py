@@ -172,6 +172,22 @@ def test_what_a_handler_asks_for_is_not_counted_as_the_agents() -> None:
     assert (asked, called) == ({"editor": 2, "poet": 1}, {"editor": 2, "poet": 0})
 
 
+def test_what_a_handler_requests_belongs_to_the_conversation_and_to_no_agent() -> None:
+    """A handler of an agent calls another tool. The call is in the conversation, and it is not a call of the agent."""
+    traces, key = Traces(), "gen_ai.conversation.id"
+    outer = Tool.make("outer", success=int)
+    handlers: Any = add.handler(lambda given: Success(given.a)) | outer.handler(lambda _: add.call(Pair(1, 2)))
+    model = ScriptedModel.make([call("outer", {}), text("Done.")])
+    run: Any = Agent.make("clerk", toolkit=Toolkit.make(outer), model=model.layer).execute("Go.")
+
+    fx.run(run.provide(handlers).span("turn", **{key: "c-17"}).provide(traces.layer()))
+
+    own, inner = traces.attributes("execute_tool outer"), traces.attributes("execute_tool add")
+    assert (own[key], own["gen_ai.agent.name"]) == ("c-17", "clerk")
+    assert inner[key] == "c-17"
+    assert "gen_ai.agent.name" not in inner
+
+
 def test_a_sub_agent_is_inside_the_call_of_it(backend: Backend) -> None:
     """Its run, with its own steps, stands under the call of the tool that it is."""
     traces = Traces()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from random import Random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fxai.providers.local.gbnf import integers, multiples, numbers
@@ -61,6 +62,26 @@ def test_ranges_of_numbers_stay_within_their_bounds(
 
     assert low is None or value > low or (value == low and not above)
     assert high is None or value < high or (value == high and not below)
+
+
+TENTHS = st.integers(-35, 35).map(lambda number: Decimal(number) / 10)
+
+
+@given(TENTHS, TENTHS, st.integers(-400, 400).map(lambda number: Decimal(number) / 100))
+@example(Decimal("0.5"), Decimal("1.5"), Decimal("1.0"))
+@example(Decimal("0.5"), Decimal(1), Decimal("0.75"))
+@example(Decimal("0.5"), Decimal(2), Decimal("1.25"))
+@example(Decimal("-1.5"), Decimal("-0.5"), Decimal(-1))
+@example(Decimal(0), Decimal(1), Decimal(0))
+def test_a_range_of_numbers_accepts_its_numbers_and_no_other(a: Decimal, b: Decimal, value: Decimal) -> None:
+    """The grammar accepts a number with six digits exactly if it is in the range. No character class is empty."""
+    low, high = min(a, b), max(a, b)
+    text = numbers(low, high)
+    assert text is not None
+    accepts = Gbnf(f"root ::= {text}").accepts
+
+    assert accepts(f"{value:.6f}") == (low <= value <= high)
+    assert all(first <= last for first, last in re.findall(r"\[(.)-(.)\]", text))
 
 
 @given(st.integers(1, 200), st.none() | BOUNDS, st.none() | BOUNDS, st.randoms(use_true_random=False))

@@ -60,6 +60,24 @@ def test_provider_options_win_over_annotations() -> None:
     assert (sent["allowed_callers"], sent["defer_loading"]) == (["programmatic"], False)
 
 
+@pytest.mark.parametrize(
+    ("time", "mark"),
+    [("default", {"type": "ephemeral"}), ("5m", {"type": "ephemeral", "ttl": "5m"}), (None, None)],
+)
+def test_a_server_with_cache_marks_receives_the_mark_of_a_tool(time: Any, mark: Any) -> None:
+    """On Chat Completions the mark is a field of the tool, and fxai warns of nothing. Elsewhere it warns."""
+    tool = A if time is None else A.annotate(CacheControl, time)
+
+    marked = _prepare(tool, api="chat", cache_marks=True)
+
+    assert marked.tools[0].get("cache_control") == mark
+    assert marked.warnings == ()
+    for options in ({"api": "chat"}, {"api": "responses", "cache_marks": True}):
+        plain = _prepare(tool, **options)
+        assert "cache_control" not in plain.tools[0]
+        assert len(plain.warnings) == (0 if time is None else 1)
+
+
 def test_unknown_provider_options_are_refused() -> None:
     """A misspelt option is an error, not lost."""
     with pytest.raises(PreparationError, match="'defer_laoding'"):

@@ -728,3 +728,17 @@ def test_prepare_prompt_gives_what_a_request_says_of_a_prompt() -> None:
 
     assert openai.prepare_prompt(prompt) == {key: sent.fields[key] for key in ("input", "instructions")}
     assert openai.prepare_prompt(prompt, api="chat")["messages"][0]["role"] == "system"
+
+
+def test_a_count_contains_the_fields_that_take_tokens() -> None:
+    """On Responses OpenAI counts some fields and refuses the others. On Chat Completions fxai sends the whole body."""
+    question = UserMessage.make("Hi")
+    options: dict[str, Any] = {"temperature": 1.0, "max_tokens": 9, "reasoning": "low"}
+
+    sent = _sent(question, **options)
+    chat = _sent(question, api="chat", **options)
+
+    counted = msgspec.json.decode(sent.count_body())
+    assert counted == {name: sent.body[name] for name in ("input", "model", "reasoning")}
+    assert {"max_output_tokens"} <= sent.body.keys() - counted.keys()
+    assert msgspec.json.decode(chat.count_body()) == chat.body

@@ -609,6 +609,18 @@ def test_a_completion_by_a_schema_is_shown_when_it_is_whole() -> None:
     assert Response.from_stream(called).finish_reason == "stop"
 
 
+@pytest.mark.parametrize("mark", ["[DONE]", " [DONE]\n"])
+def test_the_mark_of_the_end_is_not_an_event(mark: str) -> None:
+    """Some servers end each stream with `[DONE]`. fxai ignores it before and after the end of the response."""
+    reader = ResponsesReader(_sent(add))
+
+    before = reader.read("message", mark)
+    parts = _all(reader, _completed({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}]}))
+
+    assert (before, reader.read("message", mark)) == ([], [])
+    assert Response.from_stream(parts).text == "Hi"
+
+
 def test_a_refusal_in_pieces_ends_the_turn() -> None:
     """As a text that says so; on both wires."""
     chat = Response.from_stream(_chat({"refusal": "N"}, {"refusal": "o."}))
