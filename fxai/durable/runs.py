@@ -469,7 +469,7 @@ def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
     steps: list[RunStep] = []
     for path, part in [*journal.known.parts.items()]:
         if part.turn is not None:
-            steps.append(RunStep(path, "turn", "ended"))
+            steps.append(RunStep(path, "turn", "failed" if part.turn.failures else "ended"))
         elif part.until is not None:
             steps.append(RunStep(path, "sleep", "ended"))
         elif part.question is not None and not part.answered and part.begun is None:
