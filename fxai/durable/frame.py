@@ -33,7 +33,7 @@ from fxai.durable.failure import (
     Question,
     RunCancelled,
 )
-from fxai.durable.record import AnyRecord, Asked, Part, TimedRecord, Timer
+from fxai.durable.record import AnyRecord, Asked, Ended, Part, TimedRecord, Timer
 from fxai.durable.run_journal import RunJournal
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import Branches, Branching, ContextOf, Placed
@@ -43,6 +43,7 @@ from fxai.effects.service import Clock
 
 _SHORT: Final = 1.0  # seconds: what sleeps less begins anew
 _SHOWN: Final = 5  # paths in a message
+_REPLAYED: Final = 5.0  # seconds for the replay of an effect whose timeout fired
 
 
 def digest(*texts: bytes) -> str:
@@ -77,6 +78,10 @@ class Frame(msgspec.Struct, Placed, eq=False):
     """The sequence whose concurrent operator started this branch."""
     outer: Frame | None = None
     """The frame that created this frame."""
+    fired: anyio.CancelScope | None = None
+    """What is cancelled before something new runs, because the timeout of this branch fired in an earlier program."""
+    repeats: bool = False
+    """True if all of it runs again unless it ended, such as a request. The journal needs no parts of it."""
     gave_up: bool = False
     """True if the sequence stopped waiting for an answer. With the answer, it may take another way."""
     asked: str = ""
@@ -163,7 +168,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
         past = base.past if begun is None else begun
         leaves = self.leaves or leaves or agent
         inner = Frame(self.journal, path, self.version, self.patience, leaves, base, past, is_agent=agent, outer=self)
-        inner.gave_up = self.gave_up
+        inner.gave_up, inner.repeats = self.gave_up, self.repeats
         return inner
 
     def give_up(self, part: Part) -> None:
@@ -190,15 +195,47 @@ class Frame(msgspec.Struct, Placed, eq=False):
 
     def go_on(self) -> AnyEffect:
         """Something new is about to be done, here and now; what was late before is cut first."""
-        frame: Frame | None = self.base
+        late = self._find_late()
+        for scope in late:
+            scope.cancel()
+        return Await(lambda _: anyio.lowlevel.checkpoint()) if late else Succeed(None)
+
+    def _find_late(self) -> list[anyio.CancelScope]:
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.fired is not None:
+                return [frame.fired]  # nothing new is done inside, so that the time stays where it is
+            frame = frame.outer
         late: list[anyio.CancelScope] = []
+        frame = self.base
         while frame is not None:
             frame.past = None
             late += frame.late
             frame = frame.around
-        for scope in late:
-            scope.cancel()
-        return Await(lambda _: anyio.lowlevel.checkpoint()) if late else Succeed(None)
+        return late
+
+    async def write(self, record: Timer | Ended) -> None:
+        """Append a record in the middle of a wait.
+
+        Raises:
+            DurableError: The journal cannot be written.
+        """
+        journal, marked = self.journal, self.mark(record)
+        try:
+            if journal.journal.blocks:
+                from anyio import to_thread  # it imports what threads need
+
+                await to_thread.run_sync(journal.write, marked)
+            else:
+                journal.write(marked)
+        except OSError as error:
+            raise DurableError(JournalFailure(journal.known.run, str(error))) from error
+
+    def mark(self, record: AnyRecord) -> AnyRecord:
+        """Return the record, which states if the sequence stopped waiting for an answer before."""
+        if not self.gave_up or not isinstance(record, TimedRecord):
+            return record
+        return msgspec.structs.replace(record, aside=True)
 
     def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
         """The context of the programs in this frame: also their time is the frame's."""
@@ -227,11 +264,12 @@ class _FrameBranches:
         self._path = path
         self._context = context
         self._gave_up = frame.gave_up  # what a child does later is nothing that the next child knows
+        self._fired: anyio.CancelScope | None = None
 
     def context_of(self, index: int) -> ContextOf[Any]:
         """Return the context of a child."""
         frame = self._frame.child(f"{self._path}/{index}")
-        frame.gave_up = self._gave_up
+        frame.gave_up, frame.repeats, frame.fired = self._gave_up, self._frame.repeats, self._fired
         frame.journal.reached.meet(frame.path)
         services: dict[object, Any] = {**self._context.services, Frame: frame, Branching: frame}
         clock = services.get(Clock)
@@ -242,6 +280,35 @@ class _FrameBranches:
     def cut(self) -> None:
         """Note that children were interrupted: the journal may have parts that they do not reach now."""
         self._frame.journal.reached.end(self._path)
+
+    @property
+    def _firing(self) -> Ended | None:
+        return self._frame.journal.known.part(self._path).ended
+
+    def deadline(self, scope: anyio.CancelScope, clock: Clock, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Return a context in which the scope is cancelled at the deadline.
+
+        If the timeout fired in an earlier program, the scope is cancelled before something new runs. An effect that
+        waits for something outside the journal is cancelled soon.
+        """
+        if self._firing is None:
+            return clock.deadline(scope, seconds)
+        self._fired = scope
+        base = clock.base if isinstance(clock, FrameClock) else clock
+        return base.deadline(scope, min(seconds, _REPLAYED))
+
+    async def is_late(self, *, has_fired: bool) -> bool:
+        """Return whether the timeout counts as fired, and record it if it fired now."""
+        firing, frame = self._firing, self._frame
+        if firing is not None:
+            frame.reach(firing.time)
+            self.cut()
+        elif has_fired:
+            self.cut()
+            if not frame.repeats:
+                _ = frame.go_on()
+                await frame.write(Ended(self._path, "failure", "timeout"))
+        return has_fired or firing is not None
 
 
 def _escape(name: str) -> str:
@@ -291,7 +358,7 @@ class FrameClock(Clock, Placed):
         if until is None:
             _ = self._frame.go_on()
             until = self.base.now() + seconds
-            await self._write(Timer(path, until))
+            await self._frame.write(Timer(path, until))
         elif until > self.base.now():
             _ = self._frame.go_on()
         await self._sleep_until(until)
@@ -307,18 +374,6 @@ class FrameClock(Clock, Placed):
             await self.base.sleep(until - self.base.now())
         finally:
             journal.sleeping.remove(until)
-
-    async def _write(self, timer: Timer) -> None:
-        journal = self._frame.journal
-        try:
-            if journal.journal.blocks:
-                from anyio import to_thread  # it imports what threads need
-
-                await to_thread.run_sync(journal.write, timer)
-            else:
-                journal.write(timer)
-        except OSError as error:
-            raise DurableError(JournalFailure(journal.known.run, str(error))) from error
 
     @override
     def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
@@ -353,9 +408,7 @@ _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 def append(frame: Frame, record: AnyRecord) -> AnyEffect:
     """Appends a record; where that fails, the run is left, and nothing more is run."""
-    if isinstance(record, TimedRecord) and frame.gave_up:
-        record = msgspec.structs.replace(record, aside=True)
-    written: EffectOf[None, DurableFailure] = frame.journal.append(record)
+    written: EffectOf[None, DurableFailure] = frame.journal.append(frame.mark(record))
     return written.catch_all(lambda failure: leave(failure, frame))
 
 

@@ -11,6 +11,7 @@ add to each other, so that a journal which was cut anywhere says what is known: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -103,6 +104,8 @@ class Turn(TimedRecord, frozen=True, tag="turn"):
     """Digests by what they are of: `instructions`, `tools`, and the last message."""
     trace: str = ""
     """The `traceparent` of the span that it was asked for in; empty: it was not traced."""
+    failures: tuple[dict[str, Any], ...] = ()
+    """Why the turn failed, each as the data of an `AiError`. Empty if it succeeded."""
 
 
 @final
@@ -223,6 +226,8 @@ class Part(msgspec.Struct, eq=False):
     question: Question | None = None
     reply: Reply | None = None
     answered: bool = False
+    last: int = 0
+    """The number of its last record. Questions and answers do not count."""
     given_up: bool = False
     """Whether this program stopped waiting for the answer. The journal does not store this."""
     again: int = 0
@@ -303,11 +308,15 @@ class Known:
                 self.cancelled = record
             case Closed():
                 self.closed = record
+                if record.status == "failed":
+                    self._forget_last_failures()
             case _:
                 self._add_to_part(record, number)
 
     def _add_to_part(self, record: Entered | Turn | Begun | Ended | Timer | Asked | Answered, number: int) -> None:
         part = self.part(record.question.path if isinstance(record, Asked) else record.path)
+        if isinstance(record, TimedRecord):
+            part.last = number
         match record:
             case Entered():
                 part.entered = record
@@ -331,6 +340,18 @@ class Known:
         part.ended, part.number = record, number
         if record.state:
             self.steps.setdefault(record.path.rpartition("/")[0], []).append(part)
+
+    def _forget_last_failures(self) -> None:
+        """Let the next program request the turns again that ended this run: failed turns that no part follows.
+
+        If a part follows a failed turn, the program took its way because of it. The next program must take that way.
+        """
+        parts = [*self.parts.items()]
+        for path, part in parts:
+            if part.turn is None or not part.turn.failures:
+                continue
+            if not any(other.last > part.last and _follows(name, other, path) for name, other in parts):
+                part.turn = None
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -372,3 +393,16 @@ class Known:
         version = self.opened[-1].version if self.opened else ""
         text = "" if self.closed is None else self.closed.text
         return RunState(self.run, self.status, version, began, now, len(self.questions), text)
+
+
+_BRANCHES: Final = re.compile(r"(each|all|race|fork|timeout)(\+\d+)?")
+
+
+def _follows(name: str, part: Part, path: str) -> bool:
+    """Return whether a part is in a sequence that goes on after the part at a path, or ended because of it."""
+    names, places = name.split("/"), path.split("/")
+    for index, (one, other) in enumerate(zip(names, places, strict=False)):
+        if one != other:
+            return not _BRANCHES.fullmatch(names[index - 1])
+    runs_again = part.ended is not None and part.ended.kind in ("broken", "refused")
+    return len(names) < len(places) and not runs_again

@@ -36,13 +36,15 @@ from fxai.durable.settlement import (
     ask_about_earlier_parts,
     bad_end_of,
     end_of,
+    find_turn,
     is_for,
     leave_reason,
+    note_failed_turn,
     read_outcome,
     take_reply,
     why_in_doubt,
 )
-from fxai.effects.cause import Cause
+from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
     AnyEffect,
@@ -62,6 +64,7 @@ from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.effects.tracing import Tracer
 from fxai.messages.accumulate import gather
+from fxai.messages.errors import AiError
 from fxai.messages.message import Message, ToolApprovalResponsePart
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.messages.prompt import Prompt
@@ -123,12 +126,14 @@ class Replay(Interceptor):
         yield stop_cancelled(frame)
         if about.place is None:
             yield frame.verify(path)
-        turn = frame.journal.known.part(path).turn
+        turn = find_turn(frame, path)
         if turn is not None:
             return (yield self._replay(frame, turn, request, tracer))
         yield frame.go_on()
-        parts = yield under_way(frame, Local(asking, _requesting(frame, path).into))
-        yield append(frame, Turn(path, _parts_data(parts), request, _trace_of(tracer)))
+        trace = _trace_of(tracer)
+        asked = under_way(frame, Local(asking, _requesting(frame, path).into))
+        parts = yield Fold(asked, partial(note_failed_turn, frame, path, request, trace), None)
+        yield append(frame, Turn(path, _parts_data(parts), request, trace))
         return parts
 
     @override
@@ -137,7 +142,7 @@ class Replay(Interceptor):
             frame, tracer = _frame(context), _tracer(context)
             path, request = self._place_turn(frame, about)
             verified = frame.verify(path) if about.place is None else Succeed(None)
-            turn = frame.journal.known.part(path).turn
+            turn = find_turn(frame, path)
             if turn is None:
                 begun = verified.and_then(stop_cancelled(frame)).and_then(Suspend(frame.go_on))
                 asked = StreamOf.unwrap(under_way_in_scope(frame).as_(parts))
@@ -165,6 +170,8 @@ class Replay(Interceptor):
             tracer.annotate({"fxai.run.replayed": True})
             tracer.link({"traceparent": turn.trace})
         frame.reach(turn.time)
+        if turn.failures:
+            return FailCause(Cause(tuple([Fail(AiError.from_data(one).unwrap()) for one in turn.failures])))
         read = Response.from_data(turn.parts)
         return Succeed(read.unwrap().content)
 
@@ -380,7 +387,12 @@ def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: Any
         nothing: AnyStream = StreamOf.empty()
         return StreamOf.unwrap(appended.as_(nothing))
 
-    return parts.map(note).concat(StreamOf.suspend(end))
+    def end_badly(error: Any) -> AnyStream:
+        cause = Cause((Fail(error),))
+        noted = note_failed_turn(frame, path, request, trace, cause)
+        return StreamOf.unwrap(FailCause(cause) if noted is None else noted)
+
+    return parts.map(note).catch_all(end_badly).concat(StreamOf.suspend(end))
 
 
 # -- one call
@@ -416,7 +428,9 @@ def _place_alone(frame: Frame, place: str | None, index: str) -> str:
 
 def _requesting(frame: Frame, path: str) -> Frame:
     """Return the frame in which a model is requested for a turn."""
-    return frame.inside(f"{path}/{_REQUEST}")
+    requesting = frame.inside(f"{path}/{_REQUEST}")
+    requesting.repeats = True
+    return requesting
 
 
 def _verify_call(frame: Frame, path: str, about: CallInfo, part: Part) -> AnyEffect:

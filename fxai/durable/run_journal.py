@@ -44,7 +44,7 @@ from fxai.effects.effect import Effect, EffectOf, Fetch, Sync
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.schema.data import JSON_ERRORS
-from fxai.storage.journal import Entry, Form, Journal
+from fxai.storage.journal import Columns, Entry, Form, Journal
 from fxai.storage.journal_store import JournalStore, watch
 
 _A = TypeVar("_A")
@@ -64,7 +64,10 @@ def _decode_state(text: bytes) -> RunState:
         raise OSError(f"it holds no state of a run ({error})") from error
 
 
-FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, _encode_state, _decode_state)
+COLUMNS: Final = Columns("run", "began", "status")
+"""The fields of a `RunState` by which lists select and sort."""
+
+FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, _encode_state, _decode_state, COLUMNS)
 """How runs stand in files and databases."""
 
 

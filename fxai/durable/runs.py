@@ -11,7 +11,8 @@ there is no run 'order-17' in this process; `fxai runs list` shows what there is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
 
@@ -20,13 +21,14 @@ from typing_extensions import override
 
 from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunCancelled, RunOwned, RunUnknown
 from fxai.durable.record import Answered, CancelWish, Input, Part, RunState, RunStatus
-from fxai.durable.run_journal import FORM, RunJournal
+from fxai.durable.run_journal import COLUMNS, FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Generate, Succeed
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
+from fxai.storage.journal import Selection
 from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
 
 if TYPE_CHECKING:
@@ -167,20 +169,21 @@ class Runs:
     def _list(
         self, status: RunStatus | None, prefix: str, limit: int | None, after: str | None
     ) -> Generator[AnyEffect, Any, tuple[RunState, ...]]:
-        states: list[RunState] = yield self._attempt("", lambda: [*self._store.states()])
-        states.sort(key=lambda one: (-one.began, one.run))
-        names = [one.run for one in states]
-        first = names.index(after) + 1 if after in names else 0
+        last: RunState | None = None
+        if after is not None:
+            last = yield self._attempt(after, lambda: self._store.journal(after).read_state())
         shown: list[RunState] = []
-        for state in states[first:]:
-            if limit is not None and len(shown) >= limit:
-                break
-            if not state.run.startswith(prefix) or not _may_have(state, status):
-                continue
-            running = state.status == "stopped" and (yield self._is_owned(state.run))
-            found = msgspec.structs.replace(state, status="running") if running else state
-            if status is None or found.status == status:
-                shown.append(found)
+        states: list[RunState] = [last] if last is not None else []
+        is_whole = False
+        while not is_whole and (limit is None or len(shown) < limit):
+            selection = _select(status, prefix, states, None if limit is None else limit - len(shown))
+            states = yield self._attempt("", partial(self._store.select, COLUMNS, selection))
+            for state in states:
+                running = state.status == "stopped" and (yield self._is_owned(state.run))
+                found = msgspec.structs.replace(state, status="running") if running else state
+                if status is None or found.status == status:
+                    shown.append(found)
+            is_whole = selection.most is None or len(states) < selection.most
         return tuple(shown)
 
     def _is_owned(self, run: str) -> EffectOf[bool, JournalFailure, None]:
@@ -434,9 +437,10 @@ class Runs:
         return scoped(Generate(remove, (), {}))
 
 
-def _may_have(state: RunState, status: RunStatus | None) -> bool:
-    """Return whether a run can have a status. Whether a stopped run is running, only its lock tells."""
-    return status is None or state.status == ("stopped" if status == "running" else status)
+def _select(status: RunStatus | None, prefix: str, before: Sequence[RunState], most: int | None) -> Selection:
+    """Return the selection of the next states. A running run has the state of a stopped run, and an owner."""
+    after = (before[-1].began, before[-1].run) if before else None
+    return Selection("stopped" if status == "running" else status, prefix, after, most)
 
 
 def _find_question(journal: RunJournal, name: str, reply: Reply) -> Question | QuestionUnknown:
@@ -469,7 +473,7 @@ def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
     steps: list[RunStep] = []
     for path, part in [*journal.known.parts.items()]:
         if part.turn is not None:
-            steps.append(RunStep(path, "turn", "ended"))
+            steps.append(RunStep(path, "turn", "failed" if part.turn.failures else "ended"))
         elif part.until is not None:
             steps.append(RunStep(path, "sleep", "ended"))
         elif part.question is not None and not part.answered and part.begun is None:

@@ -17,10 +17,11 @@ from typing import Any, Final, cast
 
 from fxai.durable.failure import Question, QuestionKind, Reply, RunWaiting, explain_questions
 from fxai.durable.frame import Frame, Steps, append, ask, leave
-from fxai.durable.record import Ended, Known, Part
+from fxai.durable.record import Ended, Known, Part, Turn
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
 from fxai.effects.service import Clock
+from fxai.messages.errors import AiError
 from fxai.messages.part import ApprovalRequest
 from fxai.models.approval import digest_of
 from fxai.models.approved_calls import encode_denial
@@ -98,6 +99,25 @@ def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
         case _:
             failure = _BY_TAG[value["type"]](value["name"], value["reason"])
             return Succeed(Outcome(failure, value, is_failure=True))
+
+
+def find_turn(frame: Frame, path: str) -> Turn | None:
+    """Return the turn that the journal has. A turn that failed in this program can be requested again."""
+    known = frame.journal.known
+    part = known.part(path)
+    return None if part.turn is None or (part.turn.failures and part.last > known.before) else part.turn
+
+
+def note_failed_turn(
+    frame: Frame, path: str, request: dict[str, str], trace: str, cause: Cause[Any]
+) -> AnyEffect | None:
+    """Record why a turn failed, so that the program takes the same way again. A defect or an interruption ends it."""
+    failures = [one for one in cause.failures if isinstance(one, AiError)]
+    if not failures or cause.defects or cause.interrupted or len(failures) < len(cause.failures):
+        return None
+    data = [AiError(one.module, one.method, one.reason).to_data() for one in failures]  # also of kinds with a history
+    turn = Turn(path, [], request, trace, failures=tuple(data))
+    return append(frame, turn).and_then(FailCause(cause))
 
 
 def fits(tool: ToolInfo, ended: Ended) -> str | None:

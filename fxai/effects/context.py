@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast, final
 
 import msgspec
@@ -153,6 +154,14 @@ class Branches(Protocol):
 
     def cut(self) -> None:
         """Note that the operator interrupted children, which may have reached less than before."""
+        ...
+
+    def deadline(self, scope: Any, clock: Any, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Return a context in which the scope of the only child is cancelled at the deadline of a timeout."""
+        ...
+
+    async def is_late(self, *, has_fired: bool) -> bool:
+        """Return whether the timeout of the only child counts as fired. An earlier program may have noted that."""
         ...
 
 

@@ -544,13 +544,14 @@ class Fiber(msgspec.Struct, eq=False):
 
     async def timeout(self, effect: AnyEffect, seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
-        branches, failure = branches_of(self.env, "timeout"), Timeout(seconds)
-        if branches is not None:
-            effect = Local(effect, lambda _: branches.context_of(0))
-        end = await self.cut(effect, lambda scope: self.clock().deadline(scope, seconds), failure)
-        if branches is not None and isinstance(end, Failed) and any(one is failure for one in end.cause.failures):
-            branches.cut()
-        return end
+        branches, clock, failure = branches_of(self.env, "timeout"), self.clock(), Timeout(seconds)
+        if branches is None:
+            return await self.cut(effect, lambda scope: clock.deadline(scope, seconds), failure)
+        effect = Local(effect, lambda _: branches.context_of(0))
+        end = await self.cut(effect, lambda scope: branches.deadline(scope, clock, seconds), failure)
+        has_fired = isinstance(end, Failed) and any(one is failure for one in end.cause.failures)
+        is_late = await branches.is_late(has_fired=has_fired)
+        return Failed(Cause((Fail(failure),))) if is_late and isinstance(end, Succeeded) else end
 
     async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> Exit[Any, Any]:
         """The exit of `effect`, or the failure when what `hold` holds has cancelled the scope first."""

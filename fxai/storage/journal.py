@@ -20,7 +20,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import groupby, islice
@@ -72,6 +72,47 @@ def _decode(text: bytes) -> Any:
 
 
 @final
+class Columns(msgspec.Struct, frozen=True):
+    """The fields of a state by which a store selects and sorts, so that a list does not read all states."""
+
+    name: str
+    """The field with the name of the journal."""
+    number: str
+    """The field with a number. The states with the highest numbers are the first."""
+    mark: str
+    """The field with a word, such as a status."""
+
+    def of(self, state: Any) -> tuple[str, float, str]:
+        """Return the values of a state."""
+        return getattr(state, self.name), getattr(state, self.number), getattr(state, self.mark)
+
+
+@final
+class Selection(msgspec.Struct, frozen=True):
+    """The states that a list has: the highest number first, and with one number by name."""
+
+    mark: str | None = None
+    """The mark of the states. None: any."""
+    prefix: str = ""
+    """The first characters of their names."""
+    after: tuple[float, str] | None = None
+    """The number and the name of the state before the first state. None: the list begins with the first state."""
+    most: int | None = None
+    """Maximum number of states. None: all."""
+
+    def choose(self, states: Iterable[Any], columns: Columns) -> list[Any]:
+        """Return the selected states of all states."""
+        found = [(-number, name, state) for state in states for name, number, _ in [columns.of(state)]]
+        found = [one for one in found if one[1].startswith(self.prefix) and self._has_mark(one[2], columns)]
+        if self.after is not None:
+            found = [one for one in found if one[:2] > (-self.after[0], self.after[1])]
+        return [state for _, _, state in sorted(found, key=lambda one: one[:2])[: self.most]]
+
+    def _has_mark(self, state: Any, columns: Columns) -> bool:
+        return self.mark is None or columns.of(state)[2] == self.mark
+
+
+@final
 class Form(msgspec.Struct, Generic[_T], frozen=True):
     """How the journals of one kind are written: the names in files and tables, and the parts as JSON texts."""
 
@@ -91,6 +132,8 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
     """The JSON text of a state; by default, of JSON data."""
     decode_state: Callable[[bytes], Any] = _decode
     """The state of a JSON text; it raises as `decode`."""
+    columns: Columns | None = None
+    """The fields of a state that a list selects and sorts by. None: lists have all states."""
     is_chain: bool = False
     """True if each entry builds on the entries before it. A lost last entry is then an error, not a warning."""
 
@@ -391,6 +434,11 @@ class TableJournal(Journal[_T]):
     def _set_state(self, database: Connection, text: str) -> None:
         columns = f"{self._form.key} TEXT PRIMARY KEY, state TEXT NOT NULL"
         database.execute(f"CREATE TABLE IF NOT EXISTS {self._states} ({columns}) STRICT, WITHOUT ROWID")
+        if self._form.columns is not None:
+            number, mark = _numbers_of(self._form.columns)
+            index = f"CREATE INDEX IF NOT EXISTS {self._states}"
+            database.execute(f"{index}_number ON {self._states} ({number} DESC, {self._form.key})")
+            database.execute(f"{index}_mark ON {self._states} ({mark}, {number} DESC, {self._form.key})")
         row = seal(_State(msgspec.Raw(text.encode()))).decode()
         database.execute(f"INSERT OR REPLACE INTO {self._states} VALUES (?, ?)", (self._key, row))
 
@@ -484,6 +532,43 @@ def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
             return
         rows: list[tuple[object, object]] = database.execute(f"SELECT {form.key}, state FROM {table}").fetchall()
+    yield from _decode_states(path, form, rows)
+
+
+def select_states(path: Path, form: Form[Any], columns: Columns, selection: Selection) -> Iterator[Any]:
+    """Yield the selected states of the journals in a database. A damaged state is a warning in the log."""
+    table = f"{form.name}_state"
+    if not path.exists():
+        return
+    number, mark = _numbers_of(columns)
+    most = -1 if selection.most is None else selection.most
+    where, values = [f"{number} IS NOT NULL"], list[object]()
+    if selection.mark is not None:
+        where, values = [*where, f"{mark} = ?"], [*values, selection.mark]
+    if selection.prefix:
+        where.append(f"substr({form.key}, 1, ?) = ?")
+        values += [len(selection.prefix), selection.prefix]
+    if selection.after is not None:
+        where += [f"{number} <= ?", f"({number} < ? OR {form.key} > ?)"]
+        values += [selection.after[0], *selection.after]
+    select = f"SELECT {form.key}, state FROM {table} WHERE"
+    with connect(path) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
+            return
+        order = f"ORDER BY {number} DESC, {form.key} LIMIT ?"
+        rows = database.execute(f"{select} {' AND '.join(where)} {order}", (*values, most)).fetchall()
+        if selection.after is None:  # rows without JSON have no number
+            rows += database.execute(f"{select} {number} IS NULL").fetchall()
+    yield from _decode_states(path, form, rows)
+
+
+def _numbers_of(columns: Columns) -> tuple[str, str]:
+    """Return the expressions for the number and the mark of a row."""
+    of_row = "CASE WHEN json_valid(state) THEN json_extract(state, '$.state.{}') END"
+    return of_row.format(columns.number), of_row.format(columns.mark)
+
+
+def _decode_states(path: Path, form: Form[Any], rows: list[tuple[object, object]]) -> Iterator[Any]:
     for key, text in rows:
         row = str(text).encode()
         try:

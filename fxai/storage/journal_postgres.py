@@ -23,7 +23,7 @@ from typing_extensions import override
 from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Generate
 from fxai.effects.scope import NOTHING, Scope
-from fxai.storage.journal import Choose, Entry, Form, Journal
+from fxai.storage.journal import Choose, Columns, Entry, Form, Journal, Selection
 from fxai.storage.journal_store import JournalStore, Newest
 from fxai.storage.postgres import connect, pool_of, retry_away
 from fxai.storage.postgres_owner import LEASE, TABLES, holder_of
@@ -39,7 +39,16 @@ _TABLES: Final[tuple[LiteralString, ...]] = (
         (kind TEXT NOT NULL, name TEXT NOT NULL, number BIGINT NOT NULL, part INT NOT NULL, data TEXT NOT NULL,
          PRIMARY KEY (kind, name, number, part))""",
     """CREATE TABLE IF NOT EXISTS fxai_journal_state
-        (kind TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (kind, name))""",
+        (kind TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, number DOUBLE PRECISION, mark TEXT,
+         PRIMARY KEY (kind, name))""",
+    """DO $$ BEGIN IF NOT EXISTS (
+            SELECT 1 FROM pg_attribute WHERE attrelid = 'fxai_journal_state'::regclass AND attname = 'mark')
+        THEN ALTER TABLE fxai_journal_state ADD COLUMN number DOUBLE PRECISION, ADD COLUMN mark TEXT;
+        END IF; END $$""",
+    """CREATE INDEX IF NOT EXISTS fxai_journal_state_number
+        ON fxai_journal_state (kind, number DESC, name COLLATE "C")""",
+    """CREATE INDEX IF NOT EXISTS fxai_journal_state_mark
+        ON fxai_journal_state (kind, mark, number DESC, name COLLATE "C")""",
     *TABLES,
 )
 _LAST: Final = "SELECT coalesce(max(number), 0) FROM fxai_journal WHERE kind = %(kind)s AND name = %(name)s"
@@ -51,8 +60,12 @@ _ROWS: Final = """SELECT number, data FROM fxai_journal
 _HEADS: Final = """SELECT those.name, newest.number FROM unnest(%s::text[]) AS those(name) CROSS JOIN LATERAL
     (SELECT number FROM fxai_journal WHERE kind = %s AND name = those.name ORDER BY number DESC LIMIT 1) AS newest"""
 _INSERT: Final = "INSERT INTO fxai_journal VALUES (%s, %s, %s, %s, %s)"
-_SET_STATE: Final = """INSERT INTO fxai_journal_state VALUES (%s, %s, %s)
-    ON CONFLICT (kind, name) DO UPDATE SET state = excluded.state"""
+_SET_STATE: Final = """INSERT INTO fxai_journal_state (kind, name, state, number, mark) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (kind, name) DO UPDATE SET state = excluded.state, number = excluded.number, mark = excluded.mark"""
+_SELECT: Final = """SELECT name, state FROM fxai_journal_state WHERE kind = %(kind)s
+    AND (%(mark)s::text IS NULL OR mark = %(mark)s) AND starts_with(name, %(prefix)s)
+    AND (%(number)s::float8 IS NULL OR number <= %(number)s AND (number < %(number)s OR name COLLATE "C" > %(after)s))
+    ORDER BY number DESC, name COLLATE "C" LIMIT %(most)s"""
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(lock)s, 0))"
 _OWNED: Final = f"""WITH turn AS MATERIALIZED ({_LOCK}) UPDATE fxai_journal_owner AS mine
     SET until = now() + %(lease)s * interval '1 s', token = %(token)s FROM turn, fxai_journal_owner AS before
@@ -95,6 +108,18 @@ class PostgresJournals(JournalStore):
         with connect(self._url, *_TABLES) as database:
             kind = (self._form.name,)
             rows = database.execute("SELECT name, state FROM fxai_journal_state WHERE kind = %s", kind).fetchall()
+        yield from self._decode(rows)
+
+    @override
+    def select(self, columns: Columns, selection: Selection) -> list[Any]:
+        number, after = selection.after or (None, "")
+        wanted = {"mark": selection.mark, "prefix": selection.prefix, "most": selection.most}
+        with connect(self._url, *_TABLES) as database:
+            values = {**wanted, "kind": self._form.name, "number": number, "after": after}
+            rows = database.execute(_SELECT, values).fetchall()
+        return [*self._decode(rows)]
+
+    def _decode(self, rows: list[Any]) -> Iterator[Any]:
         for name, text in rows:
             try:
                 yield self._form.decode_state(text.encode())
@@ -191,7 +216,8 @@ class PostgresJournal(Journal[Any]):
         state_text = None if state is None else self._form.encode_state(state)
         if "\\u0000" in data:
             raise OSError("PostgreSQL stores no text with the character NUL; leave it out")
-        token = uuid4().hex
+        columns, token = self._form.columns, uuid4().hex
+        _, number, mark = (None, None, None) if columns is None or state is None else columns.of(state)
 
         def append(database: Connection[Any]) -> None:
             if self._begin(database, token):
@@ -210,7 +236,7 @@ class PostgresJournal(Journal[Any]):
                 at = (newest[0] if newest else self._find_last(database)) + 1, 0
             database.execute(_INSERT, (self._kind, self._name, *at, data))
             if state_text is not None:
-                database.execute(_SET_STATE, (self._kind, self._name, state_text))
+                database.execute(_SET_STATE, (self._kind, self._name, state_text, number, mark))
 
         self._transact(append, repeats=self._epoch is not None)
 

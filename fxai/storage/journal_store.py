@@ -33,7 +33,19 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import Effect, Suspend
 from fxai.effects.scope import Scope
-from fxai.storage.journal import Choose, Entry, Form, Journal, ProcessJournal, TableJournal, read_newest, read_states
+from fxai.storage.journal import (
+    Choose,
+    Columns,
+    Entry,
+    Form,
+    Journal,
+    ProcessJournal,
+    Selection,
+    TableJournal,
+    read_newest,
+    read_states,
+    select_states,
+)
 from fxai.storage.private_file import file_name, warn
 
 _A = TypeVar("_A")
@@ -68,6 +80,18 @@ class JournalStore(ABC):
         Raises:
             OSError: the folder or the database cannot be read.
         """
+
+    def select(self, columns: Columns, selection: Selection) -> list[Any]:
+        """Return the selected states, sorted. A database reads only these.
+
+        Args:
+            columns: The fields of the states, as the form of the journals has them.
+            selection: The states.
+
+        Raises:
+            OSError: As `states`.
+        """
+        return selection.choose(self.states(), columns)
 
     # -- for `watch`
 
@@ -233,6 +257,10 @@ class TableJournals(JournalStore):
     @override
     def states(self) -> Iterator[Any]:
         return read_states(self._path, self._form)
+
+    @override
+    def select(self, columns: Columns, selection: Selection) -> list[Any]:
+        return [*select_states(self._path, self._form, columns, selection)]
 
     @property
     @override
