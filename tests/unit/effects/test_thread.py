@@ -194,7 +194,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], EffectOf[Any, Any, Any]]]] = {
         "fxai.storage.database.connect",
         lambda folder: Memory.sqlite(folder / "memory.db").commit(Prompt.make("Hello")),
     ),
-    "chat file": ("fxai.storage.history.replace_file", _saved),
+    "chat file": ("fxai.storage.journal_file.replace_file", _saved),
     "ledger": ("fxai.storage.database.connect", _claimed),
     "pins": ("fxai.mcp.pin.update_file", lambda folder: Pins.file(folder / "pins.json").forget("server")),
 }
