@@ -49,9 +49,9 @@ from fxai.providers.http.http_error import (
     CURRENT_SECRETS,
     BrokenAnswerError,
     hide_secrets_in_logs,
-    passing_error,
     reason_of_fault,
     redact,
+    temporary_error,
     unexpected_redirect,
     unexpected_type,
 )
@@ -432,7 +432,7 @@ class Line:
             if kind and not _fits(JSON, kind) and not (begins_json(read) or FIRST_FIELD.match(read)):
                 raise BrokenAnswerError(self.wrong_type(call, kind, read))
             read = read.removeprefix(_BOM)
-        raise_passing_error(read, response, call)
+        _raise_temporary_error(read, response, call)
         return Answer(response.status_code, headers, read)
 
     def wrong_type(self, call: Call, kind: str, body: bytes) -> Reason:
@@ -516,15 +516,6 @@ class Line:
         raise BrokenAnswerError(self.wrong_type(call, kind, body))
 
 
-def raise_passing_error(body: bytes, response: httpx2.Response, call: Call) -> None:
-    """Fail the attempt if a retryable error stands in place of the answer to a POST, whose status is 200."""
-    if call.verb != "POST" or (call.reads_error is not None and call.reads_error(body)):
-        return
-    reason = passing_error(body[:_LARGEST_ERROR].decode("utf-8", "replace"), response.headers)
-    if reason is not None:
-        raise BrokenAnswerError(reason)
-
-
 def kind_of(response: httpx2.Response) -> str:
     """Return the media type of an answer, in lower case and without parameters. Empty if it has none."""
     kind: str = response.headers.get("content-type", "")
@@ -559,7 +550,7 @@ class _Reading:
         await self._fill()
         if not self._ready:
             raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
-        raise_passing_error(self._ready[0].data.encode(), self._response, self.call)
+        _raise_temporary_error(self._ready[0].data[:_LARGEST_ERROR].encode(), self._response, self.call)
 
     async def _begin_body(self, kind: str) -> None:
         """Read the first bytes, which show whether the body is a stream of events.
@@ -636,6 +627,14 @@ class _Reading:
 
     def _take(self, events: list[Event]) -> None:
         self._ready.extend(event for event in events if not event.is_empty)
+
+
+def _raise_temporary_error(body: bytes, response: httpx2.Response, call: Call) -> None:
+    """Fail the attempt if the answer to a POST has status 200 and a retryable error instead of content."""
+    if call.verb != "POST" or (reason := temporary_error(body, response.headers)) is None:
+        return
+    if call.reads_error is None or not call.reads_error(body):
+        raise BrokenAnswerError(reason)
 
 
 def _field(name: str, value: str | Secret) -> str:

@@ -132,19 +132,19 @@ def unexpected_type(expected: str, found: str, body: bytes) -> Reason:
     return InvalidOutputError(f"expected {expected}, got {found}" + (f": {begins}" if begins else ""))
 
 
-_ERROR_INSIDE = re.compile(r'"error"\s*:\s*[{"\[]|"(?:type|object)"\s*:\s*"error"')
-_SEARCHED = 2000  # characters: an error begins early, and the search of a long answer would cost time
+_ERROR_INSIDE = re.compile(rb'"error"\s*:\s*[{"\[]|"(?:type|object)"\s*:\s*"error"')
+_SEARCHED = 2000  # bytes: an error begins early, and the search of a long answer would cost time
 _CONTENT = ("choices", "content", "data", "output")
 
 
-def passing_error(body: str, headers: Mapping[str, str]) -> Reason | None:
+def temporary_error(body: bytes, headers: Mapping[str, str]) -> Reason | None:
     """Return the reason of a retryable error that a body or event of status 200 contains instead of content, or None.
 
     The reader of the answer reports errors that a retry cannot change.
 
-    >>> passing_error('{"error": {"type": "overloaded_error"}}', {"retry-after": "2"}).retry_after
+    >>> temporary_error(b'{"error": {"type": "overloaded_error"}}', {"retry-after": "2"}).retry_after
     2.0
-    >>> passing_error('{"choices": [{"text": "..."}], "error": {"type": "overloaded_error"}}', {}) is None
+    >>> temporary_error(b'{"choices": [{"text": "..."}], "error": {"type": "overloaded_error"}}', {}) is None
     True
     """
     if not _ERROR_INSIDE.search(body, 0, _SEARCHED):
