@@ -194,11 +194,15 @@ class Frame(msgspec.Struct, Placed, eq=False):
             frame = frame.around
 
     def go_on(self) -> AnyEffect:
-        """Something new is about to be done, here and now; what was late before is cut first."""
+        """Prepare for something new: cut what was late before."""
+        return Await(lambda _: anyio.lowlevel.checkpoint()) if self.cut_late() else Succeed(None)
+
+    def cut_late(self) -> bool:
+        """Cancel what was late before. Return whether there was anything to cancel."""
         late = self._find_late()
         for scope in late:
             scope.cancel()
-        return Await(lambda _: anyio.lowlevel.checkpoint()) if late else Succeed(None)
+        return bool(late)
 
     def _find_late(self) -> list[anyio.CancelScope]:
         frame: Frame | None = self
@@ -306,7 +310,7 @@ class _FrameBranches:
         elif has_fired:
             self.cut()
             if not frame.repeats:
-                _ = frame.go_on()
+                frame.cut_late()
                 await frame.write(Ended(self._path, "failure", "timeout"))
         return has_fired or firing is not None
 
