@@ -186,11 +186,13 @@ def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
     """Return the replies of arguments QUESTION=REPLY.
 
     Raises:
-        CliError: A reply is neither a word for one nor JSON.
+        CliError: A reply is neither a word for a reply nor JSON, or a question has two replies.
     """
     replies: dict[str, Reply] = {}
     for pair in pairs:
         question, _, said = pair.partition("=")
+        if question in replies:
+            raise CliError(f"the question {question} has two replies", "give one reply to each", code=WRONG_USE)
         replies[question] = reply_of(_WORDS[said], None) if said in _WORDS else reply_of("result", said)
     return replies
 

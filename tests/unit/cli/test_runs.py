@@ -140,6 +140,7 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
         (("runs", "answer", "r", "x", "--result", "{"), 2, "needs the result as JSON"),
         (("runs", "answer", "r", "x=maybe"), 2, "needs the result as JSON"),
         (("runs", "answer", "r", "x=approve"), 1, "it is not open"),
+        (("runs", "answer", "r", "x=approve", "x=again"), 2, "the question x has two replies"),
         (("runs", "submit", "r", "shop:nothing"), 2, "no worker runs 'shop:nothing'"),
         (("runs", "submit", "r", "app.py:nothing"), 2, "fxai runs work app.py:nothing"),
         (("runs", "list", "--status", "gone"), 2, "'gone'"),
