@@ -61,7 +61,7 @@ _STOPS: Final = (INTERRUPTED, TERMINATED, HUNG_UP)
 
 @final
 class ChatArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a chat is kept, as `fxai chat --help` describes its options."""
+    """The options of `fxai chat` that select the store of a chat. `fxai chat --help` describes them."""
 
     store: str | None = None
     resume: str | None = None
@@ -102,7 +102,7 @@ class Conversation:
         self._consent = Consent(lines, view.show_pending, view.show_refusal)
 
     def greeting(self, where: str) -> str:
-        """What a user is told at the beginning; `where` is the place of the conversation."""
+        """Return the first lines that a user reads. `where` names the place of the conversation."""
         tools, known = len(self._value_of(self.tools())), len(self._value_of(self._memory.load()))
         said = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
         if not known:
@@ -313,7 +313,7 @@ class CalmView:
 
     @contextmanager
     def asking(self) -> Generator[None]:
-        """While the block lasts, the user is asked."""
+        """Mark the time of the block as a time in which the terminal asks the user."""
         with self._lock:
             self._asking = True
         try:
@@ -398,7 +398,7 @@ def list_chats(place: str | None, stdout: TextIO, *, as_json: bool) -> bool:
 
 
 def _elicit_by(background: Background, view: ChatView, calm: CalmView, lines: LineInput) -> Elicit:
-    """What asks the user the questions of servers, one after the other."""
+    """Return a function that asks the user the questions of servers, one after the other."""
 
     def cancel() -> ElicitAnswer:
         from fxai.mcp.settings import ElicitAnswer

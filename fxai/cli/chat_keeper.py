@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fxai.ui.conversation import Ended
 
 OWNER: Final = "local"
-"""Whose the conversations of the command line are: those of `fxai chat` and of `fxai serve` alike."""
+"""The owner of the conversations of `fxai chat` and `fxai serve`."""
 
 _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 _MOST_LISTED: Final = 20
@@ -59,7 +59,7 @@ class Keeper(ABC):
 
     def __init__(self, background: Background, memory: StateMemory) -> None:
         self.memory = memory
-        """What was said, and the state of a stateful prompt."""
+        """The memory of the messages and of the state of a stateful prompt."""
         self._value_of = background.value_of
 
     @property
@@ -69,7 +69,7 @@ class Keeper(ABC):
 
     @abstractmethod
     def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
-        """A run of a turn begins, with what was said to it, and after answers to approvals that were left open."""
+        """Store the beginning of a run of a turn: its messages, and late answers to earlier approvals."""
 
     @abstractmethod
     def end(self, draft: Draft, ended: Ended) -> None:
@@ -82,7 +82,7 @@ class MemoryKeeper(Keeper):
 
     @override
     def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
-        """Nothing: a memory is told of whole turns."""
+        """Do nothing, because a memory stores whole turns."""
 
     @override
     def end(self, draft: Draft, ended: Ended) -> None:
@@ -117,7 +117,7 @@ class StoreKeeper(Keeper):
 
     @property
     def title(self) -> str:
-        """What the conversation is called."""
+        """The title of the conversation."""
         found = self.conversation
         return repr(one_line("" if found is None else found.title, 60))
 
@@ -149,7 +149,7 @@ class StoreKeeper(Keeper):
 
     @override
     def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
-        """Keeps what was said. A turn that only answers late continues the last message of the agent."""
+        """Store the messages. A turn with only late answers continues the last message of the agent."""
         from fxai.ui import Turn, from_prompt
 
         self._hold()
@@ -295,7 +295,7 @@ def is_database(place: Path) -> bool:
 
 
 def _data_folder() -> Path:
-    """Where programs keep what belongs to the user, as the system has it."""
+    """Return the folder in which the system keeps data of the user."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fxai"
     if sys.platform == "darwin":

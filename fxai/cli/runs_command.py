@@ -152,7 +152,7 @@ def answer(run: str, questions: tuple[str, ...], store: str | None, as_json: boo
 @option.as_json
 @option.debug
 def cancel(run: str, store: str | None, as_json: bool, debug: bool) -> None:
-    """Have RUN end, and never go on: a program that goes on with it is interrupted within about a second."""
+    """Cancel RUN for good. A program that works on RUN is interrupted within about a second."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import cancel_run, runs_at
@@ -203,7 +203,7 @@ def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bo
 @option.as_json
 @option.debug
 def submit(run: str, program: str, store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Have a worker begin RUN, or go on with it, by PROGRAM."""
+    """Submit RUN, so that a worker begins or continues it with PROGRAM."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import runs_at, submit_run

@@ -21,7 +21,7 @@ from fxai.models.interceptor import LeftRunError
 from fxai.schema.display import in_line, one_line
 
 QuestionKind: TypeAlias = Literal["approval", "result", "doubt"]
-"""What a question asks: whether a call may run, what an external call gave, or what became of a call in doubt."""
+"""The kind of a question: may a call run, what did an external call return, or how did a call in doubt end?"""
 
 ReplyKind: TypeAlias = Literal["approve", "deny", "result", "failure", "again", "unknown"]
 """How a question may be answered.
