@@ -32,7 +32,7 @@ from uuid import uuid4
 
 import msgspec
 
-from fxai.storage.postgres import ServerAwayError, is_away
+from fxai.storage.postgres import error_type
 
 if TYPE_CHECKING:
     import os
@@ -133,9 +133,8 @@ def _explain(place: str) -> Generator[None]:
     except (SQLAlchemyError, error.DBOSException) as raised:
         cause: object = getattr(raised, "orig", None)
         reason = str(cause or raised).strip().partition("\n")[0]
-        raise (ServerAwayError if type(cause).__module__.startswith("psycopg") and is_away(cause) else OSError)(
-            f"the jobs in {place}: {reason}; see that the database is there, and nobody's but yours"
-        ) from raised
+        kind = error_type(cause) if type(cause).__module__.startswith("psycopg") else OSError
+        raise kind(f"the jobs in {place}: {reason}; see that the database is there, and nobody's but yours") from raised
 
 
 @final

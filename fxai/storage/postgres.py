@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -28,10 +29,17 @@ _MOST: Final = 8  # connections of a pool: threads that need one more wait
 _prepared: Final[set[tuple[str, tuple[str, ...]]]] = set()  # the databases that had their tables in this process
 _pools: Final[dict[tuple[str, tuple[str, ...]], PostgresPool]] = {}
 _AWAY: Final = ("08", "57P", "53300")  # SQLSTATEs of a server that ends, starts, or has no free connection
+_CONFLICTS: Final = ("40001", "40P01")  # SQLSTATEs of a conflict with another transaction, such as a deadlock
+_CREATED: Final = re.compile(r"CREATE (?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)")
 
 
 class ServerAwayError(OSError):
-    """The server cannot be reached now. It may have committed the last transaction."""
+    """The server cannot do the work now, but may do it later. It may have committed the last transaction."""
+
+
+@final
+class ConflictError(ServerAwayError):
+    """The server has undone the transaction because of a conflict with another transaction."""
 
 
 @contextmanager
@@ -55,25 +63,39 @@ def connect(url: str, *tables: LiteralString) -> Generator[Connection[Any]]:
         with psycopg.connect(url, autocommit=True, connect_timeout=_WAIT) as database:
             database.execute("SELECT set_config('lock_timeout', %s, false)", (f"{_WAIT}s",))
             if (url, tables) not in _prepared:
-                with transact(database):
-                    lock(database, [_SETUP])  # two that make one table at once would fail
-                    for table in tables:
-                        database.execute(table)
+                _create(database, tables)
                 _prepared.add((url, tables))
             yield database
     except psycopg.Error as error:  # whose words name the host and the user, and never the password
-        raise (ServerAwayError if is_away(error) else OSError)(
+        raise error_type(error)(
             f"PostgreSQL refuses: {str(error).strip()}; see that it runs, and that the URL is right"
         ) from error
 
 
-def is_away(error: object) -> bool:
-    """Return whether an error of psycopg means that the server cannot be reached now."""
+def _create(database: Connection[Any], tables: tuple[LiteralString, ...]) -> None:
+    """Execute the statements whose table, index, or sequence does not exist.
+
+    `CREATE INDEX` waits for all programs that write, and they wait for it, even if the index exists. So fxai executes
+    no statement that is not needed, and each statement in a transaction of its own, which cannot cause a deadlock.
+    """
+    for table in tables:
+        found = _CREATED.match(table)
+        with transact(database):
+            lock(database, [_SETUP])  # two that make one table at once would fail
+            row: Any = found and database.execute("SELECT to_regclass(%s)", found.groups()).fetchone()
+            if row is None or row[0] is None:
+                database.execute(table)
+
+
+def error_type(error: object) -> type[OSError]:
+    """Return the type of the `OSError` that stands for an error of psycopg or of another library."""
     import psycopg
 
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return False
-    return error.sqlstate is None or error.sqlstate.startswith(_AWAY)
+        return OSError
+    if error.sqlstate in _CONFLICTS:
+        return ConflictError
+    return ServerAwayError if error.sqlstate is None or error.sqlstate.startswith(_AWAY) else OSError
 
 
 @contextmanager
@@ -127,12 +149,12 @@ def _is_usable(database: Connection[Any]) -> bool:
 
 
 def retry_away(work: Callable[[], _A], pool: PostgresPool, may_repeat: Callable[[], bool], *, seconds: float) -> _A:
-    """Return the value of some work. If the server is away that was there before, try again.
+    """Return the value of some work. If the server is away that was there before, or has undone the work, try again.
 
     Args:
         work: The work.
         pool: The pool that it uses.
-        may_repeat: Returns whether the work can be repeated.
+        may_repeat: Returns whether the work can be repeated that the server may have committed.
         seconds: Maximum time in seconds.
 
     Raises:
@@ -142,8 +164,9 @@ def retry_away(work: Callable[[], _A], pool: PostgresPool, may_repeat: Callable[
     for attempt in count():
         try:
             return work()
-        except ServerAwayError:
-            if not pool.was_reached or not may_repeat() or time.monotonic() > late:
+        except ServerAwayError as error:
+            can_repeat = isinstance(error, ConflictError) or (pool.was_reached and may_repeat())
+            if not can_repeat or time.monotonic() > late:
                 raise
             time.sleep(min(1.0, 0.05 * 2**attempt))
     raise AssertionError

@@ -14,10 +14,10 @@ import pytest
 
 from fxai import fx
 from fxai.effects import Gen
-from fxai.storage import postgres_owner
+from fxai.storage import postgres, postgres_owner
 from fxai.storage.journal import JSON, Entry
 from fxai.storage.journal_postgres import PostgresJournals
-from fxai.storage.postgres import ServerAwayError
+from fxai.storage.postgres import ServerAwayError, pool_of, retry_away
 from fxai.storage.postgres_owner import is_gone, new_holder
 from tests.kit.postgres import PostgresServer, fresh_database, own_postgres
 
@@ -222,3 +222,36 @@ def test_owners_need_few_connections(server: PostgresServer) -> None:
     fx.run(fx.all_(fx.for_each(range(150), own, concurrency=None), counted))
     assert most[0] <= 10
     assert sum(1 for number in range(150) if journals.journal(f"run {number}").read(_parts) == [number] * 2) == 150
+
+
+def test_a_program_that_starts_does_not_wait_for_programs_that_write(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables exist, so it changes nothing: a statement that waits for writers makes others wait, or a deadlock."""
+    url = fresh_database(server.url)
+    journals = PostgresJournals(url, JSON)
+    journals.journal("ann").append("one", state="one")
+    monkeypatch.setattr(postgres, "_prepared", set[Any]())
+    monkeypatch.setattr(postgres, "_WAIT", 1)
+    with psycopg.connect(url) as writer:
+        for table in ("fxai_journal", "fxai_journal_state", "fxai_journal_owner"):
+            writer.execute(f"DELETE FROM {table}".encode())
+        assert list(journals.states()) == ["one"]
+
+
+def test_work_that_the_server_has_undone_is_repeated(server: PostgresServer) -> None:
+    """A deadlock leaves nothing behind, so work can be repeated that is never done twice."""
+    pool = pool_of(fresh_database(server.url), "CREATE TABLE IF NOT EXISTS note (text TEXT)")
+    tries: list[int] = []
+
+    def note() -> None:
+        with pool.transaction() as database:
+            database.execute("INSERT INTO note VALUES ('one')")
+            tries.append(len(tries))
+            if len(tries) < 3:
+                database.execute("DO $$ BEGIN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END $$")
+
+    retry_away(note, pool, lambda: False, seconds=30)
+    with pool.transaction() as database:
+        assert database.execute("SELECT text FROM note").fetchall() == [("one",)]
+    assert tries == [0, 1, 2]
