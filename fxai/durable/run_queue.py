@@ -201,6 +201,7 @@ class RunQueue:
         if known.status in ("done", "cancelled"):
             return cast(str, known.status)
         while True:
+            opened = len(known.opened)
             end: Exit[Any, Any] = yield Suspend(lambda: program(order.run)).exit()
             if any(isinstance(one, RunOwned) for one in _failures(end)):
                 yield from self._try_later(queue, name, job, order)
@@ -214,7 +215,12 @@ class RunQueue:
             is_answered = known.status == "stopped" and known.closed is not None
             if not is_answered:  # else somebody has answered while it was left
                 break
-        if known.status in ("failed", "stopped"):
+        is_opened = len(known.opened) > opened
+        broken = next((one for one in _failures(end) if isinstance(one, JournalFailure)), None)
+        has_ended = isinstance(end, Succeeded) or not end.cause.interrupted
+        if (is_opened and known.closed is None and has_ended) or (broken is not None and not is_opened):
+            yield fx.fail(broken or JournalFailure(order.run, "the end of its program could not be written"))
+        if known.status in ("failed", "stopped") or not is_opened:
             _log(order.run, end)
         return cast(str, known.status)
 

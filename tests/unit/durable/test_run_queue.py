@@ -10,9 +10,10 @@ import pytest
 from returns.result import Success
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
-from fxai.durable import JournalFailure, Reply, RunCancelled, Runs, durable, step
-from fxai.durable.record import Submitted
-from fxai.effects import Gen, Layer
+from fxai.durable import JournalFailure, Reply, RunCancelled, Runs, durable, run_queue, step
+from fxai.durable.record import Closed, Opened, Submitted
+from fxai.durable.run_journal import RunJournal
+from fxai.effects import Gen, Layer, Schedule
 from fxai.messages import Finish, Text, ToolCall
 from fxai.models import ModelRequest
 
@@ -237,6 +238,46 @@ def test_a_run_that_failed_is_submitted_again(shop: Shop, caplog: pytest.LogCapt
     shop.with_worker(lambda: shop.until("a", "failed"))
     assert "no money" in caplog.text
     crashes[0] = False
+    assert fx.run(shop.runs.submit("a", "plain"))
+    shop.with_worker(lambda: shop.until("a", "done"))
+
+
+@pytest.mark.parametrize("record", [Opened, Closed])
+def test_a_run_goes_on_when_its_journal_can_be_written_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, record: type[Any]
+) -> None:
+    """Its beginning or its end could not be written: the job is not over."""
+    write, failed = RunJournal.write, list[Any]()
+
+    def fail_once(journal: RunJournal, written: Any, now: float = 0.0) -> None:
+        if isinstance(written, record) and not failed:
+            failed.append(written)
+            raise OSError("the disk is full")
+        write(journal, written, now)
+
+    monkeypatch.setattr(RunJournal, "write", fail_once)
+    monkeypatch.setattr(run_queue, "_AWAY", Schedule.recurs(1))
+    fx.run(shop.runs.submit("a", "plain"))
+    shop.with_worker(lambda: shop.until("a", "done"))
+    assert len(failed) == 1
+
+
+def test_a_program_that_fails_before_its_run_begins_is_in_the_log(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """The run stays queued, and is submitted again by the next `submit`."""
+
+    def program(run: str) -> Any:
+        return fx.fail("no settings")
+
+    plain, shop.plain = shop.plain, program  # type: ignore[method-assign]
+    fx.run(shop.runs.submit("a", "plain"))
+
+    def wait() -> Gen[None, Any, Any]:
+        while "the run 'a' did not end: no settings" not in caplog.text:
+            yield from fx.sleep(0.02)
+
+    shop.with_worker(fx.gen(wait))
+    assert fx.run(shop.runs.show("a")).state.status == "queued"
+    shop.plain = plain  # type: ignore[method-assign]
     assert fx.run(shop.runs.submit("a", "plain"))
     shop.with_worker(lambda: shop.until("a", "done"))
 
