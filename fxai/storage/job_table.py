@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib.util import find_spec
@@ -351,8 +351,12 @@ class JobTable:
         return {row[0] for row in self._read(chosen) if row[0]}
 
     @_guard
-    def give_back(self, worker: str) -> int:
-        """Lets the jobs of a worker wait for another one, and says of cancelled ones that they have stopped.
+    def give_back(self, worker: str, *, running: Collection[str] = ()) -> int:
+        """Let the jobs of a worker wait for a worker, and note that the cancelled jobs have stopped.
+
+        Args:
+            worker: The worker.
+            running: The jobs that it runs, and that stay as they are.
 
         Returns:
             How many wait again.
@@ -362,9 +366,10 @@ class JobTable:
         table = self._database.tables.workflow_status
         its = (self._ours(table), table.c.executor_id == worker)
         chosen = sql.select(table.c.workflow_uuid, table.c.name).where(*its, table.c.status == "PENDING")
-        waiting = [self._database.reenqueue_for_recovery(job, [worker], kind) for job, kind in self._read(chosen)]
+        lost = [row for row in self._read(chosen) if row[0] not in running]
+        waiting = [self._database.reenqueue_for_recovery(job, [worker], kind) for job, kind in lost]
         stopped = sql.select(table.c.workflow_uuid).where(*its, table.c.status == "CANCELLED")
-        self.confirm_cancelled({row[0]: None for row in self._read(stopped)})
+        self.confirm_cancelled({row[0]: None for row in self._read(stopped) if row[0] not in running})
         return sum(waiting)
 
     @_guard

@@ -131,6 +131,7 @@ class _Worker:
         self._is_ending = False
         self._failure: OSError | None = None
         self._swept = 0.0
+        self._may_have_more = False  # jobs that the server has given to this worker, in a reply that was lost
         self._away_since: float | None = None
 
     async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
@@ -222,7 +223,13 @@ class _Worker:
         return done
 
     def _take(self) -> list[ClaimedJob]:
-        return self._table.claim(self._handlers, self._options.concurrency - len(self._running), worker=self._name)
+        running = [*self._running]
+        if self._may_have_more:
+            self._table.give_back(self._name, running=running)
+        self._may_have_more = True
+        claimed = self._table.claim(self._handlers, self._options.concurrency - len(running), worker=self._name)
+        self._may_have_more = False
+        return claimed
 
     async def _drain(self) -> None:
         """Waits for the jobs that run; after the grace they are interrupted, and others have them."""

@@ -8,6 +8,7 @@ import os
 import pickle
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -21,6 +22,7 @@ from fxai.effects import EffectOf
 from fxai.effects.effect import AnyEffect
 from fxai.storage.job_table import JobState, JobTable, NewJob, read_place
 from fxai.storage.job_worker import Job
+from fxai.storage.postgres import ServerAwayError
 from fxai.storage.work_queue import WorkQueue, new_job
 from fxai.storage.worker_lock import WorkerLock, is_alive
 from tests.kit.postgres import POSTGRES, fresh_database, server_of
@@ -271,6 +273,37 @@ def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
 
     ended = _run(file, program)
     assert (ended.status, ended.text) == ("failed", "3 workers were lost that were to run it")
+
+
+def test_jobs_that_a_worker_has_and_does_not_know_of_are_run(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply with them was lost; the job that runs meanwhile is not begun again."""
+    claim, lost = JobTable.claim, list[str]()
+    may_end = threading.Event()
+
+    def lose_b(table: JobTable, kinds: Any, most: int, *, worker: str) -> Any:
+        claimed = claim(table, kinds, most, worker=worker)
+        if not lost and "b" in [job.id for job in claimed]:
+            lost.append("b")
+            raise ServerAwayError("the reply was lost")
+        return claimed
+
+    def wait(job: Job) -> EffectOf[str]:
+        return fx.in_thread(may_end.wait).as_(str(job.attempt))
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("wait", "a", "")
+        yield from fx.fork(queue.serve({"wait": wait}))
+        while (yield from queue.look_up("a")).status != "running":
+            yield from fx.sleep(0.01)
+        yield from queue.submit("wait", "b", "")
+        while (yield from queue.look_up("b")).attempt < 2:
+            yield from fx.sleep(0.01)
+        may_end.set()
+        ended = yield from _together([queue.result("a"), queue.result("b")])
+        return [state.text for state in ended]
+
+    monkeypatch.setattr(JobTable, "claim", lose_b)
+    assert _run(file, program) == ["1", "2"]
 
 
 def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
