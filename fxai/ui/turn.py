@@ -223,9 +223,9 @@ class _TurnPage(ChatPage):
                 return reply
 
     def answer(self, reply: Reply) -> None:
-        """The user answered a question; what nobody asked is left aside."""
+        """Give the first reply of the user to a question that waits. Other replies change nothing."""
         waiting = self._waiting.get(reply.question_id)
-        if waiting is not None:
+        if waiting is not None and waiting.reply is None:
             waiting.reply = reply
             waiting.answered.set()
 

@@ -306,3 +306,11 @@ def test_one_that_does_not_come_back_holds_nobody_up() -> None:
     assert allowances.reserve("killed", (all_,), now=0.0, wait=10) is not None
     assert allowances.reserve("next", (some,), now=9.0, wait=10) is not None
     assert allowances.reserve("next", (some,), now=11.0, wait=10) is None
+
+
+@given(seconds=st.floats(1, 1e6), at=st.floats(0, 2e9))
+def test_what_is_used_counts_for_a_window_and_a_sixtieth_of_it(seconds: float, at: float) -> None:
+    """It never counts for less than the window, which would let a program exceed its rate."""
+    claim = Claim("key", 1, 10, seconds)
+    rest = claim.end_of(claim.slot(at)) - at
+    assert seconds - 1e-3 <= rest <= seconds * 61 / 60 + 1e-3

@@ -173,11 +173,6 @@ def test_a_question_is_answered_once_and_rightly() -> None:
         return Agent.make("echo")
 
     app = chat_app(lambda _: ask(), layer=ScriptedModel.make([text("Thanks.")]).layer)
-    replies: list[dict[str, Any]] = [
-        {"questionId": "none", "action": "accept", "content": {"n": 1}},
-        {"questionId": "?", "action": "accept", "content": {"n": "many"}},
-        {"questionId": "?", "action": "accept", "content": {"n": 2}},
-    ]
 
     async def play(client: httpx.AsyncClient) -> list[Any]:
         shown: list[Any] = []
@@ -190,10 +185,16 @@ def test_a_question_is_answered_once_and_rightly() -> None:
             group.start_soon(read)
             await _until_running(client)
             known = await _question(client)
-            for reply in replies:
-                reply["questionId"] = known if reply["questionId"] == "?" else "x"
-                await client.post("/api/chat/c1/answers", json=reply)
+            for question, n in (("none", 1), (known, "many")):
+                await reply(client, question, n)
+            await _question(client, '"faults"')  # before it is asked again, nobody waits for a reply
+            for n in (2, 3):
+                await reply(client, known, n)
         return shown
+
+    async def reply(client: httpx.AsyncClient, question: str, n: object) -> None:
+        body = {"questionId": question, "action": "accept", "content": {"n": n}}
+        await client.post("/api/chat/c1/answers", json=body)
 
     shown = _with_client(app, play)
     asked = [one["data"] for one in shown if one["type"] == "data-question"]
@@ -293,11 +294,11 @@ def test_where_no_page_is_nobody_answers() -> None:
     assert (reply.action, reply.content) == ("decline", None)
 
 
-async def _question(client: httpx.AsyncClient) -> str:
-    """The id of the question that a reader of the running stream sees."""
+async def _question(client: httpx.AsyncClient, key: str = "") -> str:
+    """Return the id of the first question with a key that a reader of the running stream sees."""
     async with client.stream("GET", "/api/chat/c1/stream") as response:
         async for line in response.aiter_lines():
-            if "data-question" in line:
+            if "data-question" in line and key in line:
                 return str(json.loads(line[6:])["data"]["questionId"])
     raise AssertionError("there was no question")
 
