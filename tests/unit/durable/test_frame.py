@@ -14,7 +14,7 @@ from fxai.durable.frame import Hold, leave_openly
 from fxai.durable.record import Begun, Opened, decode, encode
 from fxai.durable.run_journal import RunJournal
 from fxai.durable.run_queue import RunQueue
-from fxai.effects import Cause, Die, Fail, Gen, Layer
+from fxai.effects import Cause, Clock, Die, Fail, Gen, Layer
 from fxai.effects.effect import Local
 from fxai.storage.job_worker import Job
 from fxai.testing import ScriptedModel, TestClock, delay, text
@@ -67,6 +67,75 @@ def test_a_run_stays_while_a_model_is_asked(is_stream: bool) -> None:
     turn = [delay(200), text("Done.")]
     assert _asleep(_on_a_worker(asked.and_then(fx.sleep(500)), 400, turn)) == 440
     assert _on_a_worker(fx.all_(asked, fx.sleep(500)), 190, turn) is None
+
+
+def _killed() -> Any:
+    def kill() -> None:
+        raise KeyboardInterrupt
+
+    return fx.sync(kill)
+
+
+def _until_it_waits(clock: TestClock, program: Any) -> Any:
+    """How a program ends without any time; None if it waits."""
+
+    def go() -> Gen[Any, Any, Any]:
+        handle: Any = yield from fx.fork(program.exit())
+        for _ in range(100):
+            yield from fx.checkpoint()
+        return cast(Any, (yield from handle.join())) if handle.ended else None
+
+    return clock.run(fx.gen(go)())
+
+
+def test_a_timeout_that_fired_takes_no_time_again() -> None:
+    """A sleep that would still last is cut at once: the next program takes the way of the timeout."""
+    clock, runs = TestClock(), Runs.in_process()
+
+    def program(last: Any) -> Any:
+        slow: Any = fx.sleep(50).as_("slept").timeout(10)
+        cut: Any = slow.catch_all(lambda _: fx.succeed("late"))
+        asked: Any = cut.flat_map(last)
+        return asked.provide(durable(Layer.empty(), run="r", store=runs))
+
+    def go() -> Gen[None, Any, Any]:
+        yield from fx.fork(program(lambda _: _killed()).exit())
+        yield from clock.advance(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        clock.run(fx.gen(go)())
+    assert _until_it_waits(clock, program(fx.succeed)).value == "late"
+
+
+def test_time_goes_on_while_a_journal_is_replayed() -> None:
+    """A program measures how long its short sleeps last, also before it does something new."""
+    clock, runs = TestClock(), Runs.in_process()
+    measured: list[float] = []
+
+    def work(last: Any) -> Any:
+        def body() -> Gen[Any, Any, Any]:
+            own: Any = yield from fx.service(Clock)
+            begun = own.monotonic()
+            yield from fx.sleep(0.5)
+            measured.append(own.monotonic() - begun)
+            yield from fx.sleep(100)
+            measured.append(own.monotonic() - begun)
+            return cast(Any, (yield from last))
+
+        program: Any = fx.gen(body)()
+        return program.provide(durable(Layer.empty(), run="r", store=runs))
+
+    def go(last: Any) -> Gen[Any, Any, Any]:
+        handle: Any = yield from fx.fork(work(last).exit())
+        for _ in range(6):
+            yield from clock.advance(0.5)
+        yield from clock.advance(200)
+        return cast(Any, (yield from handle.join()))
+
+    with pytest.raises(KeyboardInterrupt):
+        clock.run(fx.gen(go)(_killed()))
+    assert clock.run(fx.gen(go)(fx.succeed(1))).value == 1
+    assert measured[0] == measured[2] == 0.5
 
 
 def test_what_leaves_a_run_is_a_failure_next_to_the_others() -> None:

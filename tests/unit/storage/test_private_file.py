@@ -400,6 +400,27 @@ def test_a_process_that_is_killed_leaves_no_copy(point: str, kind: str, tmp_path
     assert (content, list(tmp_path.iterdir())) == (b"the old content", [path])
 
 
+@every("make", ["create", "replace", "remove"])
+def test_the_entry_of_a_file_survives_a_power_cut(make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is on the disk after each change of its entries."""
+    path, synced = tmp_path / f"{make}.json", list[bool]()
+    if make == "remove":
+        create_file(path, b"old")
+    doing: dict[str, Callable[[], object]] = {
+        "create": lambda: create_file(path, b"new"),
+        "replace": lambda: replace_file(path, b"new"),
+        "remove": lambda: remove_file(path),
+    }
+
+    def note(descriptor: int) -> None:
+        synced.append(os.path.samestat(os.fstat(descriptor), tmp_path.stat()))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", note)
+        doing[make]()
+    assert synced[-1:] == [True]
+
+
 @pytest.mark.usefixtures("copies")
 @pytest.mark.parametrize("doing", ["write", "fsync"])
 def test_a_disk_that_is_full_leaves_the_file_as_it_was(

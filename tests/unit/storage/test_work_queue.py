@@ -535,3 +535,20 @@ def test_a_database_that_stays_away_is_told_to_those_who_wait(file: str, monkeyp
     ended, failed = _run(file, program)
     assert ended.text == "2"
     assert "the disk is away" in str(failed.failure())
+
+
+def test_a_job_is_followed_only_while_a_program_waits(file: str) -> None:
+    """A result that arrived, and a wait that was cut, leave nothing that the queue reads."""
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, list[int]]:
+        left: list[int] = []
+        yield from queue.submit("double", "a", "1")
+        yield from queue.submit("nobody", "b", "1")
+        yield from fx.fork(queue.serve({"double": _double}))
+        yield from queue.result("a")
+        left.append(len(queue._clerk._followed))
+        yield from queue.result("b").timeout(0.05).result()
+        left.append(len(queue._clerk._followed))
+        return left
+
+    assert _run(file, program) == [0, 0]

@@ -1,0 +1,111 @@
+"""Calls on a cluster: how long a waiting call has left, and what stops a call that is being submitted."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from typing import Any, cast, final
+
+import msgspec
+import pytest
+
+from fxai.distributed.engine import PendingCall
+from fxai.distributed.envelope import CallEnvelope, Gave, encode
+from fxai.distributed.queue_cluster import _Call
+from fxai.distributed.worker_host import _deadline
+from fxai.storage.job_table import JobState
+from fxai.storage.work_queue import new_job
+from tests.kit.every import every
+
+
+def _envelope(seconds: float | None, sent: float) -> CallEnvelope:
+    return CallEnvelope("k", "shop:desk", "pay", "d", msgspec.Raw(b"1"), seconds=seconds, sent=sent)
+
+
+@every(
+    ("seconds", "waited", "left"),
+    [(None, 4.0, None), (10.0, None, 10.0), (10.0, 4.0, 6.0), (10.0, 15.0, -5.0), (10.0, -3.0, 10.0)],
+)
+def test_a_call_that_waited_has_less_time_left(
+    seconds: float | None, waited: float | None, left: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time in the queue counts. A clock of another machine that is ahead gives no time."""
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: 1_000.0)
+        patched.setattr(time, "monotonic", lambda: 50.0)
+        deadline = _deadline(_envelope(seconds, 0.0 if waited is None else 1_000.0 - waited))
+    assert deadline == (None if left is None else 50.0 + left)
+
+
+@final
+class _Queue:
+    """A queue that notes what it receives, and whose submissions the test ends."""
+
+    def __init__(self) -> None:
+        self.submitted: list[Future[bool]] = []
+        self.cancelled: list[str] = []
+        self.followed: list[str] = []
+
+    def submit_soon(self, job: Any) -> Future[bool]:
+        """Return the future of a submission."""
+        del job
+        future: Future[bool] = Future()
+        assert future.set_running_or_notify_cancel()
+        self.submitted.append(future)
+        return future
+
+    def cancel_soon(self, job: str) -> None:
+        """Note that a job is cancelled."""
+        self.cancelled.append(job)
+
+    def follow(self, job: str, wake: Any, *, offset: int | None) -> Any:
+        """Note that a job is followed."""
+        del wake, offset
+        self.followed.append(job)
+        return _Followed()
+
+
+@final
+class _Followed:
+    """What is known of a job: nothing yet."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.failure: OSError | None = None
+        self.state: JobState | None = None
+
+
+def _call(queue: _Queue) -> tuple[_Call, PendingCall]:
+    pending = PendingCall("k", lambda: None)
+    job = new_job("desk", "job", "{}")
+    return _Call(cast(Any, queue), pending, job, _envelope(None, 0.0), None), pending
+
+
+@every("stopped", [False, True])
+def test_a_call_that_is_stopped_during_its_submission_is_cancelled(stopped: bool) -> None:
+    """The job is in the queue after the first cancellation, so that it is cancelled again."""
+    queue = _Queue()
+    call, pending = _call(queue)
+    call.start()
+    if stopped:
+        pending.stopping = True
+        call.stop()
+    queue.cancelled.clear()
+    queue.submitted[0].set_result(True)
+    assert queue.cancelled == (["job"] if stopped else [])
+    assert queue.followed == ["job"]
+
+
+def test_a_cancelled_job_ends_its_call_by_the_reason() -> None:
+    """A stopped call has the last words of its worker. A job that another program cancelled is a lost call."""
+    gave = encode(Gave(msgspec.Raw(b"5")))
+    for stopping, text, expected in (
+        (True, gave.decode(), b'"gave"'),
+        (True, None, b"interrupt"),
+        (False, gave.decode(), b"it was cancelled in the queue"),
+    ):
+        call, pending = _call(_Queue())
+        pending.stopping = stopping
+        reply = call._reply(JobState("job", "cancelled", 1, "w", text))
+        assert reply is not None
+        assert expected in reply
