@@ -24,10 +24,13 @@ from fxai.effects import Clock, Effect, Exit, Layer, Succeeded
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
 
-__all__ = ["KIT", "TWIN", "WAITING", "World", "program", "serve"]
+__all__ = ["CHANGED", "KIT", "TWIN", "WAITING", "World", "program", "serve"]
 
 WAITING = 3
 """The exit code of a program that waits for answers."""
+
+CHANGED = 5
+"""The exit code of a program that is not the program that began the run."""
 
 TWIN = "twin"
 """The prompt of two equal agents that run in parallel."""
@@ -147,10 +150,13 @@ def _turn(seed: str, turn: int, messages: list[Any]) -> tuple[Part, ...]:
     return (*calls, Finish("tool-calls"))
 
 
-def program(world: World, runs: Runs, run: str, seed: str, handlers: Any = None) -> Effect[Any, Any, Any]:
+def program(
+    world: World, runs: Runs, run: str, seed: str, handlers: Any = None, *, is_changed: bool = False
+) -> Effect[Any, Any, Any]:
     """One run: it sleeps an hour, takes steps, and asks agents; its handlers may be elsewhere.
 
-    Three parallel steps have one name, two parallel agents are equal, and one agent has a sub-agent.
+    Three parallel steps have one name, two parallel agents are equal, and one agent has a sub-agent. A changed program
+    has another prompt for that agent.
     """
     helper = Agent.make("helper", toolkit=KIT)
     twin = Agent.make("twin", toolkit=KIT)
@@ -169,7 +175,7 @@ def program(world: World, runs: Runs, run: str, seed: str, handlers: Any = None)
         twins = yield from fx.for_each([TWIN, TWIN], twin.execute, concurrency=None)
         if mails != [f"mail {run}/{index}" for index in range(3)] or twins[0].text != twins[1].text:
             world.note("failed", f"swapped: {mails}, {[one.text for one in twins]}")
-        return (yield from agent.execute(begun))
+        return (yield from agent.execute(f"{begun} today" if is_changed else begun))
 
     live: Any = (handlers or _handlers(world)) | Layer.succeed(LanguageModel, _Planned(world))
     asked: Any = fx.gen(go)()
@@ -180,7 +186,8 @@ def program(world: World, runs: Runs, run: str, seed: str, handlers: Any = None)
 def _run(order: dict[str, str]) -> int:
     """Runs the program in this process; gives the exit code."""
     world = World(Path(order["world"]))
-    end: Exit[Any, Any] = fx.run_exit(program(world, Runs.at(order["store"]), order["run"], order["seed"]))
+    runs, is_changed = Runs.at(order["store"]), bool(order.get("changed"))
+    end: Exit[Any, Any] = fx.run_exit(program(world, runs, order["run"], order["seed"], is_changed=is_changed))
     if isinstance(end, Succeeded):
         if end.value.ended == "pending":
             return WAITING
@@ -189,7 +196,7 @@ def _run(order: dict[str, str]) -> int:
     failure: object = next(iter(end.cause.failures), None)
     kind = type(failure).__name__
     world.note("failed", repr(end.cause))
-    return {"RunWaiting": WAITING, "OutcomeUnknown": WAITING, "RunOwned": 4}.get(kind, 1)
+    return {"RunWaiting": WAITING, "OutcomeUnknown": WAITING, "RunOwned": 4, "ProgramChanged": CHANGED}.get(kind, 1)
 
 
 def serve(run: Callable[[dict[str, str]], int] = _run) -> None:

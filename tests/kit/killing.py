@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import IO, Any, Self, cast, final
@@ -19,7 +20,7 @@ import msgspec
 
 from fxai import fx
 from fxai.durable import Question, Reply, Runs
-from tests.kit.durable_program import TWIN, WAITING, World, program
+from tests.kit.durable_program import CHANGED, TWIN, WAITING, World, program
 from tests.kit.source import ROOT
 
 __all__ = ["Forks", "KilledRun", "Killing", "expect", "find_faults", "key_of", "open_questions", "reply_to"]
@@ -27,6 +28,8 @@ __all__ = ["Forks", "KilledRun", "Killing", "expect", "find_faults", "key_of", "
 _MOST = 60  # processes for one run
 _KILLED = 0.6  # of the processes
 _ANSWERED = 0.9  # of the questions, each time
+_CHANGED = 0.2  # of the processes, after which a program with another prompt tries to continue the run
+_RESTARTS = 3  # of the store, for one run
 _SECONDS = 0.3  # about as long as a process needs for a whole run
 
 
@@ -92,29 +95,41 @@ class Killing:
     def __exit__(self, *error: object) -> None:
         self._forks.__exit__(*error)
 
-    def start(self, store: str, run: str, seed: str, world: Path) -> int:
-        """Starts a process that goes on with a run; gives its pid."""
-        return self._forks.start(store=store, run=run, seed=seed, world=str(world))
+    def start(self, store: str, run: str, seed: str, world: Path, *, changed: str = "") -> int:
+        """Start a process that continues a run, and return its pid. If `changed`, the program has another prompt."""
+        return self._forks.start(store=store, run=run, seed=seed, world=str(world), changed=changed)
 
     def wait(self, pid: int) -> int:
         """Waits for a process; gives its exit code, negative for a signal."""
         return self._forks.wait(pid)
 
-    def run(self, store: str, seed: int) -> KilledRun:
-        """One run, killed again and again until it has ended; what is asked is answered in between."""
+    def run(self, store: str, seed: int, restart: Callable[[], None] | None = None) -> KilledRun:
+        """One run, killed again and again until it has ended; what is asked is answered in between.
+
+        Programs with another prompt try to continue it. The store may restart in the middle.
+        """
         random, run = Random(seed), f"run-{seed}"
         world, runs = World(self.folder / f"{run}.world"), Runs.at(store)
         again: Counter[str] = Counter()
-        kills = doubts = processes = 0
+        kills = doubts = processes = restarts = 0
         code = -1
+        refused: list[str] = []
         while code != 0 and processes < _MOST:
             processes += 1
             pid = self.start(store, run, str(seed), world.path)
+            restarting = threading.Timer(random.uniform(0, _SECONDS), restart or bool)
+            if restart is not None and restarts < _RESTARTS:
+                restarts += 1
+                restarting.start()
             if random.random() < _KILLED and processes < _MOST // 2:
                 time.sleep(random.uniform(0, _SECONDS))
                 os.kill(pid, signal.SIGKILL)
                 kills += 1
             code = self.wait(pid)
+            if restarting.ident is not None:
+                restarting.join()
+            if random.random() < _CHANGED or code == 0:
+                refused += self._change(store, run, str(seed), world)
             for question in open_questions(runs, run) if code in (WAITING, -signal.SIGKILL) else ():
                 if random.random() < _ANSWERED:
                     reply = reply_to(question, world)
@@ -123,8 +138,18 @@ class Killing:
                     fx.run(runs.answer(run, question.id, reply))
         expected = expect(self.folder / f"{run}.expected", str(seed))
         answers = list(world.count("answer"))
-        faults = tuple(find_faults(world, again, kills))
+        faults = (*find_faults(world, again, kills), *refused)
         return KilledRun(answers[0] if answers else "", expected, kills, processes, doubts, faults)
+
+    def _change(self, store: str, run: str, seed: str, world: World) -> list[str]:
+        """Return how a program with another prompt ended, if the run has the prompt and does not refuse the program."""
+        report = fx.run(Runs.at(store).show(run).result()).value_or(None)
+        if report is None or not any(step.path.startswith("/main/") for step in report.steps):
+            return []
+        before = world.path.read_bytes().count(b"begin-")
+        code = self.wait(self.start(store, run, seed, world.path, changed="yes"))
+        after = world.path.read_bytes().count(b"begin-")
+        return [] if (code, after) == (CHANGED, before) else [f"a changed program ended with {code}, {after - before}"]
 
 
 def open_questions(runs: Runs, run: str) -> tuple[Question, ...]:

@@ -18,7 +18,7 @@ from fxai import fx
 from fxai.durable import Runs
 from tests.kit.durable_program import World
 from tests.kit.killing import KilledRun, Killing
-from tests.kit.postgres import fresh_database, runs_in
+from tests.kit.postgres import fresh_database, own_postgres, runs_in
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def _check(runs: list[KilledRun]) -> None:
 
 @pytest.mark.timeout(600 + 30 * RUNS)
 def test_runs_in_sqlite_survive_kills(killing: Killing) -> None:
-    """With parallel calls, sub-agents, approvals, results from outside and timers, in a SQLite database."""
+    """With parallel calls, sub-agents, approvals, results from outside, timers, and changed prompts, in SQLite."""
     _check([killing.run(str(killing.folder / "runs.db"), seed) for seed in range(RUNS)])
 
 
@@ -52,6 +52,20 @@ def test_runs_in_postgres_survive_kills(killing: Killing, postgres_url: str) -> 
     store = fresh_database(postgres_url)
     runs_in("postgres", store)
     _check([killing.run(store, seed) for seed in range(1000, 1000 + RUNS)])
+
+
+@pytest.mark.timeout(600 + 30 * RUNS)
+def test_runs_survive_kills_and_restarts_of_postgres(killing: Killing) -> None:
+    """The server restarts while a program runs, and again later; the programs lose only time."""
+    with own_postgres() as server:
+        store = fresh_database(server.url)
+        runs_in("postgres", store)
+
+        def restart() -> None:
+            server.stop()
+            server.start()
+
+        _check([killing.run(store, seed, restart) for seed in range(2000, 2000 + (RUNS + 1) // 2)])
 
 
 def test_of_two_processes_that_resume_a_run_one_wins(killing: Killing) -> None:

@@ -76,6 +76,14 @@ def _killed() -> Any:
     return fx.sync(kill)
 
 
+def _kill(_: object) -> Any:
+    return _killed()
+
+
+def _say_late(_: object) -> Any:
+    return fx.succeed("late")
+
+
 def _until_it_waits(clock: TestClock, program: Any) -> Any:
     """How a program ends without any time; None if it waits."""
 
@@ -94,12 +102,12 @@ def test_a_timeout_that_fired_takes_no_time_again() -> None:
 
     def program(last: Any) -> Any:
         slow: Any = fx.sleep(50).as_("slept").timeout(10)
-        cut: Any = slow.catch_all(lambda _: fx.succeed("late"))
+        cut: Any = slow.catch_all(_say_late)
         asked: Any = cut.flat_map(last)
         return asked.provide(durable(Layer.empty(), run="r", store=runs))
 
     def go() -> Gen[None, Any, Any]:
-        yield from fx.fork(program(lambda _: _killed()).exit())
+        yield from fx.fork(program(_kill).exit())
         yield from clock.advance(20)
 
     with pytest.raises(KeyboardInterrupt):
