@@ -15,7 +15,7 @@ from fxai.ui import AppOptions, ChatTurn, StreamOptions, Version, chat_app
 
 def count(turn: ChatTurn) -> StreamOf[Any, Any, None]:
     """Counts to forty; slowly, the first time that it is asked."""
-    pause = 0.002 if len(turn.history) else 0.1
+    pause = 0.002 if len(turn.history) else 0.2
     script = [part for n in range(40) for part in (f"{n} ", delay(pause))]
     return Agent.make("counter").stream(turn.prompt).provide(ScriptedModel.make([script]).layer)
 
