@@ -42,6 +42,7 @@ from fxai.schema.codecs import (
     Codec,
 )
 from fxai.schema.compiled import ROOTS, Compiled, raise_faults
+from fxai.schema.core_schema import Caveat
 from fxai.schema.data import JSON_ERRORS
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
@@ -61,7 +62,7 @@ class Schema(Generic[_A]):
     codec, for use in annotations.
     """
 
-    __slots__ = ("__compiled__", "__document__", "__type__")
+    __slots__ = ("__compiled__", "__document__", "__type__", "__written__")
 
     EpochMillis: TypeAlias = Annotated[datetime, EPOCH_MILLIS]
     """An aware `datetime`, in JSON whole milliseconds since 1970 (UTC); finer parts are cut off."""
@@ -79,12 +80,14 @@ class Schema(Generic[_A]):
     __type__: Any
     __compiled__: Compiled | None
     __document__: JsonSchema | None
+    __written__: JsonSchema | None
 
     def __init__(self, type_: Any) -> None:
         """Keep the type; use `Schema.of`, which also keeps the schema."""
         object.__setattr__(self, "__type__", type_)
         object.__setattr__(self, "__compiled__", None)
         object.__setattr__(self, "__document__", None)
+        object.__setattr__(self, "__written__", None)
 
     # ---- constructors
 
@@ -159,6 +162,33 @@ class Schema(Generic[_A]):
             made = with_stack(lambda: JsonSchema.derive(derive((self.__compiled__ or _compile(self)).plan)))
             object.__setattr__(self, "__document__", made)
         return cast("JsonSchema", self.__document__)
+
+    @property
+    def written_document(self) -> JsonSchema:
+        """The JSON Schema of the data that the type encodes, as an immutable value.
+
+        It is `document`, except for a type with a type of pydantic that has computed fields, serializers, or aliases of
+        its own for encoding.
+
+        Raises:
+            SchemaError: As `document`.
+        """
+        if self.__written__ is None:
+            plan = (self.__compiled__ or _compile(self)).plan
+            differs = any(one.written is not one.document for one in plan.foreigners.values())
+            made = with_stack(lambda: JsonSchema.derive(derive(plan, written=True))) if differs else self.document
+            object.__setattr__(self, "__written__", made)
+        return cast("JsonSchema", self.__written__)
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """The laws between the type and its JSON Schema that are true in one direction only.
+
+        The tuple is empty, except for a type with a type of pydantic: its validators can refuse more than its JSON
+        Schema, and it can write other data than it reads.
+        """
+        plan = (self.__compiled__ or _compile(self)).plan
+        return tuple(dict.fromkeys(one for step in plan.foreigners.values() for one in step.caveats))
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of the type, as a fresh plain copy.
@@ -352,6 +382,8 @@ def _compile(schema: Schema[Any]) -> Compiled:
     """Compile the type of a schema, which keeps what it is compiled to."""
     try:
         compiled = Compiled(schema.type)
+    except SchemaError:
+        raise
     except TypeError as error:  # a list, say, which cannot be looked up
         raise SchemaError(f"{schema.type!r} is no type: {error}") from None
     object.__setattr__(schema, "__compiled__", compiled)

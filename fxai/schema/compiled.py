@@ -25,7 +25,7 @@ import msgspec
 from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Findings
 from fxai.schema.conversion import Conversion, UnfitError
 from fxai.schema.data import JSON_ERRORS, hold_hashes_apart
-from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order, with_integers
 from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
 from fxai.schema.pattern import shared_matcher
 from fxai.schema.plan import Plan, plan_of
@@ -81,6 +81,7 @@ class Compiled:
         "_explainer",
         "_open_ended",
         "_plain_forms",
+        "_sound",
         "atom",
         "checked",
         "direct",
@@ -102,6 +103,7 @@ class Compiled:
         )
         self.checked: bool = survey.open_ended or survey.floats
         self._open_ended = survey.open_ended
+        self._sound = self.plan.step is not None and self.plan.step.sound
         self._plain_forms = not (survey.listed or survey.blurred)
         self.read: Callable[[bytes | str], Any] = self._decoder()
         self.take: Callable[[Any], Any] = self._converter()
@@ -193,8 +195,6 @@ class Compiled:
             if not found.complete:  # msgspec names the first fault of any data
                 undecided = Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(data))
                 return refuse((undecided if why is None else _retell(why, data),))
-            from fxai.schema.explain import with_integers
-
             try:
                 wire = self.take(with_integers(data, found.integers))
             except msgspec.ValidationError as again:
@@ -228,6 +228,8 @@ class Compiled:
     def encode_data(self, value: Any) -> Any:
         """The plain JSON data of a value, a fresh copy. Raises `DecodeError`."""
         wire = value if self.direct else self._outward(value)
+        if self._sound:
+            return wire
         large = self._of_large(wire) if self._plain_forms else None
         return _DECODE(self._write(wire)) if large is None else large
 
@@ -244,7 +246,8 @@ class Compiled:
 
     def encode_text(self, value: Any) -> bytes:
         """The JSON text of a value. Raises `DecodeError`."""
-        return self._write(value if self.direct else self._outward(value))
+        wire = value if self.direct else self._outward(value)
+        return written(wire) if self._sound else self._write(wire)
 
     def _outward(self, value: Any) -> Any:
         step = self._step

@@ -21,7 +21,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import suppress
-from typing import Any, Final, Literal, TypeAlias, TypeGuard, final
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeGuard, final
 
 import msgspec
 from typing_extensions import override
@@ -44,6 +44,9 @@ class Conversion:
     """One step between wire values and Python values."""
 
     __slots__ = ()
+
+    sound: ClassVar[bool] = False
+    """True if `outward` returns a fresh JSON value that is of the type for certain."""
 
     @abstractmethod
     def inward(self, wire: Any) -> Any:

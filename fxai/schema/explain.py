@@ -37,7 +37,6 @@ from fxai.schema.fault import (
     kinds_of,
     list_values,
     pointer_to,
-    pointer_tokens,
     unwrap,
 )
 from fxai.schema.parsing import builtin, plain_faults
@@ -380,29 +379,6 @@ def _leaf_type(node: nodes.Type) -> Any:
     names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
     bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
     return Annotated[python, msgspec.Meta(**bounds)] if bounds else python
-
-
-def with_integers(data: Any, pointers: Iterable[str]) -> Any:
-    """A copy of the data with the whole numbers at these places as integers.
-
-    >>> with_integers({"a": [3.0, 4.0]}, ["/a/1"])
-    {'a': [3.0, 4]}
-    """
-    root = [_changeable(data)]
-    for pointer in pointers:
-        holder, place = cast("Any", root), cast("Any", 0)
-        for token in pointer_tokens(pointer):
-            holder = holder[place]
-            place = int(token) if is_array(holder) else next(name for name in holder if str(name) == token)
-        holder[place] = int(holder[place])
-    return root[0]
-
-
-def _changeable(data: Any) -> Any:
-    """A copy of plain data that can be changed, its tuples as lists."""
-    if is_object(data):
-        return {name: _changeable(inner) for name, inner in data.items()}
-    return [_changeable(inner) for inner in data] if is_listed(data) else data
 
 
 # ---- Python values

@@ -39,7 +39,9 @@ from fxai.schema.conversion import (
     UnfitError,
 )
 from fxai.schema.data import Empty, is_array, is_object
+from fxai.schema.document import relocate
 from fxai.schema.fault import SchemaError
+from fxai.schema.foreign import MARK, Foreign, foreign, foreign_of
 from fxai.schema.type_info import (
     ABSENT,
     Member,
@@ -71,6 +73,7 @@ class Plan(msgspec.Struct, frozen=True):
         step: from wire values to Python values and back; `None` where they are the same.
         survey: what lies inside the wire type.
         defaults: by mirror class, the wire form of each default, for JSON Schema.
+        foreigners: The steps of the types of pydantic, by the value of their mark in the JSON Schema.
     """
 
     type: Any
@@ -78,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True):
     step: Conversion | None
     survey: Survey
     defaults: dict[Any, dict[str, Any]]
+    foreigners: dict[int, Foreign] = {}
 
 
 def plan_of(tp: Any) -> Plan:
@@ -92,7 +96,7 @@ def plan_of(tp: Any) -> Plan:
     wire, step = deriving.of(tp)
     inside = survey(wire)
     inside.hashed |= found.hashed  # also where the wire has a list, and the value a set
-    return Plan(tp, wire, step, inside, deriving.defaults)
+    return Plan(tp, wire, step, inside, deriving.defaults, deriving.foreigners)
 
 
 def mirrored_class(cls: Any) -> Any:
@@ -113,11 +117,14 @@ class _Deriving:
         self.closing: dict[str, Any] = {}
         self.waiting: list[tuple[str, Any]] = []
         self.defaults: dict[Any, dict[str, Any]] = {}
+        self.foreigners: dict[int, Foreign] = {}
 
     def of(self, tp: Any) -> _Derived:
         tp = plain_type(tp)
         if (coded := codec_of(tp)) is not None:
             return self._codec(*coded)
+        if (of_pydantic := foreign_of(tp)) is not None:
+            return self._foreign(*of_pydantic)
         if get_origin(tp) is Annotated:
             wire, step = self.of(tp.__origin__)
             return (tp, None) if step is None else (_with_notes(wire, tp.__metadata__), step)
@@ -133,6 +140,11 @@ class _Deriving:
         keywords = _beside(codec.json_schema() or {}, metas)
         metas = (msgspec.Meta(extra_json_schema=keywords), *metas) if keywords else metas
         return (_with_notes(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
+
+    def _foreign(self, tp: Any, metas: tuple[msgspec.Meta, ...]) -> _Derived:
+        step = foreign(tp)
+        self.foreigners[step.number] = step
+        return _with_notes(Any, (msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)), step
 
     def _union(self, tp: Any, arms: tuple[Any, ...]) -> _Derived:
         derived = [self.of(arm) for arm in arms]
@@ -345,8 +357,12 @@ _ANYTHING: Final = "x-fxai-anything"  # stands for a moment for an empty schema:
 _DEFS: Final = "#/$defs/"
 
 
-def derive(plan: Plan) -> dict[str, Any]:
+def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
     """The JSON Schema document (2020-12) of a plan's wire type, as plain data that is the caller's own.
+
+    Args:
+        plan: The plan.
+        written: True for the JSON data that the type encodes. It can differ by the types of pydantic.
 
     Raises `SchemaError`: a default of the type has no JSON form.
     """
@@ -368,6 +384,8 @@ def derive(plan: Plan) -> dict[str, Any]:
     if plan.survey.sets:
         for schema in (root, *components.values()):
             _without_unique(schema)
+    for schema in (root, *components.values()) if plan.foreigners else ():
+        _settle_foreign(schema, plan.foreigners, components, written=written)
     document = {**root, "$defs": components} if components else root
     if plan.survey.objects:
         _open(document)
@@ -455,6 +473,24 @@ def _places(schema: object) -> Iterator[dict[str, Any]]:
     listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()), *schema.get("properties", {}).values())
     for inner in (schema.get("items"), schema.get("additionalProperties"), *listed):
         yield from _places(inner)
+
+
+def _settle_foreign(
+    schema: dict[str, Any], foreigners: Mapping[int, Foreign], components: dict[str, Any], *, written: bool
+) -> None:
+    """Put the JSON Schema of each type of pydantic at the place of the type, and its definitions among the others."""
+    for place in list(_places(schema)):
+        if MARK not in place:
+            continue
+        document = foreigners[place.pop(MARK)].describe(written=written)
+        definitions = document.pop("$defs", {})
+        if any(components.get(name, one) != one for name, one in definitions.items()):
+            document = relocate({**document, "$defs": definitions}, "", components, "")
+        else:
+            components.update(definitions)
+        document.update(place)
+        place.clear()
+        place.update(document)
 
 
 def _open(schema: object) -> None:

@@ -43,6 +43,7 @@ from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typedd
 
 from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.fault import SchemaError
+from fxai.schema.foreign import foreign, foreign_of
 from fxai.schema.pattern import compiled_python_pattern
 
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
@@ -328,6 +329,8 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
         found.coded = True
         _hold_searchable(coded[1], place)
         _visit(coded[1].wire, place, found, inside, done)
+    elif (of_pydantic := foreign_of(tp)) is not None:
+        _visit_foreign(of_pydantic[0], place, found)
     elif get_origin(tp) is Annotated:
         _visit(tp.__origin__, place, found, inside, done)
     elif (arms := arms_of(tp)) is not None:
@@ -336,14 +339,26 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
     elif kind_of(tp) is not None:
         _visit_members(tp, found, inside, done)
     elif get_origin(tp) is not Literal:
-        _visit_leaf(tp, place, found)
-        if is_class(origin := get_origin(tp)) and issubclass(origin, (Mapping, Set)):
-            found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
-        if is_class(origin) and issubclass(origin, Mapping):
-            _check_key(get_args(tp)[0], place)
-        for argument in get_args(tp):
-            if argument is not Ellipsis:
-                _visit(argument, f"{place}[]", found, inside, done)
+        _visit_container(tp, place, found, inside, done)
+
+
+def _visit_container(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
+    _visit_leaf(tp, place, found)
+    if is_class(origin := get_origin(tp)) and issubclass(origin, (Mapping, Set)):
+        found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
+    if is_class(origin) and issubclass(origin, Mapping):
+        _check_key(get_args(tp)[0], place)
+    for argument in get_args(tp):
+        if argument is not Ellipsis:
+            _visit(argument, f"{place}[]", found, inside, done)
+
+
+def _visit_foreign(tp: Any, place: str, found: Survey) -> None:
+    try:
+        foreign(tp)
+    except SchemaError as error:
+        raise SchemaError(f"{place}: {error}") from error.__cause__
+    found.coded = found.open_ended = found.floats = found.listed = True
 
 
 def _check_key(tp: Any, place: str) -> None:

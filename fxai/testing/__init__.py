@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fxai.testing.check import check_handler, check_layer, check_tool, check_toolkit, laws_of
 from fxai.testing.clock import TestClock
-from fxai.testing.law import Break, Law, LawCase, LawError
+from fxai.testing.law import Break, Law, LawCase, LawError, OneSidedLawWarning
 from fxai.testing.scripted import Delay, Failure, ScriptedModel, Turn, call, delay, fails, finish, reasoning, text
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "Law",
     "LawCase",
     "LawError",
+    "OneSidedLawWarning",
     "ScriptedModel",
     "TestClock",
     "Turn",

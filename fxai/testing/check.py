@@ -84,7 +84,7 @@ def _ends(subject: Handled, given: Any) -> Break | None:
     tool = subject.tool
     schema = tool.failure if outcome.is_failure else tool.success
     for engine in engines():
-        if faults := schema.document.validate(outcome.encoded_result, engine=engine):
+        if faults := schema.written_document.validate(outcome.encoded_result, engine=engine):
             found = f"it gave {Break(outcome.encoded_result, '', '', '').json}, which its schema refuses: {faults[0]}"
             return Break(given, "", found, "declare the type that the handler gives")
     return None
@@ -152,6 +152,9 @@ def check_tool(tool: AnyTool, *, parameters: SearchStrategy[Any] | None = None, 
     What is written is read as what it was; the JSON Schema takes exactly what the decoder takes, on each validator that
     is installed; successes and failures are written as their schemas say; the strict schema of each provider says what
     the tool's own says; annotating keeps kind, schema and identity; input examples are valid.
+
+    A type of pydantic can have validators and serializers that its JSON Schema does not describe. Then a law is true
+    in one direction only. `check_tool` checks this direction, and warns with `OneSidedLawWarning`.
 
     Args:
         tool: any kind of tool.

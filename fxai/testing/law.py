@@ -85,6 +85,13 @@ class LawError(AssertionError):
         return "\n".join([*lines, f"  found: {self.broken.found}", f"  do:    {self.broken.remedy}"])
 
 
+class OneSidedLawWarning(UserWarning):
+    """A law that is checked in one direction only, because a type of pydantic has validators or serializers.
+
+    The message states the subject, the direction, and the type.
+    """
+
+
 class TrialOptions(TypedDict, total=False):
     """How hard a law is tried, as keyword arguments: the fields of `Trial`."""
 

@@ -20,16 +20,18 @@ from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, final
+from warnings import warn
 
 import msgspec
 from returns.result import Failure
 
 from fxai.schema.codec import Schema
+from fxai.schema.core_schema import Way
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import Engine, JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
-from fxai.testing.law import Break, Law, NoExamplesError, Trial
+from fxai.testing.law import Break, Law, NoExamplesError, OneSidedLawWarning, Trial
 from fxai.tools.identity import NameConflictError, NameMap, NameRule
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import Annotations, ExplicitNull, Strict
@@ -91,12 +93,25 @@ _CODEC: Final = "make the type's codecs undo each other: decode(encode(value)) m
 
 def _encoding(subject: Subject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
-        if (found := trial.find_break(data, partial(_undone, name, schema))) is not None:
+        one_sided = _warn(
+            subject.tool, name, schema, "encode", "the JSON data that it writes can be data that it refuses"
+        )
+        found = trial.find_break(data, partial(_undone, name, schema, one_sided=one_sided))
+        if found is not None:
             return found
     return None
 
 
-def _undone(name: str, schema: Schema[Any], given: Any) -> Break | None:
+def _warn(tool: AnyTool, name: str, schema: Schema[Any], way: Way, meaning: str) -> bool:
+    """Warn of each caveat of a schema. Return whether the schema has one."""
+    caveats = [caveat for caveat in schema.caveats if caveat.way == way]
+    for caveat in caveats:
+        message = f"the tool {tool.name!r}: one law of the {name} is one-sided: {meaning}, because {caveat.reason}"
+        warn(message, OneSidedLawWarning, stacklevel=2)
+    return bool(caveats)
+
+
+def _undone(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False) -> Break | None:
     result = schema.decode(given)
     if isinstance(result, Failure):
         return None  # another law's
@@ -105,6 +120,8 @@ def _undone(name: str, schema: Schema[Any], given: Any) -> Break | None:
     if isinstance(encoded, Failure):
         where, fault = first_fault(encoded.failure())
         return Break(given, where, f"the {name} cannot be written again as it was read: {fault}", _CODEC)
+    if one_sided:
+        return None
     for again in (schema.decode(encoded.unwrap()), schema.decode_json(schema.encode_json(value).unwrap())):
         if isinstance(again, Failure):
             where, fault = first_fault(again.failure())
@@ -123,20 +140,24 @@ _NARROW: Final = (
 )
 
 
+_REFUSES: Final = "the type can refuse data that its JSON Schema accepts"
+
+
 def _agreement(subject: Subject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import not_instances
 
-    document = subject.document
-    taken = trial.find_break(subject.parameters(), partial(_takes, subject.tool, document))
+    tool, document = subject.tool, subject.document
+    one_sided = isinstance(tool.parameters, Schema) and _warn(tool, "parameters", tool.parameters, "decode", _REFUSES)
+    taken = trial.find_break(subject.parameters(), partial(_takes, tool, document, one_sided=one_sided))
     if taken is not None:
         return taken
     try:
-        return trial.find_break(not_instances(document), partial(_refuses, subject.tool, document))
+        return trial.find_break(not_instances(document), partial(_refuses, tool, document))
     except NoExamplesError:
         return None  # it takes everything
 
 
-def _takes(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
+def _takes(tool: AnyTool, document: JsonSchema, given: Any, *, one_sided: bool = False) -> Break | None:
     from fxai.testing.strategies import decode_parameters
 
     for engine in engines():
@@ -144,7 +165,7 @@ def _takes(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
             fault = f"{engine} refuses it: {faults[0]}"
             return Break(given, faults[0].pointer, fault, "draw what the schema takes, or widen the schema")
     result = decode_parameters(tool, given)
-    if isinstance(result, Failure):
+    if isinstance(result, Failure) and not one_sided:
         where, fault = first_fault(result.failure())
         return Break(given, where, f"the schema takes it, the decoder does not: {fault}", _NARROW)
     return None
@@ -167,14 +188,20 @@ def _refuses(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
 
 def _outcome(subject: Subject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
-        if name != "parameters" and (found := trial.find_break(data, partial(_fits, name, schema))) is not None:
+        if name == "parameters":
+            continue
+        one_sided = _warn(subject.tool, name, schema, "decode", _REFUSES)
+        found = trial.find_break(data, partial(_fits, name, schema, one_sided=one_sided))
+        if found is not None:
             return found
     return None
 
 
-def _fits(name: str, schema: Schema[Any], given: Any) -> Break | None:
+def _fits(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False) -> Break | None:
     result = schema.decode(given)
     if isinstance(result, Failure):
+        if one_sided:
+            return None
         where, fault = first_fault(result.failure())
         return Break(given, where, f"the schema of the {name} takes it, the decoder does not: {fault}", _NARROW)
     encoded = schema.encode(result.unwrap())
@@ -182,7 +209,7 @@ def _fits(name: str, schema: Schema[Any], given: Any) -> Break | None:
         where, fault = first_fault(encoded.failure())
         return Break(given, where, f"the {name} cannot be written: {fault}", _CODEC)
     for engine in engines():
-        if faults := schema.document.validate(encoded.unwrap(), engine=engine):
+        if faults := schema.written_document.validate(encoded.unwrap(), engine=engine):
             return Break(given, faults[0].pointer, f"what is written is not what its schema says: {faults[0]}", _NARROW)
     return None
 

@@ -32,6 +32,7 @@ from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
+from fxai.schema.foreign import is_field
 from fxai.schema.type_info import arms_of
 from fxai.tools.tool_options import CallContext
 from fxai.tools.type_hints import WRITTEN, Returned, hints_of, read_return
@@ -214,6 +215,11 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], do
         raise SchemaError(f"the parameter {parameter.name!r} of the function {name!r} begins with __: rename it")
     hint = hints[parameter.name]
     tp = _with_description(hint, docstring.parameters.get(parameter.name))
+    if is_field(parameter.default):
+        raise SchemaError(
+            f"the parameter {parameter.name!r} of the function {name!r} has a pydantic Field as its default. Write the"
+            f" Field into the type: `{parameter.name}: Annotated[…, Field(…)]`."
+        )
     if parameter.default is not parameter.empty:
         return (parameter.name, *_with_default(tp, parameter.default))
     return (parameter.name, tp, None) if _takes_none(hint) else (parameter.name, tp)

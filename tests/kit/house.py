@@ -207,7 +207,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 357,
     "modules with one importer and under 120 lines": 10,
-    "lines": 102_400,
+    "lines": 103_200,
     "functions that a run with one call passes": 98,
     "files that it passes": 24,
     "functions that the same run passes, streamed": 118,

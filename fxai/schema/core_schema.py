@@ -1,0 +1,362 @@
+"""The core schema of a pydantic type. Use this module to compare what pydantic validates with its JSON Schema.
+
+A core schema is plain data: each node is a `dict` with its kind as `type`. pydantic keeps the core schema at the type.
+
+>>> core = {"type": "list", "items_schema": {"type": "int", "gt": 0}}
+>>> [node["type"] for node in nodes_of(core)]
+['list', 'int']
+>>> exact_core(core, {"type": "array", "items": {"type": "integer", "exclusiveMinimum": 0}})
+{'type': 'list', 'items_schema': {'type': 'int', 'gt': 0, 'strict': True}}
+>>> exact_core(core, {"type": "array", "items": {"type": "integer"}}) is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args, get_origin
+
+import msgspec
+
+from fxai.schema.codecs import Codec
+from fxai.schema.data import is_array, is_object
+from fxai.schema.fault import SchemaError
+
+_Node: TypeAlias = dict[str, Any]
+
+_OPAQUE: Final = ("cls", "config", "default", "expected", "metadata", "ref", "serialization")
+
+
+def nodes_of(core: Any) -> Iterator[_Node]:
+    """Iterate over every node of a core schema."""
+    waiting = [core]
+    while waiting:
+        value = waiting.pop()
+        if is_object(value):
+            is_node = isinstance(value.get("type"), str)
+            if is_node:
+                yield value
+            waiting += [inner for name, inner in reversed(value.items()) if not (is_node and name in _OPAQUE)]
+        elif isinstance(value, (list, tuple)):
+            waiting += cast("Sequence[Any]", value)
+
+
+# ---- types that fxai refuses
+
+
+def check_fields(called: str, nodes: list[_Node]) -> None:
+    """Refuse the fields whose JSON Schema is not the schema that the validator enforces.
+
+    Raises:
+        SchemaError: An alias is a path into the data, or a field carries a codec or a `Meta`, which pydantic ignores.
+    """
+    for node in nodes:
+        for name, field in node["fields"].items() if is_object(node.get("fields")) else ():
+            alias: Any = field.get("validation_alias")
+            paths = alias if is_array(alias) and alias and is_array(alias[0]) else [alias]
+            if is_array(alias) and not any(len(path) == 1 for path in paths):
+                raise SchemaError(
+                    f"the field {node.get('model_name') or called}.{name} has an AliasPath, which its JSON Schema"
+                    " cannot describe. Use an alias that is a name, or read the path in a validator with mode='before'."
+                )
+        for name, info in getattr(node.get("cls"), "__pydantic_fields__", {}).items():
+            for part in (*info.metadata, info.annotation):
+                check_notes(part, f"{node['cls'].__qualname__}.{name}")
+
+
+def check_notes(tp: Any, place: str) -> None:
+    """Refuse a codec or a `Meta` inside a type that pydantic decodes, because pydantic ignores both.
+
+    Raises:
+        SchemaError: The type contains such a note.
+    """
+    if isinstance(tp, (Codec, msgspec.Meta)):
+        kind = "codec" if isinstance(tp, Codec) else "msgspec.Meta"
+        raise SchemaError(
+            f"{place} carries a {kind}, which pydantic ignores. Use Field(...) for bounds, and PlainValidator with"
+            " PlainSerializer for another JSON form."
+        )
+    if get_origin(tp) is not Literal:
+        for part in (*(tp.__metadata__ if get_origin(tp) is Annotated else ()), *get_args(tp)):
+            check_notes(part, place)
+
+
+# ---- what a JSON Schema does not tell
+
+
+Way: TypeAlias = Literal["decode", "encode"]
+
+
+@final
+class Caveat(msgspec.Struct, frozen=True):
+    """A law between a type and its JSON Schema that is true in one direction only."""
+
+    way: Way
+    """`decode`: the type can refuse data that the JSON Schema accepts. `encode`: the type can refuse its own data."""
+    reason: str
+    """The reason, as a sentence without a period."""
+
+
+_FUNCTIONS: Final = "function-"
+_UNSEEN: Final = ("custom-error", "is-instance", "is-subclass", "callable", "url", "multi-host-url", "json", "decimal")
+_BOUNDS: Final = ("ge", "gt", "le", "lt", "now_op", "tz_constraint")
+_DATES: Final = ("date", "time", "datetime", "timedelta")
+_CHANGES: Final = ("strip_whitespace", "to_lower", "to_upper")
+
+
+def caveats_of(called: str, nodes: list[_Node]) -> Iterator[Caveat]:
+    """Iterate over the caveats of a type."""
+    if any(map(_validates_more, nodes)):
+        yield Caveat("decode", f"{called} has validators that its JSON Schema does not describe")
+    if any(map(_writes_otherwise, nodes)):
+        yield Caveat("encode", f"{called} has computed fields, serializers, or aliases for its JSON data only")
+
+
+def _validates_more(node: _Node) -> bool:
+    kind = node["type"]
+    config: dict[str, Any] = node.get("config") or {}
+    if kind.startswith(_FUNCTIONS) or kind in _UNSEEN or node.get("custom_init") or node.get("post_init"):
+        return True
+    if kind == "tagged-union":
+        return not isinstance(node["discriminator"], str)
+    bounds = _BOUNDS if kind in _DATES else _CHANGES if kind == "str" else ()
+    return any(node.get(name) for name in bounds) or any(config.get(f"str_{name}") for name in _CHANGES)
+
+
+def _writes_otherwise(node: _Node) -> bool:
+    kind = node["type"]
+    serialization: dict[str, Any] = node.get("serialization") or {}
+    if kind == "json" or str(serialization.get("type")).startswith(_FUNCTIONS):
+        return True
+    if kind in ("model", "dataclass"):  # a model that ignores undeclared data also ignores its computed fields
+        config: dict[str, Any] = node.get("config") or {}
+        computed = any(one.get("computed_fields") for one in nodes_of(node["schema"]))
+        return computed and config.get("extra_fields_behavior", "ignore") != "ignore"
+    fields: Any = node.get("fields")
+    return is_object(fields) and any(_is_written_otherwise(name, field) for name, field in fields.items())
+
+
+def _is_written_otherwise(name: str, field: _Node) -> bool:
+    written = field.get("serialization_alias", name)
+    return field.get("serialization_exclude") is True or field.get("validation_alias", name) != written
+
+
+def hashes_data(node: _Node) -> bool:
+    """Return whether Python hashes values of the data there, so that the data can choose values with one hash."""
+    kind, keys = node["type"], node.get("keys_schema") or {"type": "any"}
+    return kind in ("set", "frozenset") or (kind == "dict" and keys["type"] not in ("str", "any", "literal", "enum"))
+
+
+def hides_input(node: _Node) -> bool:
+    """Return whether the configuration keeps values out of error messages."""
+    config: dict[str, Any] = node.get("config") or {}
+    return config.get("hide_input_in_errors") is True
+
+
+# ---- a core schema that is its JSON Schema
+
+
+def exact_core(core: _Node, document: Any) -> _Node | None:
+    """Return the core schema with strict scalars, if it accepts exactly the data that the JSON Schema accepts.
+
+    A validator of the result can replace the validation by the JSON Schema. Only `3.0` for an integer is an exception:
+    JSON Schema accepts it, and the strict scalar refuses it. Return None if the two differ, or if this module cannot
+    compare them: for validators, patterns, and types without a form of their own in JSON.
+    """
+    try:
+        return _Comparison(document).of(core, document)
+    except (_InexactError, KeyError, TypeError, AttributeError):
+        return None
+
+
+class _InexactError(Exception):
+    """The core schema and the JSON Schema differ, or fxai cannot compare them."""
+
+
+_ANNOTATIONS: Final = ("$defs", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
+_NUMERIC: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_SCALARS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "str": ("string", {"min_length": "minLength", "max_length": "maxLength"}),
+    "int": ("integer", {**_NUMERIC, "multiple_of": "multipleOf"}),
+    "float": ("number", _NUMERIC),
+    "bool": ("boolean", {}),
+    "none": ("null", {}),
+}
+_SILENT: Final = ("type", "metadata", "ref", "serialization")
+"""The parts of any node that do not change what the node accepts."""
+_CONFIG: Final = ("title", "extra_fields_behavior", "frozen")
+
+
+def _hold(same: object) -> None:
+    if not same:
+        raise _InexactError
+
+
+@final
+class _Comparison:
+    """One comparison: the definitions of the core schema, and the place in the JSON Schema that each describes."""
+
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._known: dict[str, _Node] = {}
+        self._places: dict[str, Any] = {}
+        self._done: dict[str, _Node] = {}
+
+    def of(self, node: _Node, place: Any, extra: str = "ignore") -> _Node:
+        """Return the node with strict scalars.
+
+        Raises:
+            _InexactError: The node and the place differ.
+        """
+        kind = node["type"]
+        if kind in _SCALARS:
+            return _scalar(node, self._follow(place))
+        return _COMPARISONS[kind](self, node, place, extra)
+
+    def _follow(self, place: Any) -> dict[str, Any]:
+        """Return the keywords of a place, without its annotations, and with the target of its reference."""
+        keywords = {name: value for name, value in place.items() if name not in _ANNOTATIONS}
+        if "$ref" not in keywords:
+            return keywords
+        _hold(len(keywords) == 1)
+        return self._follow(self._target(keywords["$ref"]))
+
+    def _target(self, reference: str) -> Any:
+        return self._document["$defs"][reference.removeprefix("#/$defs/")]
+
+    # ---- references
+
+    def definitions(self, node: _Node, place: Any, _: str) -> _Node:
+        self._known = {one["ref"]: one for one in node["definitions"]}
+        schema = self.of(node["schema"], place)
+        return {**node, "schema": schema, "definitions": list(self._done.values())}
+
+    def reference(self, node: _Node, place: Any, _: str) -> _Node:
+        name = node["schema_ref"]
+        described = self._target(place["$ref"]) if "$ref" in place else place
+        if name not in self._places:
+            self._places[name] = described
+            self._done[name] = {}  # the definition can refer to itself
+            self._done[name] = self.of(self._known[name], described)
+        _hold(self._bare(self._places[name]) == self._bare(described))
+        return node
+
+    def _bare(self, place: Any) -> dict[str, Any]:
+        return {name: value for name, value in place.items() if name not in _ANNOTATIONS}
+
+    # ---- objects
+
+    def model(self, node: _Node, place: Any, _: str) -> _Node:
+        config: dict[str, Any] = node.get("config") or {}
+        _hold(all(name in _CONFIG for name in config))
+        _hold(not (node.get("custom_init") or node.get("post_init") or node.get("strict")))
+        return {**node, "schema": self.of(node["schema"], place, config.get("extra_fields_behavior", "ignore"))}
+
+    def fields(self, node: _Node, place: Any, extra: str) -> _Node:
+        keywords, fields = self._follow(place), node["fields"]
+        _hold("extras_schema" not in node and "extras_keys_schema" not in node)
+        names = {name: field.get("validation_alias", name) for name, field in fields.items()}
+        needed = {names[name] for name, field in fields.items() if field["schema"]["type"] != "default"}
+        properties = keywords.pop("properties")
+        _hold(keywords.pop("type") == "object" and properties.keys() == set(names.values()))
+        _hold(set(keywords.pop("required", ())) == needed)
+        _hold(keywords == _EXTRA[node.get("extra_behavior", extra)])
+        compared = {
+            name: {**field, "schema": self.of(field["schema"], properties[names[name]])}
+            for name, field in fields.items()
+        }
+        return {**node, "fields": compared}
+
+    def default(self, node: _Node, place: Any, _: str) -> _Node:
+        _hold(node.get("on_error", "raise") == "raise")
+        return {**node, "schema": self.of(node["schema"], place)}
+
+    def mapping(self, node: _Node, place: Any, _: str) -> _Node:
+        keywords, values = self._follow(place), node.get("values_schema", {"type": "any"})
+        _hold(all(name in _SILENT for name in node["keys_schema"]) and node["keys_schema"]["type"] == "str")
+        inside = keywords.pop("additionalProperties", {})
+        _hold(_bounds(node, {"min_length": "minProperties", "max_length": "maxProperties"}, "object") == keywords)
+        return {**node, "values_schema": self.of(values, {} if inside is True else inside)}
+
+    # ---- arrays, unions, and constants
+
+    def array(self, node: _Node, place: Any, _: str) -> _Node:
+        keywords = self._follow(place)
+        items = self.of(node.get("items_schema", {"type": "any"}), keywords.pop("items", {}))
+        _hold(_bounds(node, {"min_length": "minItems", "max_length": "maxItems"}, "array") == keywords)
+        return {**node, "items_schema": items}
+
+    def nullable(self, node: _Node, place: Any, _: str) -> _Node:
+        keywords = self._follow(place)
+        _hold(keywords.keys() == {"anyOf"} and keywords["anyOf"][1:] == [{"type": "null"}])
+        return {**node, "schema": self.of(node["schema"], keywords["anyOf"][0])}
+
+    def union(self, node: _Node, place: Any, _: str) -> _Node:
+        keywords = self._follow(place)
+        _hold(keywords.keys() == {"anyOf"} and node.get("mode", "smart") == "smart")
+        choices: list[Any] = [one[0] if type(one) is tuple else one for one in node["choices"]]
+        compared = [self.of(one, arm) for one, arm in zip(choices, keywords["anyOf"], strict=True)]
+        return {**node, "choices": compared}
+
+    def choice(self, node: _Node, place: Any, _: str) -> _Node:
+        keywords, choices, tag = self._follow(place), node["choices"], node["discriminator"]
+        _hold(keywords.keys() == {"oneOf"} and isinstance(tag, str) and all(isinstance(one, str) for one in choices))
+        compared = {
+            name: self.of(one, {key: value for key, value in arm.items() if key != "required"})
+            for (name, one), arm in zip(choices.items(), keywords["oneOf"], strict=True)
+            if arm["required"] == [tag] and "$ref" in arm
+        }
+        _hold(len(compared) == len(choices))
+        return {**node, "choices": compared}
+
+    def literal(self, node: _Node, place: Any, _: str) -> _Node:
+        _hold(self._follow(place) == _constants(node["expected"]))
+        return node
+
+    def enum(self, node: _Node, place: Any, _: str) -> _Node:
+        _hold("missing" not in node and self._follow(place) == _constants([one.value for one in node["members"]]))
+        return node
+
+    def anything(self, node: _Node, place: Any, _: str) -> _Node:
+        _hold(self._follow(place) == {})
+        return node
+
+
+_COMPARISONS: Final[dict[str, Callable[[_Comparison, _Node, Any, str], _Node]]] = {
+    "any": _Comparison.anything,
+    "default": _Comparison.default,
+    "definition-ref": _Comparison.reference,
+    "definitions": _Comparison.definitions,
+    "dict": _Comparison.mapping,
+    "enum": _Comparison.enum,
+    "list": _Comparison.array,
+    "literal": _Comparison.literal,
+    "model": _Comparison.model,
+    "model-fields": _Comparison.fields,
+    "nullable": _Comparison.nullable,
+    "tagged-union": _Comparison.choice,
+    "union": _Comparison.union,
+}
+_EXTRA: Final[dict[str, dict[str, Any]]] = {
+    "ignore": {},
+    "allow": {"additionalProperties": True},
+    "forbid": {"additionalProperties": False},
+}
+
+
+def _scalar(node: _Node, keywords: dict[str, Any]) -> _Node:
+    kind, bounds = _SCALARS[node["type"]]
+    _hold(all(name in (*bounds, "allow_inf_nan", "strict", *_SILENT) for name in node))
+    _hold(_bounds(node, bounds, kind) == keywords)
+    return {**node, "strict": True} if bounds or kind == "boolean" else node
+
+
+def _bounds(node: _Node, names: dict[str, str], kind: str) -> dict[str, Any]:
+    """Return the keywords of a kind of JSON, with the bounds of a node."""
+    return {"type": kind, **{keyword: node[name] for name, keyword in names.items() if node.get(name) is not None}}
+
+
+def _constants(values: Any) -> dict[str, Any]:
+    """Return the keywords of strings of which a value is one."""
+    _hold(all(type(value) is str for value in values))
+    return {"type": "string", **({"const": values[0]} if len(values) == 1 else {"enum": list(values)})}

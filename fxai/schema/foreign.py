@@ -1,0 +1,420 @@
+"""Types of pydantic as parts of a schema. Use this module where a type is walked, compiled, or described.
+
+fxai never imports pydantic. A type is foreign if pydantic is imported and the type follows the protocol of pydantic: a
+model, a pydantic dataclass, a class with its own core schema, or an `Annotated` with metadata of pydantic. A container
+or a union of such types is foreign as a whole.
+
+fxai validates the JSON data against the JSON Schema of the type first. Then pydantic builds the value in its JSON mode.
+Thus the schema that the model received is the schema that is enforced.
+
+>>> foreign_of(list[int]) is None
+True
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
+from functools import lru_cache
+from itertools import count
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, final, get_args, get_origin
+
+import msgspec
+from typing_extensions import TypeAliasType, override
+
+from fxai.schema.budget import Findings
+from fxai.schema.codecs import Codec
+from fxai.schema.conversion import Conversion, UnfitError, Way
+from fxai.schema.core_schema import (
+    Caveat,
+    caveats_of,
+    check_fields,
+    check_notes,
+    exact_core,
+    hashes_data,
+    hides_input,
+    nodes_of,
+)
+from fxai.schema.data import hold_hashes_apart, is_array, is_object
+from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import plain_faults
+
+MARK: Final = "x-fxai-foreign"
+"""The keyword that marks the place of a foreign type until its JSON Schema is put there."""
+
+_ANNOTATED: Final[Any] = Annotated
+_SCALARS: Final = (str, int, float, bool, None, type(None))
+_NUMBERS: Final = count()
+_ENCODE: Final = msgspec.json.Encoder().encode
+_Place: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
+
+
+# ---- recognition
+
+
+def foreign_of(tp: Any) -> _Place | None:
+    """Return the type that pydantic decodes, and the `Meta` notes beside it; None if the type is not foreign."""
+    if "pydantic" not in sys.modules:
+        return None
+    if get_origin(tp) is Annotated:
+        metas = tuple(note for note in tp.__metadata__ if isinstance(note, msgspec.Meta))
+        notes = tuple(note for note in tp.__metadata__ if not isinstance(note, msgspec.Meta))
+        if any(map(_is_note, notes)):
+            return _ANNOTATED[(tp.__origin__, *notes)], metas
+        return (tp.__origin__, metas) if _is_foreign(tp.__origin__) else None
+    return (tp, ()) if _is_foreign(tp) else None
+
+
+def _is_foreign(tp: Any) -> bool:
+    if isinstance(tp, TypeAliasType):
+        return _is_foreign(tp.__value__)
+    origin, arguments = get_origin(tp), get_args(tp)
+    if origin is Annotated:
+        return any(map(_is_note, tp.__metadata__)) or _is_foreign(tp.__origin__)
+    if origin in (Union, UnionType):
+        return any(map(_is_foreign, arguments))
+    cls: Any = tp if origin is None else origin
+    if not inspect.isclass(cls) or issubclass(cls, msgspec.Struct):
+        return False
+    if hasattr(cls, "__pydantic_core_schema__") or hasattr(cls, "__get_pydantic_core_schema__"):
+        return True
+    if not arguments or not issubclass(cls, (Mapping, Sequence, Set)):
+        return False
+    if issubclass(cls, Mapping) and arguments[0] is not str:
+        return False  # msgspec reads the keys of a mapping
+    return any(map(_is_foreign, arguments)) and all(map(_may_join, arguments))
+
+
+def _may_join(tp: Any) -> bool:
+    """Return whether both libraries decode a type alike, or only pydantic can decode it."""
+    return tp in _SCALARS or tp is Ellipsis or get_origin(tp) is Literal or _is_foreign(tp)
+
+
+def _is_note(note: Any) -> bool:
+    """Return whether an object in `Annotated` is metadata that pydantic interprets."""
+    if isinstance(note, (str, msgspec.Meta, Codec)):
+        return False
+    known = (_class("pydantic.fields", "FieldInfo"), *(_class("annotated_types", name) for name in _NOTES))
+    return any(hasattr(note, method) for method in _METHODS) or isinstance(note, tuple(filter(None, known)))
+
+
+def is_field(value: Any) -> bool:
+    """Return whether a value is a `Field` of pydantic."""
+    field = _class("pydantic.fields", "FieldInfo")
+    return field is not None and isinstance(value, field)
+
+
+_METHODS: Final = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
+_NOTES: Final = ("BaseMetadata", "GroupedMetadata")
+
+
+def _class(module: str, name: str) -> type[Any] | None:
+    """Return a class of a module that the program imported; None if the module is not imported."""
+    found: type[Any] | None = getattr(sys.modules.get(module), name, None)
+    return found
+
+
+# ---- the codec
+
+
+@final
+class Foreign(Conversion):
+    """The step between JSON data and the value of a type of pydantic.
+
+    Attributes:
+        tp: The type.
+        number: The value of `MARK` at the place of the type.
+        document: The JSON Schema of the data that the type decodes.
+        written: The JSON Schema of the data that the type encodes. It differs from `document` by computed fields,
+            aliases, and serializers.
+        caveats: The laws between the type and its JSON Schema that are true in one direction only.
+    """
+
+    __slots__ = (
+        "_adapter",
+        "_build",
+        "_fast",
+        "_hashed",
+        "_hidden",
+        "_refusal",
+        "caveats",
+        "document",
+        "number",
+        "tp",
+        "written",
+    )
+
+    sound = True
+
+    def __init__(self, tp: Any) -> None:
+        """Compile the type.
+
+        Raises:
+            SchemaError: pydantic has no validator or no JSON Schema for the type, or the JSON Schema differs from the
+                validator by an alias.
+            NameError: The type names a class that is not defined yet.
+        """
+        pydantic: Any = sys.modules["pydantic"]
+        self.tp: Any = tp
+        self.number: int = next(_NUMBERS)
+        self._adapter: Any = _adapter(tp, pydantic)
+        self._refusal: type[Exception] = sys.modules["pydantic_core"].ValidationError
+        nodes = list(nodes_of(self._adapter.core_schema))
+        check_fields(_name(tp), nodes)
+        self.document: JsonSchema = _document(self._adapter, "validation", tp)
+        written = _document(self._adapter, "serialization", tp)
+        self.written: JsonSchema = self.document if written == self.document else written
+        self.caveats: tuple[Caveat, ...] = tuple(caveats_of(_name(tp), nodes))
+        self._build: Callable[[bytes], Any] = self._adapter.validator.validate_json
+        self._fast: Callable[[Any], Any] | None = _exact_validator(self._adapter.core_schema, self.document)
+        self._hashed: bool = any(map(hashes_data, nodes))
+        self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()
+
+    def describe(self, *, written: bool) -> dict[str, Any]:
+        """Return the JSON Schema of the type as a fresh plain copy."""
+        document: dict[str, Any] = (self.written if written else self.document).to_dict()
+        return document
+
+    @override
+    def inward(self, wire: Any) -> Any:
+        if self._fast is not None:
+            try:
+                return self._fast(wire)
+            except self._refusal:
+                pass  # the JSON Schema decides, and tells the faults
+        if self._faults(wire):
+            raise UnfitError
+        try:
+            return self._build(_ENCODE(wire))
+        except self._refusal as error:
+            mended = _with_integers(wire, error)
+            if mended is None:
+                raise UnfitError from error
+        try:
+            return self._build(_ENCODE(mended))
+        except self._refusal as error:
+            raise UnfitError from error
+
+    def _faults(self, wire: Any) -> tuple[Fault, ...]:
+        """Return the validation errors of JSON data that the JSON Schema finds."""
+        if self._hashed:
+            try:
+                hold_hashes_apart(wire)
+            except msgspec.ValidationError:
+                return (Fault("", "values with different hashes", "many values with one hash"),)
+        return self.document.validate(wire, plain=True)
+
+    @override
+    def outward(self, value: Any) -> Any:
+        try:
+            data = self._dump(value, warnings="error")
+        except ValueError as error:
+            raise UnfitError from error
+        if not _is_sound(data) or not self._fits(data):
+            raise UnfitError
+        return data
+
+    def _fits(self, data: Any) -> bool:
+        """Return whether JSON data that the type wrote is what its JSON Schema describes."""
+        if self._fast is not None and not self.caveats:  # the type reads what it writes
+            with suppress(self._refusal):
+                self._fast(data)
+                return True
+        return not self.written.validate(data, plain=True)
+
+    def _dump(self, value: Any, *, warnings: Literal["error", "none"]) -> Any:
+        """Return the JSON data of a value, as pydantic writes it."""
+        return self._adapter.serializer.to_python(value, mode="json", by_alias=True, warnings=warnings)
+
+    @override
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        found.visit()
+        faults = self._outward_faults(value) if way == "outward" else self._inward_faults(value)
+        for fault in faults:
+            shown = fault.found.partition(" ")[0] if self._hidden else fault.found
+            found.add(Fault(pointer + fault.pointer, fault.expected, shown))
+
+    def _inward_faults(self, wire: Any) -> tuple[Fault, ...]:
+        if faults := self._faults(wire):
+            return faults
+        try:
+            self.inward(wire)
+        except UnfitError as error:
+            refused: Any = error.__cause__
+            return tuple(dict.fromkeys(_fault(one, wire) for one in refused.errors(include_url=False)))
+        return ()
+
+    def _outward_faults(self, value: Any) -> tuple[Fault, ...]:
+        try:
+            data = self._dump(value, warnings="none")
+            faults = plain_faults(data) or self.written.validate(data, plain=True)
+            if not faults:
+                self._dump(value, warnings="error")
+        except (ValueError, TypeError):
+            faults = (Fault("", _name(self.tp), found_in(value)),)
+        return faults
+
+
+def _name(tp: Any) -> str:
+    """Return the name of a type in a message."""
+    return tp.__name__ if inspect.isclass(tp) and not get_args(tp) else str(tp)
+
+
+def foreign(tp: Any) -> Foreign:
+    """Return the step of a foreign type, compiled once for a type.
+
+    Raises:
+        SchemaError: The type has no validator or no JSON Schema.
+        NameError: The type names a class that is not defined yet.
+    """
+    try:
+        return _foreign(tp)
+    except TypeError as error:
+        if isinstance(error, SchemaError):
+            raise
+        return Foreign(tp)  # metadata that cannot be hashed
+
+
+@lru_cache(maxsize=4096)
+def _foreign(tp: Any) -> Foreign:
+    return Foreign(tp)
+
+
+def _is_sound(data: Any) -> bool:
+    """Return whether JSON can carry the data: no NaN, and no half of a surrogate pair."""
+    try:
+        return b"null" not in _ENCODE(data) or not plain_faults(data)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+# ---- the compiled type
+
+
+def _adapter(tp: Any, pydantic: Any) -> Any:
+    """Return the `TypeAdapter` of a type."""
+    check_notes(tp, _name(tp))
+    try:
+        adapter = pydantic.TypeAdapter(tp)
+        _ = adapter.validator.title, adapter.serializer, adapter.core_schema["type"]  # an incomplete type raises
+    except NameError:
+        raise
+    except Exception as error:
+        if getattr(error, "code", None) == "class-not-fully-defined":
+            known = f"{_name(tp)} names a class that is not defined yet"
+            raise NameError(f"{known}. Define the class, then call {_name(tp)}.model_rebuild().") from None
+        raise SchemaError(f"pydantic cannot validate {_name(tp)}: {_first_line(error)} {_REMEDY}") from error
+    return adapter
+
+
+def _exact_validator(core: Any, document: JsonSchema) -> Callable[[Any], Any] | None:
+    """Return a validator that accepts exactly what the JSON Schema accepts; None if fxai cannot prove it."""
+    exact = exact_core(core, document.to_dict())
+    if exact is None:
+        return None
+    validator: Any = sys.modules["pydantic_core"].SchemaValidator
+    try:  # a model has a validator of its own, which is not strict and must not be used
+        build: Callable[[Any], Any] = validator(exact, _use_prebuilt=False).validate_python
+    except TypeError:  # an older pydantic
+        return None
+    return build
+
+
+def _document(adapter: Any, mode: Literal["validation", "serialization"], tp: Any) -> JsonSchema:
+    """Return the JSON Schema of a type, its root without `$ref`, and with the tags of its unions required."""
+    try:
+        document: dict[str, Any] = adapter.json_schema(mode=mode, by_alias=True)
+    except Exception as error:
+        problem = f"pydantic has no JSON Schema ({mode}) for {_name(tp)}"
+        raise SchemaError(f"{problem}: {_first_line(error)} {_REMEDY}") from error
+    _require_tags(document)
+    reference = document.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        del document["$ref"]
+        name = reference.removeprefix("#/$defs/")
+        inside = document["$defs"][name]
+        if _ENCODE({"$ref": reference})[1:-1] not in _ENCODE(document):
+            del document["$defs"][name]
+        document = {**inside, **document}
+        if not document["$defs"]:
+            del document["$defs"]
+    return JsonSchema.of(document)
+
+
+_REMEDY: Final = (
+    "Change the type there, or give it a JSON form with WithJsonSchema, PlainValidator, and PlainSerializer."
+)
+
+
+def _first_line(error: Exception) -> str:
+    line = str(error).partition("\n")[0].strip()
+    return line if line.endswith(".") else f"{line}."
+
+
+def _require_tags(schema: Any) -> None:
+    """Require the tag in each alternative of a discriminated union, because the validator of pydantic requires the tag.
+
+    `discriminator` is removed, because the keyword is not a part of JSON Schema.
+    """
+    if is_object(schema):
+        union, arms = schema.get("discriminator"), schema.get("oneOf")
+        if is_object(union) and is_array(arms) and isinstance(tag := union.get("propertyName"), str):
+            del schema["discriminator"]
+            schema["oneOf"] = [{**arm, "required": [tag]} if "$ref" in arm else arm for arm in arms]
+    for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
+        _require_tags(inner)
+
+
+# ---- validation errors
+
+_MOST_WAYS: Final = 16
+
+
+def _with_integers(wire: Any, refused: Any) -> Any:
+    """Return the data with each refused whole number as an integer (`3.0` is an integer in JSON Schema).
+
+    Return None if pydantic refused no such number.
+    """
+    whole: list[str] = []
+    for error in refused.errors(include_url=False, include_context=False):
+        pointer, there = _locate(error, wire)
+        if isinstance(there, float) and there.is_integer():
+            whole.append(pointer)
+    if not whole:
+        return None
+    return with_integers(wire, dict.fromkeys(whole))
+
+
+def _fault(error: Any, wire: Any) -> Fault:
+    """Return the validation error of fxai for an error of pydantic."""
+    pointer, there = _locate(error, wire)
+    if error["type"] == "missing":
+        return Fault(pointer_to(pointer, str(error["loc"][-1])), "a value", "nothing")
+    return Fault(pointer, f"a valid value ({error['msg']})", found_in(there))
+
+
+def _locate(error: Any, wire: Any) -> tuple[str, Any]:
+    """Return the JSON pointer of an error of pydantic, and the data there.
+
+    The location of pydantic also contains names of alternatives and of validators. A name of the data and a name of an
+    alternative can be equal, so that the value of the error decides.
+    """
+    location = error["loc"][:-1] if error["type"] == "missing" else error["loc"]
+    ways: dict[str, Any] = {"": wire}
+    for token in location:
+        deeper: dict[str, Any] = {}
+        for pointer, there in ways.items():
+            if is_object(there) and str(token) in there:
+                deeper[pointer_to(pointer, str(token))] = there[str(token)]
+            elif is_array(there) and isinstance(token, int) and 0 <= token < len(there):
+                deeper[f"{pointer}/{token}"] = there[token]
+            if isinstance(token, str):
+                deeper.setdefault(pointer, there)  # the name of an alternative
+        ways = dict(list(deeper.items())[:_MOST_WAYS]) or ways
+    given: Any = error.get("input")
+    fitting = [way for way in ways.items() if way[1] == given and type(way[1]) is type(given)]
+    return max(fitting or ways.items(), key=lambda way: way[0].count("/"))
