@@ -211,7 +211,9 @@ class Compiled:
                 try:
                     return step.inward(wire)
                 except UnfitError as error:
-                    faults = _search(partial(step.faults, "inward", wire, "")) or (_unplaced_fault(error, wire),)
+                    known: tuple[Fault, ...] = error.args[0] if step.sound and error.args else ()
+                    faults = known or _search(partial(step.faults, "inward", wire, ""))
+                    faults = faults or (_unplaced_fault(error, wire),)
                     if refuse is raise_faults:
                         raise DecodeError(DecodeFailure(tuple(faults))) from error
                     return refuse(tuple(faults))

@@ -33,7 +33,10 @@ from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
 
 
 class UnfitError(Exception):
-    """A value that a conversion does not take; the fault walks find out why."""
+    """A value that a conversion does not take; the fault walks find out why.
+
+    A type of pydantic adds its validation errors, because it knows them already.
+    """
 
 
 Way: TypeAlias = Literal["inward", "outward", "data"]

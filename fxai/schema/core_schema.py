@@ -147,6 +147,12 @@ def hashes_data(node: _Node) -> bool:
     return kind in ("set", "frozenset") or (kind == "dict" and keys["type"] not in ("str", "any", "literal", "enum"))
 
 
+def is_open(node: _Node) -> bool:
+    """Return whether the data there can have any depth: the node refers to a definition, or accepts anything."""
+    config: dict[str, Any] = node.get("config") or {}
+    return node["type"] in ("any", "definition-ref") or config.get("extra_fields_behavior") == "allow"
+
+
 def hides_input(node: _Node) -> bool:
     """Return whether the configuration keeps values out of error messages."""
     config: dict[str, Any] = node.get("config") or {}
@@ -348,7 +354,8 @@ def _scalar(node: _Node, keywords: dict[str, Any]) -> _Node:
     kind, bounds = _SCALARS[node["type"]]
     _hold(all(name in (*bounds, "allow_inf_nan", "strict", *_SILENT) for name in node))
     _hold(_bounds(node, bounds, kind) == keywords)
-    return {**node, "strict": True} if bounds or kind == "boolean" else node
+    strict = {**node, "strict": True} if kind != "null" else node
+    return {**strict, "allow_inf_nan": False} if kind == "number" else strict  # JSON has no NaN
 
 
 def _bounds(node: _Node, names: dict[str, str], kind: str) -> dict[str, Any]:

@@ -36,12 +36,13 @@ from fxai.schema.core_schema import (
     exact_core,
     hashes_data,
     hides_input,
+    is_open,
     nodes_of,
 )
 from fxai.schema.data import hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.parsing import plain_faults
+from fxai.schema.parsing import builtin, is_plain, plain_faults
 
 MARK: Final = "x-fxai-foreign"
 """The keyword that marks the place of a foreign type until its JSON Schema is put there."""
@@ -131,6 +132,7 @@ class Foreign(Conversion):
         document: The JSON Schema of the data that the type decodes.
         written: The JSON Schema of the data that the type encodes. It differs from `document` by computed fields,
             aliases, and serializers.
+        open_ended: True if data of any depth, or any data, can be in a value.
         caveats: The laws between the type and its JSON Schema that are true in one direction only.
     """
 
@@ -144,6 +146,7 @@ class Foreign(Conversion):
         "caveats",
         "document",
         "number",
+        "open_ended",
         "tp",
         "written",
     )
@@ -171,6 +174,7 @@ class Foreign(Conversion):
         self.caveats: tuple[Caveat, ...] = tuple(caveats_of(_name(tp), nodes))
         self._build: Callable[[bytes], Any] = self._adapter.validator.validate_json
         self._fast: Callable[[Any], Any] | None = _exact_validator(self._adapter.core_schema, self.document)
+        self.open_ended: bool = self._fast is None or any(map(is_open, nodes))
         self._hashed: bool = any(map(hashes_data, nodes))
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()
 
@@ -186,18 +190,21 @@ class Foreign(Conversion):
                 return self._fast(wire)
             except self._refusal:
                 pass  # the JSON Schema decides, and tells the faults
-        if self._faults(wire):
-            raise UnfitError
+        wire = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
+        if faults := self._faults(wire):
+            raise UnfitError(self._shown(faults))
         try:
             return self._build(_ENCODE(wire))
         except self._refusal as error:
-            mended = _with_integers(wire, error)
-            if mended is None:
-                raise UnfitError from error
-        try:
-            return self._build(_ENCODE(mended))
-        except self._refusal as error:
-            raise UnfitError from error
+            refused, mended = error, _with_integers(wire, error)
+        if mended is not None:
+            try:
+                return self._build(_ENCODE(mended))
+            except self._refusal as error:
+                refused = error
+        errors: Any = refused
+        told = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False))
+        raise UnfitError(self._shown(tuple(told))) from refused
 
     def _faults(self, wire: Any) -> tuple[Fault, ...]:
         """Return the validation errors of JSON data that the JSON Schema finds."""
@@ -214,17 +221,24 @@ class Foreign(Conversion):
             data = self._dump(value, warnings="error")
         except ValueError as error:
             raise UnfitError from error
-        if not _is_sound(data) or not self._fits(data):
+        if not self._fits(data):
             raise UnfitError
         return data
 
     def _fits(self, data: Any) -> bool:
-        """Return whether JSON data that the type wrote is what its JSON Schema describes."""
-        if self._fast is not None and not self.caveats:  # the type reads what it writes
+        """Return whether JSON can carry the data that the type wrote, and its JSON Schema describes the data."""
+        try:
+            text = _ENCODE(data)
+        except (TypeError, ValueError, RecursionError):
+            return False
+        exact = self._fast is not None and not self.caveats  # the type reads what it writes
+        if b"null" in text and not (exact and not self.open_ended) and not is_plain(data):
+            return False  # null was NaN
+        if self._fast is not None and exact:
             with suppress(self._refusal):
                 self._fast(data)
                 return True
-        return not self.written.validate(data, plain=True)
+        return not self.written.validate(data)
 
     def _dump(self, value: Any, *, warnings: Literal["error", "none"]) -> Any:
         """Return the JSON data of a value, as pydantic writes it."""
@@ -233,20 +247,22 @@ class Foreign(Conversion):
     @override
     def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
         found.visit()
-        faults = self._outward_faults(value) if way == "outward" else self._inward_faults(value)
+        faults: tuple[Fault, ...] = ()
+        if way == "outward":
+            faults = self._shown(self._outward_faults(value))
+        else:
+            try:
+                self.inward(value)
+            except UnfitError as error:
+                faults = error.args[0]
         for fault in faults:
-            shown = fault.found.partition(" ")[0] if self._hidden else fault.found
-            found.add(Fault(pointer + fault.pointer, fault.expected, shown))
+            found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
 
-    def _inward_faults(self, wire: Any) -> tuple[Fault, ...]:
-        if faults := self._faults(wire):
+    def _shown(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+        """Return the validation errors without their values, if the type hides its input."""
+        if not self._hidden:
             return faults
-        try:
-            self.inward(wire)
-        except UnfitError as error:
-            refused: Any = error.__cause__
-            return tuple(dict.fromkeys(_fault(one, wire) for one in refused.errors(include_url=False)))
-        return ()
+        return tuple(Fault(fault.pointer, fault.expected, fault.found.partition(" ")[0]) for fault in faults)
 
     def _outward_faults(self, value: Any) -> tuple[Fault, ...]:
         try:
@@ -282,14 +298,6 @@ def foreign(tp: Any) -> Foreign:
 @lru_cache(maxsize=4096)
 def _foreign(tp: Any) -> Foreign:
     return Foreign(tp)
-
-
-def _is_sound(data: Any) -> bool:
-    """Return whether JSON can carry the data: no NaN, and no half of a surrogate pair."""
-    try:
-        return b"null" not in _ENCODE(data) or not plain_faults(data)
-    except (TypeError, ValueError, RecursionError):
-        return False
 
 
 # ---- the compiled type

@@ -96,6 +96,8 @@ def plan_of(tp: Any) -> Plan:
     wire, step = deriving.of(tp)
     inside = survey(wire)
     inside.hashed |= found.hashed  # also where the wire has a list, and the value a set
+    if deriving.foreigners:
+        inside.open_ended = found.open_ended  # the wire takes anything there, and pydantic only some data
     return Plan(tp, wire, step, inside, deriving.defaults, deriving.foreigners)
 
 

@@ -355,10 +355,11 @@ def _visit_container(tp: Any, place: str, found: Survey, inside: tuple[Any, ...]
 
 def _visit_foreign(tp: Any, place: str, found: Survey) -> None:
     try:
-        foreign(tp)
+        step = foreign(tp)
     except SchemaError as error:
         raise SchemaError(f"{place}: {error}") from error.__cause__
-    found.coded = found.open_ended = found.floats = found.listed = True
+    found.coded = found.floats = found.listed = True
+    found.open_ended |= step.open_ended
 
 
 def _check_key(tp: Any, place: str) -> None:

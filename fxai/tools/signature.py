@@ -228,7 +228,7 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], do
 def _with_description(hint: Any, text_of_docstring: str | None) -> Any:
     """The type, with its description: of a `Meta`, else of a text in `Annotated`, else of the docstring."""
     notes: tuple[Any, ...] = hint.__metadata__ if get_origin(hint) is _ANNOTATED else ()
-    if any(isinstance(note, msgspec.Meta) and note.description is not None for note in notes):
+    if any((isinstance(note, msgspec.Meta) or is_field(note)) and note.description is not None for note in notes):
         return hint
     texts = [note if isinstance(note, str) else getattr(note, "documentation", None) for note in notes]
     text = next((text for text in texts if isinstance(text, str)), text_of_docstring)

@@ -19,6 +19,7 @@ SECTIONS = (
     "effects",
     "define",
     "call",
+    "models",
     "strict",
     "loop",
     "stateful",
