@@ -25,7 +25,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, final, get_
 import msgspec
 from typing_extensions import TypeAliasType, override
 
-from fxai.schema.budget import Findings
+from fxai.schema.budget import MAX_FAULTS, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.conversion import Conversion, UnfitError, Way
 from fxai.schema.core_schema import (
@@ -58,9 +58,16 @@ _Place: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
 
 
 def foreign_of(tp: Any) -> _Place | None:
-    """Return the type that pydantic decodes, and the `Meta` notes beside it; None if the type is not foreign."""
+    """Return the type that pydantic decodes, and the `Meta` notes beside it; None if the type is not foreign.
+
+    Raises:
+        SchemaError: It is a `TypeAdapter`, which is a value.
+    """
     if "pydantic" not in sys.modules:
         return None
+    adapter = _class("pydantic.type_adapter", "TypeAdapter")
+    if adapter is not None and isinstance(tp, adapter):
+        raise SchemaError(f"{tp} is a value. Pass the type that it adapts.")
     if get_origin(tp) is Annotated:
         metas = tuple(note for note in tp.__metadata__ if isinstance(note, msgspec.Meta))
         notes = tuple(note for note in tp.__metadata__ if not isinstance(note, msgspec.Meta))
@@ -203,7 +210,7 @@ class Foreign(Conversion):
             except self._refusal as error:
                 refused = error
         errors: Any = refused
-        told = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False))
+        told = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
         raise UnfitError(self._shown(tuple(told))) from refused
 
     def _faults(self, wire: Any) -> tuple[Fault, ...]:

@@ -327,6 +327,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         Annotated[int, Field(json_schema_extra={"type": "strin"})],
         "no usable JSON Schema",
     ),
+    "a TypeAdapter": (TypeAdapter(list[int]), "Pass the type that it adapts"),
     "a model as a key": (dict[Item, int], "cannot be the key"),
 }
 
@@ -471,6 +472,13 @@ def test_deep_data_of_a_recursive_model_is_refused() -> None:
 
     assert "nesting" in str(Schema.of(Node).decode_json(text).failure())
     assert "nesting" in str(Schema.of(Node).decode(data).failure())
+
+
+def test_many_errors_of_a_validator_are_reported_in_part() -> None:
+    """A validator that refuses each of many items makes one hundred validation errors."""
+    faults = Schema.of(Even).decode({"numbers": [1] * 5_000}).failure().faults
+
+    assert len(faults) == 100
 
 
 def test_a_class_that_is_defined_later_is_a_name_error() -> None:
