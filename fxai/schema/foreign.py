@@ -199,7 +199,7 @@ class Foreign(Conversion):
                 pass  # the JSON Schema decides, and tells the faults
         wire = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
         if faults := self._faults(wire):
-            raise UnfitError(self._shown(faults))
+            raise UnfitError(self._without_values(faults))
         try:
             return self._build(_ENCODE(wire))
         except self._refusal as error:
@@ -211,7 +211,7 @@ class Foreign(Conversion):
                 refused = error
         errors: Any = refused
         told = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
-        raise UnfitError(self._shown(tuple(told))) from refused
+        raise UnfitError(self._without_values(tuple(told))) from refused
 
     def _faults(self, wire: Any) -> tuple[Fault, ...]:
         """Return the validation errors of JSON data that the JSON Schema finds."""
@@ -256,7 +256,7 @@ class Foreign(Conversion):
         found.visit()
         faults: tuple[Fault, ...] = ()
         if way == "outward":
-            faults = self._shown(self._outward_faults(value))
+            faults = self._without_values(self._outward_faults(value))
         else:
             try:
                 self.inward(value)
@@ -265,7 +265,7 @@ class Foreign(Conversion):
         for fault in faults:
             found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
 
-    def _shown(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    def _without_values(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
         """Return the validation errors without their values, if the type hides its input."""
         if not self._hidden:
             return faults

@@ -8,6 +8,7 @@ import decimal
 import enum
 import uuid
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -259,6 +260,7 @@ TAKEN: dict[str, tuple[Any, Any, Any]] = {
     "a string with constraints": (Annotated[str, StringConstraints(pattern="^a+$")], "aa", "aa"),
     "a Meta beside a Field": (Annotated[int, Field(gt=0), msgspec.Meta(description="Many.")], 3, 3),
     "a Meta beside a model": (Annotated[Item, msgspec.Meta(description="One.")], PLAIN_ITEM, ITEM),
+    "a type that only pydantic knows": (Annotated[PurePosixPath, Field()], "a/b", PurePosixPath("a/b")),
     "a validator in Annotated": (Annotated[int, WrapValidator(lambda value, handler: handler(value))], 3, 3),
 }
 
