@@ -52,6 +52,7 @@ INTERNAL = {
     "tests/laws/test_memory_laws.py": "what a run is reminded of",
     "tests/laws/test_nested_text_laws.py": "JSON text within JSON",
     "tests/laws/test_openai_laws.py": "events read one by one",
+    "tests/laws/test_pydantic_laws.py": "the codec of a type of pydantic, and places of faults",
     "tests/laws/test_request_cache_laws.py": "histories encoded by what is new",
     "tests/laws/test_schema_laws.py": "places of faults",
     "tests/laws/test_strict_laws.py": "documents checked, and places in them",
