@@ -19,8 +19,9 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 MOST = 2000
 
-# Asks again and again, 100 tokens at most and 40 in fact, until the budget is spent; says so after each. With more
-# patience than 60 s, it would wait until the reservation of a killed process ends, whose 100 tokens may be committed.
+# Waits for a line. Then it asks again and again, 100 tokens at most and 40 in fact, until the budget is spent; says so
+# after each. With more patience than 60 s, it would wait until the reservation of a killed process ends, whose 100
+# tokens may be committed.
 ASKER = """
 import sys
 from returns.result import Success
@@ -44,6 +45,7 @@ def program():
         print("done", flush=True)
 
 print("begun", flush=True)
+sys.stdin.readline()
 fx.run(program().provide(model))
 """
 
@@ -61,16 +63,21 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def test_processes_share_a_budget(where: str, after_crash: str) -> None:
     """Three ask at once and one of them is killed: what it had reserved ends by itself, a minute later, as chosen."""
     shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
-    askers = [
-        subprocess.Popen([sys.executable, "-c", ASKER, where, after_crash], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
+    command, pipe = [sys.executable, "-c", ASKER, where, after_crash], subprocess.PIPE
+    askers = [subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
     victim, *others = askers
     levels: list[int] = []
     try:
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == "begun\n"
-        assert victim.stdout.readline() == "done\n"
+        for one in askers:
+            assert one.stdout is not None
+            assert one.stdout.readline() == "begun\n"
+        for one in askers:
+            assert one.stdin is not None
+            one.stdin.write("go\n")
+            one.stdin.flush()
+            if one is victim:  # else the others could spend the budget before it asks
+                assert one.stdout is not None
+                assert one.stdout.readline() == "done\n"
         time.sleep(random.random() / 50)
         victim.kill()
         while any(one.poll() is None for one in others):
