@@ -78,12 +78,13 @@ def _create(database: Connection[Any], tables: tuple[LiteralString, ...]) -> Non
     `CREATE INDEX` waits for all programs that write, and they wait for it, even if the index exists. So fxai executes
     no statement that is not needed, and each statement in a transaction of its own, which cannot cause a deadlock.
     """
+    named = {table: found[1] for table in tables if (found := _CREATED.match(table))}
+    query = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
+    there = {row[0] for row in database.execute(query, ([*named.values()],)).fetchall()}
     for table in tables:
-        found = _CREATED.match(table)
-        with transact(database):
-            lock(database, [_SETUP])  # two that make one table at once would fail
-            row: Any = found and database.execute("SELECT to_regclass(%s)", found.groups()).fetchone()
-            if row is None or row[0] is None:
+        if named.get(table) not in there:
+            with transact(database):
+                lock(database, [_SETUP])  # two that make one table at once would fail
                 database.execute(table)
 
 
