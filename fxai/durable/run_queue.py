@@ -56,11 +56,11 @@ _PATIENCE: Final = 60.0  # seconds at most between two looks at a run that anoth
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """What a job says."""
+    """The text of a job."""
 
     run: str
     tries: int = 0
-    """How often another program had the run when a worker took the job."""
+    """The number of times that another program had the run when a worker took the job."""
 
 
 @final
@@ -76,7 +76,7 @@ class RunQueue:
     def submit(
         self, run: str, program: str, *, priority: int, delay: float
     ) -> EffectOf[bool, RunCancelled | JournalFailure, None]:
-        """As `Runs.submit`."""
+        """Submit a run, as `Runs.submit`."""
         if not 0 < len(program) <= _LONGEST:
             raise ValueError(f"a program is named by 1 to {_LONGEST} characters, not by {program!r}")
         return Generate(self._submit, (run, program, priority, delay), {})
@@ -98,7 +98,7 @@ class RunQueue:
         return (yield from self._enqueue(journal, program, priority, delay))
 
     def submit_again(self, journal: RunJournal) -> Generator[AnyEffect, Any, None]:
-        """Has a worker go on with a run that was submitted before, and whose questions are answered now.
+        """Submit a run again that was submitted before, and whose questions are answered now.
 
         Where a program has not left it yet, the worker that has its job looks again when that has ended.
         """
@@ -157,7 +157,7 @@ class RunQueue:
         return asked.map_error(fail)
 
     def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
-        """As `Runs.is_served`."""
+        """Return whether a worker runs that has a program, as `Runs.is_served`."""
         kind = _kind(program)
         return self._ask("", lambda queue: attempt_work(lambda: queue.is_served(kind), _os_error))
 
@@ -173,7 +173,7 @@ class RunQueue:
         attempts: int,
         on_ready: Callable[[str], object] | None,
     ) -> EffectOf[Never, JournalFailure, _R | None]:
-        """As `Runs.work`."""
+        """Return the effect of a worker, as `Runs.work`."""
 
         def serve(queue: WorkQueue) -> AnyEffect:
             handlers = {
@@ -217,10 +217,11 @@ class RunQueue:
                 break
         is_opened = len(known.opened) > opened
         broken = next((one for one in _failures(end) if isinstance(one, JournalFailure)), None)
-        has_ended = isinstance(end, Succeeded) or not end.cause.interrupted
-        if (is_opened and known.closed is None and has_ended) or (broken is not None and not is_opened):
+        is_interrupted = not isinstance(end, Succeeded) and end.cause.interrupted
+        is_lost = known.closed is None and not is_interrupted if is_opened else broken is not None
+        if is_lost:
             yield fx.fail(broken or JournalFailure(order.run, "the end of its program could not be written"))
-        if known.status in ("failed", "stopped") or not is_opened:
+        if known.status in ("failed", "stopped") or (not is_opened and known.status != "cancelled"):
             _log(order.run, end)
         return cast(str, known.status)
 
