@@ -47,7 +47,7 @@ _TOO_DEEP: Final = too_deep(MAX_LEVELS)
 
 
 def _remedy(message: str) -> str:
-    """What to do about a type that msgspec refuses."""
+    """Return the remedy for a type that msgspec refuses."""
     if "must be tagged" in message or "more than one dict-like type" in message:
         tagged = "class A(msgspec.Struct, tag=True)"
         return f'tag each class, so that their values can be told apart: `{tagged}` is written with "type": "A"'
@@ -171,7 +171,7 @@ class Compiled:
         return self._mend(data, refuse, why)
 
     def unsound(self, data: object) -> tuple[Fault, ...]:
-        """What JSON cannot carry, where the type would take it: NaN among numbers, anything where it is open."""
+        """Return the errors of data that the type would take and JSON cannot carry, such as NaN among numbers."""
         sound = type(data) in ROOTS and (is_plain(data) if self._open_ended else _is_written(data))
         return () if sound else plain_faults(data)
 
@@ -296,7 +296,7 @@ class Compiled:
 
 
 def _search(walk: Callable[[Findings], None], found: Findings | None = None) -> Findings:
-    """What a walk over a value finds, as far as the budget goes."""
+    """Return the findings of a walk over a value, as far as the budget goes."""
     found = Findings.within(_CODEC_STEPS) if found is None else found
     with suppress(ExhaustedError), shared_matcher():
         walk(found)

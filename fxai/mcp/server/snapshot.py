@@ -50,7 +50,7 @@ class ServedTool(msgspec.Struct, frozen=True):
     document: dict[str, Any]
     """Its entry in `tools/list`, as plain JSON data."""
     is_wrapped: bool
-    """Whether its parameters are the member `value` of the arguments."""
+    """True if its parameters are the member `value` of the arguments."""
 
     @staticmethod
     def of(tool: AnyTool, name: str) -> ServedTool:
@@ -159,7 +159,7 @@ def _is_object_always(schema: Any, root: Any) -> bool:
 
 
 def _target(schema: dict[str, Any], root: Any) -> Any:
-    """What the reference into its own document leads to, None without one; a `JsonSchema` has none in a circle."""
+    """Return the target of the reference of a schema. None without a reference into the document."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
