@@ -44,24 +44,71 @@ def nodes_of(core: Any) -> Iterator[_Node]:
 # ---- types that fxai refuses
 
 
-def check_fields(called: str, nodes: list[_Node]) -> None:
-    """Refuse the fields whose JSON Schema is not the schema that the validator enforces.
+def check_nodes(called: str, nodes: list[_Node]) -> None:
+    """Refuse the types whose JSON Schema is not the schema that the validator enforces.
 
     Raises:
-        SchemaError: An alias is a path into the data, or a field carries a codec or a `Meta`, which pydantic ignores.
+        SchemaError: The message names the type or the field, the problem, and the remedy.
     """
+    known = {node["ref"]: node for node in nodes if "ref" in node}
+    plain = not any(node["type"].startswith(_FUNCTIONS) for node in nodes)
     for node in nodes:
-        for name, field in node["fields"].items() if is_object(node.get("fields")) else ():
-            alias: Any = field.get("validation_alias")
-            paths = alias if is_array(alias) and alias and is_array(alias[0]) else [alias]
-            if is_array(alias) and not any(len(path) == 1 for path in paths):
-                raise SchemaError(
-                    f"the field {node.get('model_name') or called}.{name} has an AliasPath, which its JSON Schema"
-                    " cannot describe. Use an alias that is a name, or read the path in a validator with mode='before'."
-                )
-        for name, info in getattr(node.get("cls"), "__pydantic_fields__", {}).items():
-            for part in (*info.metadata, info.annotation):
-                check_notes(part, f"{node['cls'].__qualname__}.{name}")
+        _check_fields(node.get("model_name") or called, node)
+        if (remedy := _KINDS.get(node["type"])) is not None and plain:
+            raise SchemaError(f"{called} contains {remedy}")
+        if node["type"] in ("set", "frozenset") and _has_no_hash(node.get("items_schema") or {"type": "any"}, known):
+            raise SchemaError(f"{called} contains a set of values that have no hash. Use a list, or a frozen model.")
+        if node["type"] == "tagged-union" and not all(isinstance(tag, (str, int)) for tag in node["choices"]):
+            raise SchemaError(
+                f"{called} contains a union whose tag is an enum, and pydantic cannot read this tag from JSON. Derive"
+                " the enum from str: class Kind(str, Enum)."
+            )
+
+
+_KINDS: Final = {
+    "generator": "an Iterable, which pydantic reads late and only once. Use list.",
+    "is-subclass": "a class as a value, which has no JSON form. Use a name, such as a Literal.",
+}
+_NO_HASH: Final = ("list", "dict", "set", "typed-dict", "model-fields")
+
+
+def _has_no_hash(node: _Node, known: dict[str, _Node]) -> bool:
+    while node["type"].startswith(_FUNCTIONS) or node["type"] in ("definition-ref", "nullable", "default"):
+        inner = known.get(node["schema_ref"]) if node["type"] == "definition-ref" else node.get("schema")
+        if inner is None:
+            return False
+        node = inner
+    return node["type"] in _NO_HASH or getattr(node.get("cls"), "__hash__", True) is None
+
+
+def _check_fields(called: str, node: _Node) -> None:
+    for name, field in _fields_of(node):
+        alias: Any = field.get("validation_alias")
+        paths = alias if is_array(alias) and alias and is_array(alias[0]) else [alias]
+        if is_array(alias) and not any(len(path) == 1 for path in paths):
+            raise SchemaError(
+                f"the field {called}.{name} has an AliasPath, which its JSON Schema cannot describe. Use an alias that"
+                " is a name, or read the path in a validator with mode='before'."
+            )
+    config: dict[str, Any] = node.get("config") or {}
+    if config.get("validate_by_alias") is False:
+        inside = [field for one in nodes_of(node["schema"]) for field in _fields_of(one)]
+        if any(field.get("validation_alias", name) != name for name, field in inside):
+            raise SchemaError(
+                f"{node['cls'].__qualname__} sets validate_by_alias=False, but its JSON Schema contains the aliases."
+                " Use serialization_alias instead of alias."
+            )
+    for name, info in getattr(node.get("cls"), "__pydantic_fields__", {}).items():
+        for part in (*info.metadata, info.annotation):
+            check_notes(part, f"{node['cls'].__qualname__}.{name}")
+
+
+def _fields_of(node: _Node) -> list[tuple[str, _Node]]:
+    """Return the fields of a node with their names: of a model, a TypedDict, or a dataclass."""
+    fields: Any = node.get("fields")
+    if is_object(fields):
+        return list(fields.items())
+    return [(field["name"], field) for field in fields] if node["type"] == "dataclass-args" else []
 
 
 def check_notes(tp: Any, place: str) -> None:
@@ -98,7 +145,17 @@ class Caveat(msgspec.Struct, frozen=True):
 
 
 _FUNCTIONS: Final = "function-"
-_UNSEEN: Final = ("custom-error", "is-instance", "is-subclass", "callable", "url", "multi-host-url", "json", "decimal")
+_UNSEEN: Final = (
+    "custom-error",
+    "is-instance",
+    "is-subclass",
+    "callable",
+    "url",
+    "multi-host-url",
+    "json",
+    "decimal",
+    "complex",
+)
 _BOUNDS: Final = ("ge", "gt", "le", "lt", "now_op", "tz_constraint")
 _DATES: Final = ("date", "time", "datetime", "timedelta")
 _CHANGES: Final = ("strip_whitespace", "to_lower", "to_upper")
@@ -115,30 +172,53 @@ def caveats_of(called: str, nodes: list[_Node]) -> Iterator[Caveat]:
 def _validates_more(node: _Node) -> bool:
     kind = node["type"]
     config: dict[str, Any] = node.get("config") or {}
+    if config.get("val_json_bytes", "utf8") != "utf8":
+        return True
     if kind.startswith(_FUNCTIONS) or kind in _UNSEEN or node.get("custom_init") or node.get("post_init"):
         return True
     if kind == "tagged-union":
         return not isinstance(node["discriminator"], str)
+    if kind == "dict" and not _has_known_keys(node.get("keys_schema") or {"type": "any"}):
+        return True
+    if kind == "uuid":
+        return node.get("version") is not None
     bounds = _BOUNDS if kind in _DATES else _CHANGES if kind == "str" else ()
     return any(node.get(name) for name in bounds) or any(config.get(f"str_{name}") for name in _CHANGES)
 
 
+_KEYS: Final = ("any", "date", "definition-ref", "enum", "literal", "str", "uuid")
+_KEY_NOTES: Final = ("cls", "expected", "members", "metadata", "pattern", "ref", "schema_ref", "sub_type", "type")
+
+
+def _has_known_keys(keys: _Node) -> bool:
+    """Return whether the JSON Schema of a mapping describes its keys completely."""
+    return keys["type"] in _KEYS and all(name in _KEY_NOTES for name in keys)
+
+
+_SETTINGS: Final = {"ser_json_timedelta": "iso8601", "ser_json_temporal": "iso8601"}
+
+
 def _writes_otherwise(node: _Node) -> bool:
     kind = node["type"]
+    config: dict[str, Any] = node.get("config") or {}
+    if any(config.get(name, usual) != usual for name, usual in _SETTINGS.items()):
+        return True
+    if config.get("ser_json_bytes", "utf8") != config.get("val_json_bytes", "utf8"):
+        return True
     serialization: dict[str, Any] = node.get("serialization") or {}
     if kind == "json" or str(serialization.get("type")).startswith(_FUNCTIONS):
         return True
     if kind in ("model", "dataclass"):  # a model that ignores undeclared data also ignores its computed fields
-        config: dict[str, Any] = node.get("config") or {}
         computed = any(one.get("computed_fields") for one in nodes_of(node["schema"]))
         return computed and config.get("extra_fields_behavior", "ignore") != "ignore"
-    fields: Any = node.get("fields")
-    return is_object(fields) and any(_is_written_otherwise(name, field) for name, field in fields.items())
+    return any(_is_written_otherwise(name, field) for name, field in _fields_of(node))
 
 
 def _is_written_otherwise(name: str, field: _Node) -> bool:
     written = field.get("serialization_alias", name)
-    return field.get("serialization_exclude") is True or field.get("validation_alias", name) != written
+    if field.get("serialization_exclude") is True or field.get("init_only") is True:
+        return True
+    return bool(field.get("validation_alias", name) != written)
 
 
 def hashes_data(node: _Node) -> bool:
@@ -171,7 +251,7 @@ def exact_core(core: _Node, document: Any) -> _Node | None:
     """
     try:
         return _Comparison(document).of(core, document)
-    except (_InexactError, KeyError, TypeError, AttributeError):
+    except (_InexactError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
@@ -307,13 +387,13 @@ class _Comparison:
     def choice(self, node: _Node, place: Any, _: str) -> _Node:
         keywords, choices, tag = self._follow(place), node["choices"], node["discriminator"]
         _hold(keywords.keys() == {"oneOf"} and isinstance(tag, str) and all(isinstance(one, str) for one in choices))
-        compared = {
-            name: self.of(one, {key: value for key, value in arm.items() if key != "required"})
-            for (name, one), arm in zip(choices.items(), keywords["oneOf"], strict=True)
-            if arm["required"] == [tag] and "$ref" in arm
-        }
-        _hold(len(compared) == len(choices))
-        return {**node, "choices": compared}
+        listed = list(choices.values())
+        alike: list[_Node] = [one for at, one in enumerate(listed) if one not in listed[:at]]  # one can have two tags
+        arms: list[Any] = keywords["oneOf"]
+        _hold(all(arm["required"] == [tag] and "$ref" in arm for arm in arms))
+        described = [{key: value for key, value in arm.items() if key != "required"} for arm in arms]
+        compared = [self.of(one, arm) for one, arm in zip(alike, described, strict=True)]
+        return {**node, "choices": {name: compared[alike.index(one)] for name, one in choices.items()}}
 
     def literal(self, node: _Node, place: Any, _: str) -> _Node:
         _hold(self._follow(place) == _constants(node["expected"]))

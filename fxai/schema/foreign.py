@@ -31,7 +31,7 @@ from fxai.schema.conversion import Conversion, UnfitError, Way
 from fxai.schema.core_schema import (
     Caveat,
     caveats_of,
-    check_fields,
+    check_nodes,
     check_notes,
     exact_core,
     hashes_data,
@@ -174,7 +174,7 @@ class Foreign(Conversion):
         self._adapter: Any = _adapter(tp, pydantic)
         self._refusal: type[Exception] = sys.modules["pydantic_core"].ValidationError
         nodes = list(nodes_of(self._adapter.core_schema))
-        check_fields(_name(tp), nodes)
+        check_nodes(_name(tp), nodes)
         self.document: JsonSchema = _document(self._adapter, "validation", tp)
         written = _document(self._adapter, "serialization", tp)
         self.written: JsonSchema = self.document if written == self.document else written

@@ -7,7 +7,7 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -71,6 +71,24 @@ class Dog(BaseModel):
 
     kind: Literal["dog"]
     bark: int
+
+
+class Canine(BaseModel):
+    """One of two models with several tags."""
+
+    kind: Literal["dog", "wolf"]
+
+
+class Feline(BaseModel):
+    """The other one."""
+
+    kind: Literal["cat"]
+
+
+class Wild(BaseModel):
+    """A discriminated union whose first model has two tags."""
+
+    pet: Annotated[Canine | Feline, Field(discriminator="kind")]
 
 
 class Owner(BaseModel):
@@ -225,6 +243,7 @@ TAKEN: dict[str, tuple[Any, Any, Any]] = {
     "a generic model": (Box[Item], {"inside": PLAIN_ITEM}, Box[Item](inside=ITEM)),
     "a root model": (Names, ["a", "b"], Names(["a", "b"])),
     "a discriminated union": (Owner, {"pet": {"kind": "dog", "bark": 1}}, Owner(pet=Dog(kind="dog", bark=1))),
+    "two tags of one model": (Wild, {"pet": {"kind": "wolf"}}, Wild(pet=Canine(kind="wolf"))),
     "a recursive model": (
         Node,
         {"value": 1, "next": {"value": 2, "next": None}},
@@ -305,7 +324,28 @@ def test_a_validation_error_names_the_location(tp: Any, data: Any, pointers: lis
     assert sorted(fault.pointer for fault in faults) == sorted(pointers)
 
 
+class _Tag(enum.Enum):
+    A = "a"
+    B = "b"
+
+
+def _tagged(tag: _Tag) -> Any:
+    kind: Any = Literal[tag]
+    return pydantic.create_model("Tagged", kind=(kind, ...))
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
+    "an enum as tag": (
+        Annotated[_tagged(_Tag.A) | _tagged(_Tag.B), Field(discriminator="kind")],
+        r"whose tag is an enum, .* class Kind\(str, Enum\)",
+    ),
+    "aliases that are not accepted": (
+        pydantic.create_model("Named", __config__=ConfigDict(validate_by_alias=False), a=(int, Field(alias="b"))),
+        "Named sets validate_by_alias=False.* Use serialization_alias",
+    ),
+    "a set of models": (pydantic.create_model("Sets", items=(set[Item], ...)), "values that have no hash. Use a list"),
+    "a class as a value": (pydantic.create_model("Kinds", kind=(type[int], ...)), "a class as a value"),
+    "an iterable": (pydantic.create_model("Reads", items=(Iterable[int], ...)), "an Iterable"),
     "a path as alias": (
         pydantic.create_model("Paths", y=(int, Field(default=0, validation_alias=AliasPath("a", 0)))),
         "field Paths.y has an AliasPath",
@@ -500,3 +540,6 @@ def test_a_type_states_its_one_sided_laws() -> None:
     assert [caveat.way for caveat in Schema.of(Range).caveats] == ["decode"]
     assert [caveat.way for caveat in Schema.of(written).caveats] == ["encode"]
     assert {caveat.way for caveat in Schema.of(Json[int]).caveats} == {"decode", "encode"}
+    for tp in (uuid.UUID, dict[int, int]):
+        model = pydantic.create_model("Model", field=(tp, ...))
+        assert [caveat.way for caveat in Schema.of(model).caveats] == ["decode"] * (tp is not uuid.UUID)
