@@ -25,7 +25,19 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import Annotated, Any, Generic, TypeAlias, TypeGuard, cast, final, get_args, get_origin, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    TypeAlias,
+    TypeGuard,
+    cast,
+    final,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -42,12 +54,14 @@ from fxai.schema.codecs import (
     Codec,
 )
 from fxai.schema.compiled import ROOTS, Compiled, raise_faults
-from fxai.schema.core_schema import Caveat
 from fxai.schema.data import JSON_ERRORS
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
 from fxai.schema.plan import derive
+
+if TYPE_CHECKING:
+    from fxai.schema.core_schema import Caveat
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -218,7 +232,7 @@ class Schema(Generic[_A]):
         return title if isinstance(title, str) else _name_of(self.__type__)
 
     def check(self) -> None:
-        """Nothing, if values of the type can be decoded and encoded: what is otherwise said when it is first used.
+        """Check that values of the type can be decoded and encoded. Otherwise, the first use checks it.
 
         Raises:
             SchemaError: it is no type, or one without a JSON form and without a codec.

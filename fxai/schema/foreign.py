@@ -63,8 +63,6 @@ def foreign_of(tp: Any) -> _Place | None:
     Raises:
         SchemaError: It is a `TypeAdapter`, which is a value.
     """
-    if "pydantic" not in sys.modules:
-        return None
     adapter = _class("pydantic.type_adapter", "TypeAdapter")
     if adapter is not None and isinstance(tp, adapter):
         raise SchemaError(f"{tp} is a value. Pass the type that it adapts.")
@@ -108,12 +106,6 @@ def _is_note(note: Any) -> bool:
         return False
     known = (_class("pydantic.fields", "FieldInfo"), *(_class("annotated_types", name) for name in _NOTES))
     return any(hasattr(note, method) for method in _METHODS) or isinstance(note, tuple(filter(None, known)))
-
-
-def is_field(value: Any) -> bool:
-    """Return whether a value is a `Field` of pydantic."""
-    field = _class("pydantic.fields", "FieldInfo")
-    return field is not None and isinstance(value, field)
 
 
 _METHODS: Final = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")

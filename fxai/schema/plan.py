@@ -21,7 +21,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import count
-from typing import Annotated, Any, Final, ForwardRef, Literal, Never, NoReturn, Union, cast, final, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    ForwardRef,
+    Literal,
+    Never,
+    NoReturn,
+    Union,
+    cast,
+    final,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 
@@ -41,19 +55,22 @@ from fxai.schema.conversion import (
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.fault import SchemaError
-from fxai.schema.foreign import MARK, Foreign, foreign, foreign_of
 from fxai.schema.type_info import (
     ABSENT,
     Member,
     Survey,
     arms_of,
     codec_of,
+    find_foreign,
     is_class,
     kind_of,
     members_of,
     plain_type,
     survey,
 )
+
+if TYPE_CHECKING:
+    from fxai.schema.foreign import Foreign
 
 _UNION: Final[Any] = Union
 _DICT: Final[Any] = dict
@@ -125,7 +142,7 @@ class _Deriving:
         tp = plain_type(tp)
         if (coded := codec_of(tp)) is not None:
             return self._codec(*coded)
-        if (of_pydantic := foreign_of(tp)) is not None:
+        if (of_pydantic := find_foreign(tp)) is not None:
             return self._foreign(*of_pydantic)
         if get_origin(tp) is Annotated:
             wire, step = self.of(tp.__origin__)
@@ -144,6 +161,8 @@ class _Deriving:
         return (_with_notes(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
 
     def _foreign(self, tp: Any, metas: tuple[msgspec.Meta, ...]) -> _Derived:
+        from fxai.schema.foreign import MARK, foreign
+
         step = foreign(tp)
         self.foreigners[step.number] = step
         return _with_notes(Any, (msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)), step
@@ -481,6 +500,8 @@ def _settle_foreign(
     schema: dict[str, Any], foreigners: Mapping[int, Foreign], components: dict[str, Any], *, written: bool
 ) -> None:
     """Put the JSON Schema of each type of pydantic at the place of the type, and its definitions among the others."""
+    from fxai.schema.foreign import MARK
+
     for place in list(_places(schema)):
         if MARK not in place:
             continue

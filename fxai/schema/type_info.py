@@ -17,6 +17,7 @@ import datetime
 import decimal
 import enum
 import inspect
+import sys
 import types
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -43,7 +44,6 @@ from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typedd
 
 from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.fault import SchemaError
-from fxai.schema.foreign import foreign, foreign_of
 from fxai.schema.pattern import compiled_python_pattern
 
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
@@ -329,7 +329,7 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
         found.coded = True
         _hold_searchable(coded[1], place)
         _visit(coded[1].wire, place, found, inside, done)
-    elif (of_pydantic := foreign_of(tp)) is not None:
+    elif (of_pydantic := find_foreign(tp)) is not None:
         _visit_foreign(of_pydantic[0], place, found)
     elif get_origin(tp) is Annotated:
         _visit(tp.__origin__, place, found, inside, done)
@@ -353,7 +353,18 @@ def _visit_container(tp: Any, place: str, found: Survey, inside: tuple[Any, ...]
             _visit(argument, f"{place}[]", found, inside, done)
 
 
+def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
+    """Return the type that pydantic decodes, and the `Meta` notes beside it. None if it is no type of pydantic."""
+    if "pydantic" not in sys.modules:
+        return None
+    from fxai.schema.foreign import foreign_of  # most programs have no types of pydantic
+
+    return foreign_of(tp)
+
+
 def _visit_foreign(tp: Any, place: str, found: Survey) -> None:
+    from fxai.schema.foreign import foreign
+
     try:
         step = foreign(tp)
     except SchemaError as error:

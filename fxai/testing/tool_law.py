@@ -26,7 +26,6 @@ import msgspec
 from returns.result import Failure
 
 from fxai.schema.codec import Schema
-from fxai.schema.core_schema import Way
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import Engine, JsonSchema
@@ -39,6 +38,8 @@ from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+    from fxai.schema.core_schema import Way
 
 
 @final

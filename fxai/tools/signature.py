@@ -14,6 +14,7 @@ import copy
 import enum
 import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
@@ -32,7 +33,6 @@ from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
-from fxai.schema.foreign import is_field
 from fxai.schema.type_info import arms_of
 from fxai.tools.tool_options import CallContext
 from fxai.tools.type_hints import WRITTEN, Returned, hints_of, read_return
@@ -215,7 +215,7 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], do
         raise SchemaError(f"the parameter {parameter.name!r} of the function {name!r} begins with __: rename it")
     hint = hints[parameter.name]
     tp = _with_description(hint, docstring.parameters.get(parameter.name))
-    if is_field(parameter.default):
+    if _is_field(parameter.default):
         raise SchemaError(
             f"the parameter {parameter.name!r} of the function {name!r} has a pydantic Field as its default. Write the"
             f" Field into the type: `{parameter.name}: Annotated[…, Field(…)]`."
@@ -225,10 +225,16 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], do
     return (parameter.name, tp, None) if _takes_none(hint) else (parameter.name, tp)
 
 
+def _is_field(value: object) -> bool:
+    """Return whether a value is a `Field` of pydantic."""
+    field = getattr(sys.modules.get("pydantic.fields"), "FieldInfo", None)
+    return field is not None and isinstance(value, field)
+
+
 def _with_description(hint: Any, text_of_docstring: str | None) -> Any:
     """The type, with its description: of a `Meta`, else of a text in `Annotated`, else of the docstring."""
     notes: tuple[Any, ...] = hint.__metadata__ if get_origin(hint) is _ANNOTATED else ()
-    if any((isinstance(note, msgspec.Meta) or is_field(note)) and note.description is not None for note in notes):
+    if any((isinstance(note, msgspec.Meta) or _is_field(note)) and note.description is not None for note in notes):
         return hint
     texts = [note if isinstance(note, str) else getattr(note, "documentation", None) for note in notes]
     text = next((text for text in texts if isinstance(text, str)), text_of_docstring)
