@@ -177,6 +177,9 @@ _X = TypeVar("_X", default=Never)
 _N = TypeVar("_N", default=None)
 _R2 = TypeVar("_R2")
 _I = TypeVar("_I")
+_I2 = TypeVar("_I2")
+_I3 = TypeVar("_I3")
+_I4 = TypeVar("_I4")
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 _Out = TypeVar("_Out", default=Never)
@@ -338,12 +341,30 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
         return _merge((*self.__fx_merged__, *other.__fx_merged__))
 
+    # mypy infers `Layer.succeed(…)` in place from the type of the parameter, so a few layers have a type each.
+    @overload
     @staticmethod
-    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]:
-        """The layer of the services of any number of layers, built side by side: `Layer.merge_all(a, b, c)`.
+    def merge_all(a: LayerOf[_I, _E, _R], b: LayerOf[_I2, _E, _R], /) -> MergedOf[_I | _I2, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(
+        a: LayerOf[_I, _E, _R], b: LayerOf[_I2, _E, _R], c: LayerOf[_I3, _E, _R], /
+    ) -> MergedOf[_I | _I2 | _I3, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(
+        a: LayerOf[_I, _E, _R], b: LayerOf[_I2, _E, _R], c: LayerOf[_I3, _E, _R], d: LayerOf[_I4, _E, _R], /
+    ) -> MergedOf[_I | _I2 | _I3 | _I4, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]: ...
+    @staticmethod
+    def merge_all(*layers: Any) -> AnyLayer:
+        """Return the layer of the services of any number of layers: `Layer.merge_all(a, b, c)`.
 
-        It is for many: `a | b | c` of a hundred takes checkers minutes. Of layers that fail differently mypy knows
-        `object` as the failure; where a target is declared, mypy is exact with `Layer.merge_all(a, b, c).layer`.
+        The layers are built side by side. Use it for many layers: `a | b | c` of a hundred takes checkers minutes. If
+        layers fail differently, mypy knows only `object` as the failure. If a target is declared, mypy is exact with
+        `Layer.merge_all(a, b, c).layer`.
         """
         return _merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__))
 

@@ -44,11 +44,13 @@ from fxai.storage.allowance import Allowances
 from fxai.storage.allowance_rows import AfterCrash
 from fxai.storage.pool import stay_open
 
-_L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
+_T = TypeVar("_T")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
 
 
 def limit(
-    layer: _L,
+    layer: LayerOf[_T, _E, _R],
     *limits: Limit,
     allowances: Allowances | None = None,
     max_tokens: int | None = 4096,
@@ -60,7 +62,7 @@ def limit(
     patience: float = 60.0,
     estimate: Estimate = "bytes",
     unbounded: Unbounded = "admit",
-) -> _L:
+) -> LayerOf[_T, _E, _R]:
     """The layer of a model whose requests are held to limits; it has the type of the layer that it is given.
 
     A request that does not fit into the rate waits in line until it does. One that does not fit into a budget, or
@@ -121,7 +123,7 @@ def limit(
         built = open_.and_then(given.build_in(memo, scope))
         return built.map(lambda services: services.merge(_around(services, terms, bounds)))
 
-    return cast(_L, LayerOf(build))
+    return cast("LayerOf[_T, _E, _R]", LayerOf(build))
 
 
 def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> ContextOf[Any]:

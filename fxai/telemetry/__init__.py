@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TelemetryOptions", "layer", "trace"]
 
-_L = TypeVar("_L", bound=LayerOf[Any, Any, Any])
+_T = TypeVar("_T")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
 
 
 class TelemetryOptions(TypedDict, total=False):
@@ -61,7 +63,7 @@ def layer(**options: Unpack[TelemetryOptions]) -> LayerOf[Tracer, Never, None]:
     return _trace(LayerOf.empty(), options)
 
 
-def trace(around: _L, **options: Unpack[TelemetryOptions]) -> _L:
+def trace(around: LayerOf[_T, _E, _R], **options: Unpack[TelemetryOptions]) -> LayerOf[_T, _E, _R]:
     """The same layer, under which programs are traced, and so is its own building. Needs the extra `otel`.
 
     Args:
@@ -72,7 +74,7 @@ def trace(around: _L, **options: Unpack[TelemetryOptions]) -> _L:
         ImportError: the extra `otel` is not installed.
         ValueError: `content` is none of the three.
     """
-    return cast(_L, _trace(cast(AnyLayer, around), options))
+    return cast("LayerOf[_T, _E, _R]", _trace(cast(AnyLayer, around), options))
 
 
 def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf[Any, Any, Any]:

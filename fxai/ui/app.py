@@ -22,7 +22,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from functools import partial
 from inspect import isawaitable
-from typing import Any, Final, Never, Protocol, TypedDict, cast, final, overload
+from typing import Any, Final, Never, TypedDict, cast, final, overload
 
 import anyio
 import msgspec
@@ -34,7 +34,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Send
 from starlette.types import Scope as HttpScope
-from typing_extensions import TypeVar, Unpack, override
+from typing_extensions import TypeAliasType, TypeVar, Unpack, override
 
 from fxai.agents.agent import Agent
 from fxai.agents.stateful import StatefulPrompt
@@ -102,26 +102,26 @@ class AppArgs(TypedDict, total=False):
     options: AppOptions
 
 
-class TurnAnswerer(Protocol[_R_co]):
-    """A function that gives what answers a turn: an agent, a stateful prompt, parts, or the effect of one of these."""
-
-    def __call__(self, turn: ChatTurn, /) -> Callee[Any, _R_co] | StreamOf[Any, Any, _R_co] | EffectOf[Any, Any, _R_co]:
-        """What answers the turn."""
-        ...
-
+TurnAnswerer = TypeAliasType(
+    "TurnAnswerer",
+    Callable[[ChatTurn], Callee[Any, _R] | StreamOf[Any, Any, _R] | EffectOf[Any, Any, _R]],
+    type_params=(_R,),
+)
+"""A function that returns what answers a turn: an agent, a stateful prompt, parts, or the effect of one of these."""
 
 Supply = Callable[[EffectOf[None, Never, _R]], EffectOf[Any, Any, None]]
 """A layer that supplies what a program needs, so that it needs nothing more."""
 
 
-@overload
-def chat_app(answerer: Callee[_E, _R], *, layer: Supply[_R | None], **args: Unpack[AppArgs]) -> ChatApp: ...
+# mypy infers the parameter of a lambda from the first form with a function
 @overload
 def chat_app(answerer: TurnAnswerer[_R], *, layer: Supply[_R | None], **args: Unpack[AppArgs]) -> ChatApp: ...
 @overload
-def chat_app(answerer: Callee[_E, None], **args: Unpack[AppArgs]) -> ChatApp: ...
-@overload
 def chat_app(answerer: TurnAnswerer[None], **args: Unpack[AppArgs]) -> ChatApp: ...
+@overload
+def chat_app(answerer: Callee[_E, _R], *, layer: Supply[_R | None], **args: Unpack[AppArgs]) -> ChatApp: ...
+@overload
+def chat_app(answerer: Callee[_E, None], **args: Unpack[AppArgs]) -> ChatApp: ...
 def chat_app(answerer: Any, *, layer: Any = None, **args: Any) -> ChatApp:
     """The ASGI application that answers with an agent, a stateful prompt, or what a function gives for each turn.
 

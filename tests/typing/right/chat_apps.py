@@ -62,6 +62,7 @@ handlers = kit.to_layer(search.handler(on_search))
 model = ScriptedModel.make([text("done")]).layer
 agent = Agent.make("desk", toolkit=kit)
 plain = Agent.make("plain")
+other = Agent.make("other")
 whole = Agent.make("whole", model=model).with_tools(double)
 
 
@@ -92,6 +93,7 @@ def looked_up(turn: ChatTurn) -> Gen[StreamOf[DataPart], DbFault, Db]:
 
 
 chat_app(by_user, layer=model)
+chat_app(lambda turn: plain if turn.user == "ada" else other, layer=model)
 chat_app(parts)
 chat_app(looked_up, layer=DB)
 

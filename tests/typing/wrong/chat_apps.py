@@ -35,6 +35,7 @@ handlers = kit.to_layer(search.handler(on_search) | ping.handler(lambda _: Succe
 only_ping = Toolkit.make(ping).to_layer(ping.handler(lambda _: Success("pong")))
 model = ScriptedModel.make([text("done")]).layer
 agent = Agent.make("desk", toolkit=kit)
+other = Agent.make("other")
 plain = Agent.make("plain")
 
 
@@ -109,3 +110,5 @@ AppOptions(on_leave="stop")  # wrong: continue or cancel
 AppOptions(hosts="example.org")  # wrong: several
 mount(plain, chat_app(plain, layer=model))  # wrong: a host
 dispatch([chat_app(plain, layer=model)], number)  # wrong: by their paths
+chat_app(lambda turn: plain if turn.nobody else other, layer=model)  # wrong: a turn has a user
+chat_app(lambda turn: turn.user)  # wrong: a text answers nothing
