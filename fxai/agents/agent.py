@@ -50,6 +50,7 @@ from fxai.agents.sub_agent import Runs, SubAgent, SubAgentRequest, sub_agent_of
 from fxai.effects.context import ServiceKey
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
+from fxai.effects.mistake import Discarded
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import PromptInput
@@ -405,7 +406,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @overload
     def on_step(
-        self, listener: Callable[[Step], EffectOf[Any, _E, _R]]
+        self, listener: Callable[[Step], EffectOf[Discarded, _E, _R]]
     ) -> Agent[_T_co, _O_co, _E_co | _E, _R_co | _R]: ...
     @overload
     def on_step(self, listener: Callable[[Step], None]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...

@@ -44,8 +44,8 @@ from fxai.agents.step_patch import (
 )
 from fxai.agents.step_record import Surrounded
 from fxai.agents.sub_agent import Callee, SubAgent, sub_agent_of
-from fxai.effects.constructor import PlainAwaitable
 from fxai.effects.effect import EffectOf
+from fxai.effects.mistake import PlainAwaitable
 from fxai.messages.message import Message
 from fxai.messages.part import ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput

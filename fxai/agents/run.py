@@ -470,7 +470,7 @@ def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
     if effect is None:
         return None
     if is_effect(effect):
-        return Fold(effect, lambda cause: _log_bug(step, cause), None)
+        return Fold(effect.as_(None), lambda cause: _log_bug(step, cause), None)
     kind = type(effect).__name__
     return _log(step, TypeError(f"on_step gave a {kind}: it gives None, or an effect, which is then run"))
 

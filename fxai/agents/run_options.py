@@ -20,6 +20,7 @@ from fxai.agents.answer import Step, Steps
 from fxai.agents.change import Changes
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
+from fxai.effects.mistake import Discarded
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.models.language_model import LanguageModel
@@ -200,7 +201,7 @@ PrepareStep = TypeAliasType(
 )
 """Changes a step before it is asked: takes its setup, and gives the one that holds, or an effect of it."""
 
-OnStep = TypeAliasType("OnStep", Callable[[Step], EffectOf[Any, _E, _R] | None], type_params=(_E, _R))
+OnStep = TypeAliasType("OnStep", Callable[[Step], EffectOf[Discarded, _E, _R] | None], type_params=(_E, _R))
 """A listener of finished steps: takes each before the run goes on, and gives None, or an effect, which is run.
 
 An effect that fails, fails the run; an exception, which is a bug of the listener, is logged, and the run goes on.

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import wraps
 from inspect import GEN_CREATED, getgeneratorstate
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, cast, final, overload
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, cast, final, overload
 
 import msgspec
 from anyio import sleep_forever
@@ -42,25 +42,17 @@ from fxai.effects.effect import (
     Wait,
 )
 from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.mistake import Discarded, EffectInEffect, PlainAwaitable
 from fxai.effects.tracing import AttributeValue, Tracer
 
 _P = ParamSpec("_P")
 _A = TypeVar("_A")
+_V = TypeVar("_V", bound=Discarded)
 _E = TypeVar("_E")
 _X = TypeVar("_X", bound=Exception)
 _R = TypeVar("_R")
 _I = TypeVar("_I")
 _S = TypeVar("_S")
-_T_co = TypeVar("_T_co", covariant=True)
-
-
-class PlainAwaitable(Protocol[_T_co]):
-    """An awaitable that is no effect: checkers tell it by what is sent while it waits, which for an effect is not None.
-
-    An effect in its place would raise the failures that its type declares, and run without the services around.
-    """
-
-    def __await__(self) -> Generator[Any, None, _T_co]: ...
 
 
 if TYPE_CHECKING:
@@ -69,8 +61,16 @@ if TYPE_CHECKING:
         """The effect of `value`."""
         ...
 
-    def sync(f: Callable[[], _A]) -> EffectOf[_A, Never, None]:
-        """The effect of calling `f`; what it raises is a defect."""
+    # A function that gives an effect is refused, because nothing would run that effect. The last overload is for values
+    # of protocols in mypy.
+    @overload
+    def sync(f: Callable[[], _V]) -> EffectOf[_V, Never, None]: ...  # type: ignore[overload-overlap]
+    @overload
+    def sync(f: Callable[[], AnyEffect | None]) -> EffectOf[EffectInEffect, Never, EffectInEffect]: ...  # type: ignore[overload-overlap]
+    @overload
+    def sync(f: Callable[[], _A]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
+    def sync(f: Callable[[], Any]) -> AnyEffect:
+        """Return the effect that calls `f` and gives its value. An exception in `f` is a defect."""
         ...
 
     def suspend(f: Callable[[], EffectOf[_A, _E, _R]]) -> EffectOf[_A, _E, _R]:
@@ -116,8 +116,14 @@ def _explainer(error: Any) -> Callable[[Exception], Any]:
     return lambda raised: raised if isinstance(raised, error) else None
 
 
-def wait(f: Callable[[], PlainAwaitable[_A]]) -> EffectOf[_A, Never, None]:
-    """The effect of awaiting `f()`; what it raises is a defect."""
+@overload
+def wait(f: Callable[[], PlainAwaitable[_V]]) -> EffectOf[_V, Never, None]: ...  # type: ignore[overload-overlap]
+@overload
+def wait(f: Callable[[], PlainAwaitable[AnyEffect | None]]) -> EffectOf[EffectInEffect, Never, EffectInEffect]: ...  # type: ignore[overload-overlap]
+@overload
+def wait(f: Callable[[], PlainAwaitable[_A]]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
+def wait(f: Callable[[], PlainAwaitable[Any]]) -> AnyEffect:
+    """Return the effect that awaits `f()` and gives its value. An exception is a defect."""
     return Wait(f)
 
 

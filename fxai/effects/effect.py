@@ -41,7 +41,7 @@ from typing_extensions import TypeAliasType, TypeVar
 from fxai.effects import development
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
-from fxai.effects.mistake import MYPY, NotItsValue, Unprovided, not_an_effect, refuse_as_value
+from fxai.effects.mistake import MYPY, Discarded, NotItsValue, Unprovided, not_an_effect, refuse_as_value
 from fxai.effects.tracing import AttributeValue, Named, Operation, Tracer
 
 _A = TypeVar("_A", default=None)
@@ -113,6 +113,11 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         __contains__ = __format__ = refuse_as_value
         if development.ON:
             __post_init__, __del__ = development.make, development.drop
+    else:
+
+        def __sizeof__(self) -> NotItsValue:  # type: ignore[override]
+            refuse_as_value(self)
+
     if not MYPY:
 
         def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it
@@ -136,7 +141,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         """This effect, then `other`; gives the value of `other`."""
         return Then(self, other)
 
-    def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[_A_co, _E_co | _E2, _R_co | _R2]:
+    def tap(self, f: Callable[[_A_co], EffectOf[Discarded, _E2, _R2]]) -> EffectOf[_A_co, _E_co | _E2, _R_co | _R2]:
         """This effect, then the one that `f` makes of its value; keeps this one's value."""
         return FlatMap(self, lambda a: As(f(a), a))
 
@@ -196,14 +201,14 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     # -- finalizers
 
     def on_exit(
-        self, f: Callable[[Exit[_A_co, _E_co]], EffectOf[Any, Never, _R2]]
+        self, f: Callable[[Exit[_A_co, _E_co]], EffectOf[Discarded, Never, _R2]]
     ) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
         """Runs what `f` makes of the exit, whichever it is, exactly once, and cannot be interrupted in it."""
-        return OnExit(self, f)
+        return OnExit(self, lambda exit_: As(f(exit_), None))
 
-    def ensuring(self, finalizer: EffectOf[Any, Never, _R2]) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
+    def ensuring(self, finalizer: EffectOf[Discarded, Never, _R2]) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
         """Runs `finalizer` after this effect, however it ended, exactly once and uninterrupted."""
-        return OnExit(self, lambda _: finalizer)
+        return OnExit(self, lambda _: As(finalizer, None))
 
     def uninterruptible(self) -> EffectOf[_A_co, _E_co, _R_co]:
         """The effect that a cancellation waits for."""
@@ -610,8 +615,9 @@ def require_no_effect(value: object) -> None:
     """
     if isinstance(value, EffectOf):
         raise TypeError(
-            "the program gave an effect that was not run: write `return (yield from effect)` for `return effect` in a "
-            "generator, `flat_map` for `map`, or `.flat_map(lambda effect: effect)` to run what a program gives"
+            "a program gave an effect that was not run: write `return (yield from effect)` for "
+            "`return effect` in a generator, `flat_map` for `map`, `fx.suspend` for `fx.sync`, or "
+            "`.flat_map(lambda effect: effect)` to run what a program gives"
         )
 
 

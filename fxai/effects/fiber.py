@@ -56,6 +56,7 @@ from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
     FailCause,
+    Instruction,
     Local,
     Mark,
     Restore,
@@ -65,6 +66,7 @@ from fxai.effects.effect import (
     nesting,
     not_a_generator,
     observe,
+    require_no_effect,
 )
 from fxai.effects.mistake import not_an_effect
 from fxai.effects.service import LIVE, Clock
@@ -146,6 +148,7 @@ class Fiber(msgspec.Struct, eq=False):
         generator_class: Any = GeneratorType
         succeeded: Any = Succeeded
         failed: Any = Failed
+        instruction: Any = Instruction
         left = self.left
         here = nesting.here
         saved = here.depth
@@ -296,8 +299,12 @@ class Fiber(msgspec.Struct, eq=False):
                                     cur = frame.on_value(value)
                                     break
                             elif op == _AS:
+                                if value.__class__.__base__ is instruction:
+                                    require_no_effect(value)
                                 value = frame.value
                             elif op == _THEN:
+                                if value.__class__.__base__ is instruction:
+                                    require_no_effect(value)
                                 cur = frame.other
                                 break
                             elif op == _RESTORE:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Never
+from collections.abc import Generator, Iterable
+from typing import Any, Never, Protocol, TypeAlias, final
+
+from typing_extensions import TypeVar
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 MYPY = False
 """Which mypy takes for true: it warns of a condition that always holds where it sees no `__bool__`."""
@@ -15,6 +19,36 @@ class Unprovided:
 
 class NotItsValue:
     """For checkers: what an effect gives where its value is asked for."""
+
+
+class PlainAwaitable(Protocol[_T_co]):
+    """An awaitable that is no effect: checkers tell it by what is sent while it waits, which for an effect is not None.
+
+    An effect in its place would raise the failures that its type declares, and run without the services around.
+    """
+
+    def __await__(self) -> Generator[Any, None, _T_co]: ...
+
+
+class NoEffect(Protocol):
+    """For checkers: a value that is no effect. The size of each other object is an `int`."""
+
+    def __sizeof__(self) -> int: ...
+
+
+Discarded: TypeAlias = NoEffect | type[object] | PlainAwaitable[object] | None
+"""For checkers: a value that may be discarded. An effect may not, because nothing would run it.
+
+mypy does not find the methods of `object` in classes and in protocols, so the usual ones are listed.
+"""
+
+
+@final
+class EffectInEffect:
+    """For checkers: what a program needs if a function for a value gives an effect. Nothing provides it."""
+
+    def __sizeof__(self) -> NotItsValue:  # type: ignore[override]
+        refuse_as_value(self)
 
 
 def refuse_as_value(effect: object, *_: object) -> Never:

@@ -77,9 +77,7 @@ def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[
         remedy = "await fx.run_async(effect), or fx.run_async_exit(effect)"
         raise RuntimeError(f"an event loop ({running}) runs here: {remedy}") from None
     (end,) = ends
-    if isinstance(end, Succeeded) and end.value.__class__.__base__ is Instruction:
-        require_no_effect(end.value)
-    return end
+    return _checked(end)
 
 
 def run_result(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
@@ -119,10 +117,15 @@ EffectOf.__fx_run__ = staticmethod(run_async)
 
 
 async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
-    """How `effect` ended, run in the current task; a cancellation of the task is raised."""
+    """Run `effect` in the current task and return how it ended.
+
+    Raises:
+        BaseException: The cancellation of the task.
+        TypeError: If `effect` is no effect, or gives one that was not run.
+    """
     given: Any = effect
     end: Exit[_A, _E] = await run_fiber(given, EMPTY)
-    return end
+    return _checked(end)
 
 
 @final
@@ -173,9 +176,10 @@ class Runtime(Generic[_R_contra]):
 
         Raises:
             RuntimeError: If the block of `runtime` has ended.
+            TypeError: If `effect` gives an effect that was not run.
         """
         context = self._open()
-        return await run_fiber(enclose(effect, context), context)
+        return _checked(await run_fiber(enclose(effect, context), context))
 
     async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
         """The value of `effect` or its typed failure; a defect or an interruption is raised.
@@ -215,9 +219,14 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
         await close_block(self._scope.close(ending(error)), EMPTY, error)
 
 
+def _checked(end: Exit[_A, _E]) -> Exit[_A, _E]:
+    if isinstance(end, Succeeded) and end.value.__class__.__base__ is Instruction:
+        require_no_effect(end.value)
+    return end
+
+
 def _value(exit_: Exit[_A, _E]) -> _A:
-    if isinstance(exit_, Succeeded):
-        if exit_.value.__class__.__base__ is Instruction:
-            require_no_effect(exit_.value)
-        return exit_.value
-    raise exit_.cause.squash()
+    end = _checked(exit_)
+    if isinstance(end, Succeeded):
+        return end.value
+    raise end.cause.squash()

@@ -22,6 +22,7 @@ from typing_extensions import TypeVar
 from fxai.effects.cause import Cause, Die, Exit, Failed, Reason
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
+    As,
     Ask,
     Await,
     EffectOf,
@@ -37,6 +38,7 @@ from fxai.effects.effect import (
     Sync,
     Within,
 )
+from fxai.effects.mistake import Discarded
 from fxai.effects.service import Service
 
 _A = TypeVar("_A")
@@ -135,7 +137,7 @@ NOTHING: EffectOf[None, Never, None] = Succeed(None)
 
 
 def add_finalizer(
-    finalizer: Callable[[Exit[Any, Any]], EffectOf[Any, Any, _R]],
+    finalizer: Callable[[Exit[Any, Any]], EffectOf[Discarded, Any, _R]],
 ) -> EffectOf[None, Never, _R | Scope | None]:
     """Adds `finalizer` to the scope around: it is run when that closes, with the exit of the program.
 
@@ -144,13 +146,13 @@ def add_finalizer(
 
     def add(context: ContextOf[Any]) -> None:
         scope: Scope = context.fetch(Scope)
-        scope.add(lambda exit_: Local(finalizer(exit_), lambda _: context))
+        scope.add(lambda exit_: Local(As(finalizer(exit_), None), lambda _: context))
 
     return Ask(add)
 
 
 def acquire_release(
-    acquire: EffectOf[_A, _E, _R], release: Callable[[_A], EffectOf[Any, Any, _R2]]
+    acquire: EffectOf[_A, _E, _R], release: Callable[[_A], EffectOf[Discarded, Any, _R2]]
 ) -> EffectOf[_A, _E, _R | _R2 | Scope | None]:
     """The value of `acquire`; `release` is run on it when the scope around closes, with the services there were.
 
@@ -162,7 +164,7 @@ def acquire_release(
         scope.require_open()  # known before anything is acquired
 
         def hold(value: _A) -> _A:
-            scope.add(lambda _: Local(release(value), lambda _: context))
+            scope.add(lambda _: Local(As(release(value), None), lambda _: context))
             return value
 
         return acquire.map(hold)

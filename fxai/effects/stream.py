@@ -25,7 +25,7 @@ from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf, enclose
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import close_block, run_fiber
-from fxai.effects.mistake import MYPY, NotItsValue, refuse_as_value
+from fxai.effects.mistake import MYPY, Discarded, NotItsValue, refuse_as_value
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
@@ -131,19 +131,21 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf(opened.map(_pull.of_async))
 
     @staticmethod
-    def emitting(produce: Callable[[Emit[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
+    def emitting(
+        produce: Callable[[Emit[_B]], EffectOf[Discarded, _E, _R]], *, buffer: int = 0
+    ) -> StreamOf[_B, _E, _R]:
         """The stream of what a program emits: `produce(emit)`, where `emit(value)` waits until it is read.
 
         The program runs beside the reader, `buffer` values ahead of it, and is interrupted when the reader stops.
         """
 
-        def body(channel: Channel[_B]) -> EffectOf[Any, _E, _R]:
-            return produce(channel.put)
+        def body(channel: Channel[_B]) -> EffectOf[None, _E, _R]:
+            return produce(channel.put).as_(None)
 
         return StreamOf.from_channel(body, buffer=buffer)
 
     @staticmethod
-    def steps(produce: Callable[[Emit[_B]], EffectOf[Any, _E, _R]]) -> StreamOf[_B, _E, _R]:
+    def steps(produce: Callable[[Emit[_B]], EffectOf[Discarded, _E, _R]]) -> StreamOf[_B, _E, _R]:
         """The stream of what a program emits in its own steps: `produce(emit)` runs from one emitted value to the next.
 
         The program stands still until its reader asks for the next value; nothing runs beside the reader, and nothing
@@ -151,7 +153,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         effect of the program itself, also within `scoped`, `provide`, `catch_all` or another stream's `for_each`; run
         in a forked or concurrent part, or within a `timeout`, it is a defect: `emitting` is for those.
         """
-        return StreamOf(_pull.steps(produce))
+        return StreamOf(_pull.steps(lambda emit: produce(emit).as_(None)))
 
     @staticmethod
     def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
@@ -177,7 +179,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         end: EffectOf[Any] = Succeed(END)
         return StreamOf(self.__fx_open__.map(lambda pull: pull.flat_map(lambda x: end if x is END else f(x))))
 
-    def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> StreamOf[_A_co, _E_co | _E2, _R_co | _R2]:
+    def tap(self, f: Callable[[_A_co], EffectOf[Discarded, _E2, _R2]]) -> StreamOf[_A_co, _E_co | _E2, _R_co | _R2]:
         """The stream that runs `f` on each value before it gives it."""
         end: EffectOf[Any] = Succeed(END)
         return StreamOf(self.__fx_open__.map(lambda pull: pull.flat_map(lambda x: end if x is END else f(x).as_(x))))
@@ -250,11 +252,13 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """On a typed failure, goes on with the stream that `f` makes of it; what came before was given."""
         return StreamOf(_pull.recovering(self.__fx_open__, lambda error: f(error).__fx_open__))
 
-    def on_exit(self, f: Callable[[Exit[Any, Any]], EffectOf[Any, Never, _R2]]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
+    def on_exit(
+        self, f: Callable[[Exit[Any, Any]], EffectOf[Discarded, Never, _R2]]
+    ) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
         """Runs what `f` makes of the exit when the stream ends or its reader stops."""
         return StreamOf(add_finalizer(f).flat_map(lambda _: self.__fx_open__))
 
-    def ensuring(self, finalizer: EffectOf[Any, Never, _R2]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
+    def ensuring(self, finalizer: EffectOf[Discarded, Never, _R2]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
         """Runs `finalizer` when the stream ends or its reader stops."""
         return self.on_exit(lambda _: finalizer)
 
@@ -291,9 +295,9 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """The last state: `f(state, value)` for each value, each made from the one before."""
         return scoped(Generate(_pull.fold, (self.__fx_open__, state, f), {}))
 
-    def for_each(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[None, _E_co | _E2, _R_co | _R2]:
+    def for_each(self, f: Callable[[_A_co], EffectOf[Discarded, _E2, _R2]]) -> EffectOf[None, _E_co | _E2, _R_co | _R2]:
         """Runs `f` on each value, one after another."""
-        return self.map_effect(f).drain()
+        return self.tap(f).drain()
 
     def drain(self) -> EffectOf[None, _E_co, _R_co]:
         """Reads to the end for what it does."""

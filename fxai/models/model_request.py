@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, 
 
 import msgspec
 
-from fxai.effects.constructor import PlainAwaitable
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Instruction, Suspend, Within
+from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.stream import StreamOf
 from fxai.effects.tracing import Operation, Tracer
 from fxai.messages.errors import AiError

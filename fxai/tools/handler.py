@@ -38,7 +38,7 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cancellation import event_loop, shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.constructor import PlainAwaitable, lift_any, of_result
+from fxai.effects.constructor import lift_any, of_result
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.effects.effect import (
     AnyEffect,
@@ -53,6 +53,7 @@ from fxai.effects.effect import (
 )
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import LayerOf
+from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf

@@ -31,11 +31,12 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cause import Cause, Exit, Succeeded
-from fxai.effects.constructor import PlainAwaitable, is_plain_awaitable, lift_any
+from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, FailCause, Fold, Local, Succeed, Suspend, Within
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.scope import Scope
 from fxai.schema.fault import SchemaError
 from fxai.tools.handler import (

@@ -267,6 +267,7 @@ def test_a_server_cannot_end_a_run_by_a_name(
     server_first: bool, backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A tool that it adds in the middle under a taken name is left out, and a warning is logged."""
+    state: list[Any] = []
 
     @tool
     def halve(n: int) -> int:
@@ -279,7 +280,7 @@ def test_a_server_cannot_end_a_run_by_a_name(
     kit: Any = own.toolkit.merge(Toolkit.make(other))
     more: Any = BoundToolkit.of(kit, own.layer | other.handler(_nothing))
     live: Any = BoundToolkit.of(own.toolkit, own.layer, now=fx.sync(lambda: state[0]))
-    state = [live]
+    state.append(live)
     server: Any = ToolSource(fx.succeed(live))
     run: Any = agent.with_tools(*([server, triple] if server_first else [triple, server]))
     model = ScriptedModel.make([call("halve", {"n": 4}), call("triple", {"n": 4}), text("ok")])
