@@ -331,6 +331,35 @@ def of_result(result: Result[_A, _E]) -> EffectOf[_A, _E, None]:
     return FailCause(Cause((Fail(result.failure()),)))
 
 
+def is_success(result: Result[_A, Any]) -> TypeIs[Success[_A]]:
+    """Return True if `result` is a `Success`. Both checkers then know the type of `result.unwrap()`.
+
+    After `isinstance(result, Success)`, and in `case Success(value)`, mypy knows only `Any`.
+
+    >>> is_success(Success(1)), is_success(Failure("no"))
+    (True, False)
+    """
+    return isinstance(result, Success)
+
+
+def is_failure(result: Result[Any, _E]) -> TypeIs[Failure[_E]]:
+    """Return True if `result` is a `Failure`. Both checkers then know the type of `result.failure()`.
+
+    >>> is_failure(Success(1)), is_failure(Failure("no"))
+    (False, True)
+    """
+    return isinstance(result, Failure)
+
+
+def is_some(value: Maybe[_A]) -> TypeIs[Some[_A]]:
+    """Return True if `value` is a `Some`. Both checkers then know the type of `value.unwrap()`.
+
+    >>> is_some(Some(1)), is_some(Nothing)
+    (True, False)
+    """
+    return isinstance(value, Some)
+
+
 def from_reader(
     reader: RequiresContextFutureResult[_A, _E, _S], key: ServiceKey[_I, _S]
 ) -> EffectOf[_A, _E, _I | None]:
