@@ -184,6 +184,10 @@ class Cluster(Service):
         self._engine.forget(pending)
 
 
+def _close(engine: Engine) -> EffectOf[None]:
+    return wait(engine.close)
+
+
 def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, None]:
     """The layer of a cluster that `make` makes."""
 
@@ -200,5 +204,5 @@ def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, N
         return Succeeded(engine)
 
     acquire: EffectOf[Engine, ClusterUnavailable] = AwaitExit(lambda _: open_cluster())
-    opened = acquire_release(acquire, lambda engine: wait(engine.close))
+    opened = acquire_release(acquire, _close)
     return LayerOf.scoped(Cluster, opened.map(Cluster))

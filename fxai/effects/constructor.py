@@ -5,6 +5,9 @@
 4
 """
 
+# The overloads of `sync` and `wait` overlap on purpose: one finds effects, one is for protocols in mypy.
+# pyright: reportOverlappingOverload=false
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -66,7 +69,9 @@ if TYPE_CHECKING:
     @overload
     def sync(f: Callable[[], _V]) -> EffectOf[_V, Never, None]: ...  # type: ignore[overload-overlap]
     @overload
-    def sync(f: Callable[[], AnyEffect | None]) -> EffectOf[EffectInEffect, Never, EffectInEffect]: ...  # type: ignore[overload-overlap]
+    def sync(  # type: ignore[overload-overlap]
+        f: Callable[[], AnyEffect | None],
+    ) -> EffectOf[EffectInEffect, Never, EffectInEffect]: ...
     @overload
     def sync(f: Callable[[], _A]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
     def sync(f: Callable[[], Any]) -> AnyEffect:
@@ -119,7 +124,9 @@ def _explainer(error: Any) -> Callable[[Exception], Any]:
 @overload
 def wait(f: Callable[[], PlainAwaitable[_V]]) -> EffectOf[_V, Never, None]: ...  # type: ignore[overload-overlap]
 @overload
-def wait(f: Callable[[], PlainAwaitable[AnyEffect | None]]) -> EffectOf[EffectInEffect, Never, EffectInEffect]: ...  # type: ignore[overload-overlap]
+def wait(  # type: ignore[overload-overlap]
+    f: Callable[[], PlainAwaitable[AnyEffect | None]],
+) -> EffectOf[EffectInEffect, Never, EffectInEffect]: ...
 @overload
 def wait(f: Callable[[], PlainAwaitable[_A]]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
 def wait(f: Callable[[], PlainAwaitable[Any]]) -> AnyEffect:

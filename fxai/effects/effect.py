@@ -110,12 +110,14 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         return EffectOf.__fx_run__(self).__await__()
 
     if not TYPE_CHECKING:
-        __contains__ = __format__ = refuse_as_value
+        __contains__ = __format__ = __str__ = refuse_as_value
         if development.ON:
             __post_init__, __del__ = development.make, development.drop
     else:
 
-        def __sizeof__(self) -> NotItsValue:  # type: ignore[override]
+        def __sizeof__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            self,
+        ) -> NotItsValue:
             refuse_as_value(self)
 
     if not MYPY:

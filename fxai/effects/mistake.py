@@ -47,7 +47,9 @@ mypy does not find the methods of `object` in classes and in protocols, so the u
 class EffectInEffect:
     """For checkers: what a program needs if a function for a value gives an effect. Nothing provides it."""
 
-    def __sizeof__(self) -> NotItsValue:  # type: ignore[override]
+    def __sizeof__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+    ) -> NotItsValue:
         refuse_as_value(self)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
@@ -233,7 +233,7 @@ def test_a_program_that_is_interrupted_cancels_the_response(*, cancel: bool, str
     assert cancelled == (["POST /responses/resp%2F1/cancel"] if cancel else [])
 
 
-def _twice(served: Peer) -> Any:
+def _twice(served: Peer) -> Callable[[], Awaitable[None]]:
     async def wait() -> None:
         assert await served.asked()
         assert await served.asked()

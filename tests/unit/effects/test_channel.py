@@ -61,7 +61,7 @@ def test_a_reader_waits_for_an_item_and_for_the_end(backend: Backend) -> None:
         fx.sleep(0)
         .and_then(channel.put(1))
         .and_then(fx.sleep(0))
-        .and_then(fx.sync(lambda: channel.end(Succeeded(None))))
+        .and_then(fx.suspend(lambda: channel.end(Succeeded(None))))
     )
 
     both = fx.all_(fx.collect([channel.take(), channel.take()]), later)

@@ -16,10 +16,8 @@ NOT_RUN = re.escape("a program gave an effect that was not run: write `return (y
 
 def _programs(lost: Callable[[], Any]) -> dict[str, Any]:
     """Programs with a place for an effect, by the name of that place. `lost()` gives an effect that gives an effect."""
-    one: Any = fx.succeed(1)
-    numbers: Any = Stream.from_iterable([1, 2])
-    emitting: Any = Stream.emitting
-    steps: Any = Stream.steps
+    one = fx.succeed(1)
+    numbers = Stream.from_iterable([1, 2])
     return {
         "acquire_release": fx.scoped(fx.acquire_release(one, lambda _: lost())),
         "add_finalizer": fx.scoped(fx.add_finalizer(lambda _: lost())),
@@ -32,8 +30,8 @@ def _programs(lost: Callable[[], Any]) -> dict[str, Any]:
         "Stream.for_each": numbers.for_each(lambda _: lost()),
         "Stream.ensuring": numbers.ensuring(lost()).drain(),
         "Stream.on_exit": numbers.on_exit(lambda _: lost()).drain(),
-        "Stream.emitting": emitting(lambda _: lost()).drain(),
-        "Stream.steps": steps(lambda _: lost()).drain(),
+        "Stream.emitting": Stream.emitting(lambda _: lost()).drain(),
+        "Stream.steps": Stream.steps(lambda _: lost()).drain(),
         "the end of a run": lost(),
     }
 
@@ -70,7 +68,9 @@ def test_a_value_may_be_lost(place: str, backend: Backend) -> None:
 
 def test_a_lost_finalizer_stands_beside_the_failure_of_the_program() -> None:
     """The failure of the program is kept."""
-    end: Any = fx.run_exit(fx.fail("broken").ensuring(fx.succeed(1).map(fx.succeed)))  # type: ignore[arg-type]
+    lost: Any = fx.succeed(1).map(fx.succeed)
+
+    end: Any = fx.run_exit(fx.fail("broken").ensuring(lost))
 
     assert end.cause.failures == ("broken",)
     assert [type(reason.defect) for reason in end.cause.reasons[1:]] == [TypeError]

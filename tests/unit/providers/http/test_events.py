@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import httpx2
@@ -64,7 +64,7 @@ def test_leaving_a_stream_closes_its_connection_and_not_the_pool(backend: Backen
     """A reader that stops early closes that connection at once; the client serves the next request."""
 
     @fx.gen
-    def program(url: str, gone: Any) -> Any:
+    def program(url: str, gone: Callable[[], bool]) -> Any:
         client = yield from open_client(base_url=url)
         first = yield from client.events("/", b"").take(1).collect()
         closed = yield from fx.sync(gone)
