@@ -23,7 +23,7 @@ one place for each thing:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, get_args, overload
 
 import msgspec
@@ -38,6 +38,7 @@ from fxai.agents.run_options import (
     AgentOptions,
     AtLimit,
     Budget,
+    HasToolCall,
     OnStep,
     Options,
     PrepareStep,
@@ -495,6 +496,8 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
     if state is not None and agent.prompt is None:
         raise TypeError(f"the agent {agent.name!r} has no stateful prompt, so that no state can be given to its runs")
     binding = agent.binding
+    if binding.is_plain and agent.prompt is None and not agent.without_own:
+        _check_stops(agent.name, agent.hooks.stop_when, binding.toolkit.tools)
     plan = RunPlan(
         binding.toolkit,
         agent.options.to_round(),
@@ -510,6 +513,15 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
         changes=agent.prompt.changes if agent.changes == "auto" and agent.prompt is not None else agent.changes,
     )
     return Execution(agent.name, plan, binding, agent.instructions, agent.model, agent.remembering)
+
+
+def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, object]) -> None:
+    """Refuse a condition on a tool that no step of the run can have, because the run would never stop."""
+    for condition in conditions:
+        for tool in condition.names if isinstance(condition, HasToolCall) else ():
+            if tool not in tools:
+                there = ", ".join(tools) or "no tools"
+                raise ValueError(f"has_tool_call({tool!r}): the agent {name!r} has no tool {tool!r}, it has {there}")
 
 
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:

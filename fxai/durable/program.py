@@ -99,7 +99,11 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
         return None if in_doubt else append(frame, Ended(path, "refused")).and_then(FailCause(cause))
 
     value = yield under_way(frame, Fold(Local(effect, frame.inside(path).into), fail, None))
-    yield append(frame, Ended(path, "value", form.encode_unsafe(value)))
+    try:
+        encoded = form.encode_unsafe(value)
+    except DecodeError as error:
+        raise TypeError(f"the value of the step {name!r} does not fit the schema of the step: {error}") from None
+    yield append(frame, Ended(path, "value", encoded))
     return value
 
 

@@ -264,7 +264,14 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     @staticmethod
     def sync(key: Key[_I, _S], make: Callable[[], _S]) -> LayerOf[_I, Never, None]:
-        """The layer of what `make` makes, once per build."""
+        """Return the layer of what `make` returns, called once per build.
+
+        Raises:
+            TypeError: If `make` is a class with abstract methods.
+        """
+        missing = ", ".join(sorted(getattr(make, "__abstractmethods__", ())))
+        if missing:
+            raise TypeError(f"Layer.sync cannot make {make!r}, which does not define {missing}: give a class that does")
         return LayerOf(lambda _, __: Suspend(lambda: Succeed(ContextOf.make(key, make()))))
 
     @staticmethod

@@ -64,7 +64,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         def __class_getitem__(cls, _: Any) -> Any:
             return cls  # subscripts are for checkers only
 
-        __contains__ = __format__ = refuse_as_value
+        __contains__ = __format__ = __str__ = refuse_as_value
     if not MYPY:
 
         def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it

@@ -216,6 +216,8 @@ def _methods_of(obj: object, only: Iterable[str] | None) -> list[str]:
     methods = [name for name in names if _is_method(obj, name) and _is_described(obj, name)]
     if not methods:
         raise SchemaError(f"no public method of {cls} has a docstring: describe those that a model may call")
+    if isinstance(only, str):
+        raise SchemaError(f"only={only!r} is one text: give a list of the names of methods, only=[{only!r}]")
     wanted = frozenset(methods if only is None else only)
     missing = ", ".join(sorted(wanted - set(methods)))
     if missing:

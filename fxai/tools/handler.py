@@ -509,6 +509,11 @@ def handler_layer(
     if blocking is not None and inspect.iscoroutinefunction(f):
         raise TypeError(f"the handler of {identity.name!r} is a coroutine function: leave blocking=True out")
 
+    if inspect.isasyncgenfunction(f):
+        raise TypeError(
+            f"the handler of {identity.name!r} is an asynchronous generator: return Stream.from_async(…) of its items, "
+            "the last of which is the result"
+        )
     given = Given(identity, id(f))
 
     def bind(context: ContextOf[Any]) -> ContextOf[Any]:

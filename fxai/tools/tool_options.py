@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -59,13 +60,25 @@ def _frozen(value: Any) -> Any:
 
 @final
 class Annotation(Generic[_K]):
-    """A key of annotation maps, with the value where nothing is set. Two keys of one name are one key."""
+    """A key of annotation maps, with its default. Two keys of one name are one key.
 
-    __slots__ = ("_default", "_name")
+    Args:
+        name: The name of the key, for people too.
+        default: The value if nothing is set.
+        types: The classes that a value may have. Default: `bool` if the default is one, else any.
 
-    def __init__(self, name: str, default: _K) -> None:
+    >>> Annotations({Readonly: "yes"})
+    Traceback (most recent call last):
+    ...
+    TypeError: the annotation readonly is 'yes', but it must be a bool
+    """
+
+    __slots__ = ("_default", "_name", "_types")
+
+    def __init__(self, name: str, default: _K, types: tuple[type, ...] = ()) -> None:
         self._name = name
         self._default: _K = _frozen(default)
+        self._types = types or ((bool,) if isinstance(default, bool) else ())
 
     @property
     def name(self) -> str:
@@ -89,11 +102,21 @@ class Annotation(Generic[_K]):
     def __repr__(self) -> str:
         return f"Annotation({self._name!r}, default={self._default!r})"
 
-    def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K]]:
-        return (Annotation, (self._name, self._default))
+    def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K, tuple[type, ...]]]:
+        return (Annotation, (self._name, self._default, self._types))
+
+    def check(self, value: object) -> None:
+        """Do nothing for a value of the types of this key.
+
+        Raises:
+            TypeError: If `value` has another type.
+        """
+        if self._types and not isinstance(value, self._types):
+            expected = " or ".join("None" if one is NoneType else f"a {one.__name__}" for one in self._types)
+            raise TypeError(f"the annotation {self._name} is {value!r:.200}, but it must be {expected}")
 
 
-Title: Annotation[str | None] = Annotation("title", None)
+Title: Annotation[str | None] = Annotation("title", None, (str, NoneType))
 """A name for people, where the tool's own is for the model."""
 
 Readonly: Annotation[bool] = Annotation("readonly", default=False)
@@ -111,7 +134,7 @@ Resumable: Annotation[bool] = Annotation("resumable", default=False)
 OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
 """It reaches what is outside of our control, such as the web. True by default."""
 
-Strict: Annotation[bool | None] = Annotation("strict", None)
+Strict: Annotation[bool | None] = Annotation("strict", None, (bool, NoneType))
 """Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
 
 ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
@@ -127,7 +150,7 @@ JsonText: Annotation[bool] = Annotation("json_text", default=True)
 It is looked for only where parameters do not fit. False: such a text is refused, as anything else that does not fit.
 """
 
-Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {})
+Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {}, (Mapping,))
 """Anything else, such as the `_meta` of an MCP server's tool."""
 
 # -- what some providers do with a tool; where one does not, its `prepare_tools` warns
@@ -150,19 +173,19 @@ class ToolNamespace(msgspec.Struct, frozen=True):
 DeferLoading: Annotation[bool] = Annotation("defer_loading", default=False)
 """The model is not show the tool until it has searched for it; a tool search tool must be there as well."""
 
-AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", ())
+AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", (), (list, tuple))
 """Who may call it; `()` leaves it to the provider, whose default is the model alone."""
 
 OutputSchema: Annotation[JsonSchema | None] = Annotation("output_schema", None)
 """What its results look like, for programs that call it: such as `tool.success.document`. None: no schema."""
 
-CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None)
+CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None, (str, NoneType))
 """Cache the request up to this tool, and for how long. None: no mark here."""
 
-EagerInputStreaming: Annotation[bool | None] = Annotation("eager_input_streaming", None)
+EagerInputStreaming: Annotation[bool | None] = Annotation("eager_input_streaming", None, (bool, NoneType))
 """Whether parameters are streamed as they are written, not in checked pieces; None: yes, in a streamed answer."""
 
-Namespace: Annotation[ToolNamespace | None] = Annotation("namespace", None)
+Namespace: Annotation[ToolNamespace | None] = Annotation("namespace", None, (ToolNamespace, NoneType))
 """The group that it is offered in; None: it stands alone."""
 
 
@@ -173,6 +196,8 @@ class Annotations:
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[Annotation[Any], Any] | None = None) -> None:
+        for key, value in (values or {}).items():
+            key.check(value)
         self._values: dict[Annotation[Any], Any] = {k: _frozen(v) for k, v in (values or {}).items()}
 
     def get(self, key: Annotation[_K]) -> _K:

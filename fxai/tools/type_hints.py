@@ -23,6 +23,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
+from dataclasses import is_dataclass
 from functools import partial
 from itertools import pairwise
 from types import FrameType, GenericAlias, NoneType, UnionType
@@ -228,6 +229,7 @@ def read_return(
     declared = [pair for pair in pairs if pair is not None]
     if not declared:
         found = _one(success, None if hint is NoneType else hint), _one(failure, Never)
+        _check_declared(name, "success", success, hint)
         return Returned(*found, bare=True, awaited=awaited, threaded=not awaited)
     if len(declared) < len(pairs):
         raise SchemaError(
@@ -236,7 +238,39 @@ def read_return(
         )
     threaded = not awaited and all(_taken_apart(arm)[0] in _IN_A_THREAD for arm in arms)
     found = _one(success, _union([s for s, _ in declared])), _one(failure, _union([f for _, f in declared]))
+    _check_declared(name, "success", success, _union([s for s, _ in declared]))
+    _check_declared(name, "failure", failure, _union([f for _, f in declared]))
     return Returned(*found, threaded=threaded)
+
+
+def _check_declared(name: str, what: Literal["success", "failure"], given: Any, found: Any) -> None:
+    """Refuse an option that contradicts the return annotation.
+
+    Only classes are compared, because a generic type or a class of another library may describe the same data.
+
+    Raises:
+        SchemaError: If the annotation contains a class that is no subclass of the option, nor the reverse.
+    """
+    options, returned = _plain_classes(given), _plain_classes(found)
+    if options is None or returned is None:
+        return
+    for one in returned:
+        wider = float if one is int else one
+        if not any(issubclass(one, other) or issubclass(other, one) or other is wider for other in options):
+            declared, option = inspect.formatannotation(found), inspect.formatannotation(given)
+            raise SchemaError(
+                f"the annotation of the function {name!r} says the {what} {declared}, but the option says "
+                f"{what}={option}: leave the option out, or correct the annotation"
+            )
+
+
+def _plain_classes(hint: Any) -> list[type] | None:
+    """The classes of a class or a union of classes; None if another type is among them."""
+    origin, arguments = _taken_apart(hint)
+    arms = arguments if origin in (Union, UnionType) else (hint,)
+    arms = tuple(NoneType if one is None else one for one in arms)
+    plain = [one for one in arms if one in _SURELY_DATA or isinstance(one, _STRUCT) or is_dataclass(one)]
+    return [one for one in plain if isinstance(one, type)] if len(plain) == len(arms) else None
 
 
 def _one(given: Any, found: Any) -> Any:

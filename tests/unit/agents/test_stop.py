@@ -6,12 +6,25 @@ from typing import Any
 
 import pytest
 
-from fxai.agents import Budget, HasToolCall, Step, Steps, has_tool_call, step_count_is
+from fxai import BoundToolkit, ToolSource
+from fxai.agents import Agent, Budget, HasToolCall, Step, Steps, has_tool_call, step_count_is
 from fxai.agents.run_options import StepCountIs
 from fxai.effects import Backend, fx
 from fxai.messages import NetworkError, Response
 from fxai.testing import call, text
+from fxai.tools import Tool, Toolkit
 from tests.kit.runs import BOTH, ONE, Way, end_of, unanswered
+
+
+def test_a_condition_on_a_tool_that_the_agent_lacks_is_refused() -> None:
+    """Such a run would never stop. Tools of a source, or of a stateful prompt, are not known before the run."""
+    add = Tool.make("add", success=int)
+    agent: Any = Agent.make("adder", toolkit=Toolkit.make(add), stop_when=has_tool_call("ad"))
+    later: Any = agent.with_tools(ToolSource(fx.succeed(BoundToolkit.make())))
+
+    with pytest.raises(ValueError, match=r"has_tool_call\('ad'\): the agent 'adder' has no tool 'ad', it has add$"):
+        agent.execute("add")
+    assert later.execute("add") is not None
 
 
 @BOTH

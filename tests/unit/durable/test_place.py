@@ -422,3 +422,14 @@ def test_an_approval_of_a_run_is_not_that_of_another_run_with_its_name() -> None
 
 def _approve(pending: Any) -> Any:
     return ToolMessage.make(*[one.approve() for one in pending.pending])
+
+
+def test_a_value_that_is_none_of_its_schema_is_a_defect_that_names_the_step(runs: Runs) -> None:
+    """Checkers find a common class of both, so the mistake is found when the step has a value."""
+    count: Any = fx.succeed(1)
+
+    end = _go(runs, step("count", count, str))
+
+    assert [str(one) for one in end.cause.defects] == [
+        "the value of the step 'count' does not fit the schema of the step: expected string, found integer 1"
+    ]

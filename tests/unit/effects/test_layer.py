@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
@@ -566,3 +567,18 @@ def test_any_number_of_layers_is_one(backend: Backend) -> None:
 
 def _number(n: int) -> LayerOf[Number]:
     return Layer.succeed(Number, n)
+
+
+def test_an_abstract_class_makes_no_service() -> None:
+    """The layer is refused when it is made, and the error names what the class does not define."""
+
+    class Store(Service):
+        @abstractmethod
+        def read(self) -> str: ...
+
+        @abstractmethod
+        def count(self) -> int: ...
+
+    store: Any = Store
+    with pytest.raises(TypeError, match=r"Layer\.sync cannot make .*Store'>, which does not define count, read:"):
+        Layer.sync(store, store)
