@@ -4,7 +4,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.codecs import Codec
 from fxai.schema.data import Empty
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
-from fxai.schema.json_schema import Engine, JsonSchema
+from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "DecodeError",
     "DecodeFailure",
     "Empty",
-    "Engine",
     "Fault",
     "JsonSchema",
     "Limits",

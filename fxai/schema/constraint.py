@@ -14,12 +14,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
 
 from fxai.schema.budget import MAX_STEPS, STRIDE, ExhaustedError, new_stack
 from fxai.schema.data import is_array, is_object, number_identity
 from fxai.schema.dialect import Dialect
+from fxai.schema.evaluated import evaluated_items, evaluated_names
 from fxai.schema.pattern import SECONDS, Matcher
+
+if TYPE_CHECKING:
+    from fxai.schema.engine import Part
 
 _FEW: Final = 2  # how many distinct items cost as much as a visit
 _LIST: Final = 8  # how many names that are looked up, or values that are compared, cost as much as a visit
@@ -33,13 +37,14 @@ _DEEPEST: Final = 4_000
 class Work:
     """What one decision may still do, and what it knows."""
 
-    __slots__ = ("known", "left", "level", "matcher", "numbers", "numbers_of")
+    __slots__ = ("known", "left", "level", "matcher", "numbers", "numbers_of", "resources")
 
     def __init__(self, left: int = MAX_STEPS, matcher: Matcher | None = None) -> None:
         self.left: int = left
         self.level: int = 0
         self.matcher: Matcher = matcher or Matcher(SECONDS)
-        self.known: dict[tuple[int, int], bool] = {}
+        self.known: dict[Hashable, bool] = {}
+        self.resources: list[str] = []
         self.numbers: dict[Hashable, object] = {}
         self.numbers_of: dict[int, object] = {}
 
@@ -185,6 +190,10 @@ class Checks(Protocol):
 
     def of(self, schema: Any, /) -> Check:
         """What decides by a schema inside the document."""
+        ...
+
+    def part(self, schema: Any, /) -> Part:
+        """The compiled form of a schema of the document."""
         ...
 
     def number(self, value: Any, /) -> object:
@@ -499,6 +508,31 @@ def _if(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
     parts.add("any", lambda value, work: (then if inner(value, work) else otherwise)(value, work))
 
 
+# ---- what nothing beside it evaluates
+
+
+def _unevaluated_properties(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
+    inner = to.of(rule)
+
+    def check(value: Any, work: Work) -> bool:
+        names = evaluated_names(to.part(schema), value, work, beside=True)
+        return all(name in names or inner(item, work) for name, item in value.items())
+
+    parts.deep = True
+    parts.add("object", check)
+
+
+def _unevaluated_items(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
+    inner = to.of(rule)
+
+    def check(value: Any, work: Work) -> bool:
+        places = evaluated_items(to.part(schema), value, work, beside=True)
+        return all(place in places or inner(item, work) for place, item in enumerate(value))
+
+    parts.deep = True
+    parts.add("array", check)
+
+
 _Maker: TypeAlias = "Callable[[Checks, Parts, Any, Any], None]"
 MAKERS: Final[dict[str, _Maker]] = {
     "enum": _enum,
@@ -534,4 +568,6 @@ MAKERS: Final[dict[str, _Maker]] = {
     "oneOf": _one_of,
     "not": _not,
     "if": _if,
+    "unevaluatedProperties": _unevaluated_properties,
+    "unevaluatedItems": _unevaluated_items,
 }

@@ -15,20 +15,17 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import msgspec
 
 from fxai.schema.budget import MAX_BYTES, MAX_CONTAINERS, MAX_FAULTS, MAX_LEVELS, with_stack
+from fxai.schema.data import containers_in, is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.parsing import is_plain, plain_faults
 
 if TYPE_CHECKING:
-    from fxai.schema.validation import Validate
-from fxai.schema.data import containers_in, is_array, is_object
-
-Engine = Literal["jsonschema", "jsonschema-rs"]
-"""The packages that validate: the second is faster, and comes with the extra `fast`."""
+    from fxai.schema.engine import Engine
 
 _SMALL: Final = 16 * 1024  # what holds more work than the budget, and no pattern, is larger
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -43,17 +40,17 @@ class JsonSchema:
     Two documents are equal when they are equal as JSON: the order of members does not count, nor `1` against `1.0`.
     """
 
-    __slots__ = ("__canonical__", "__text__", "__validates__")
+    __slots__ = ("__canonical__", "__engine__", "__text__")
 
     __text__: bytes
     __canonical__: bytes | None
-    __validates__: dict[str, Validate]
+    __engine__: Engine | None
 
     def __init__(self, text: bytes) -> None:
         """Keep JSON text that is known to be a usable document; use `JsonSchema.of`."""
         object.__setattr__(self, "__text__", text)
         object.__setattr__(self, "__canonical__", None)
-        object.__setattr__(self, "__validates__", {})
+        object.__setattr__(self, "__engine__", None)
 
     @staticmethod
     def of(document: Mapping[str, Any] | bool | JsonSchema) -> JsonSchema:
@@ -111,25 +108,22 @@ class JsonSchema:
         document = self.to_dict()
         return document.get(keyword, default) if is_object(document) else default
 
-    def validate(self, value: object, *, engine: Engine | None = None, plain: bool = False) -> tuple[Fault, ...]:
-        """Every fault of plain JSON data by this document; `()` when it is valid.
+    def validate(self, value: object, *, plain: bool = False) -> tuple[Fault, ...]:
+        """Return the validation errors of plain JSON data. `()` if the data is valid.
 
-        The document is compiled once, at the first validation. `format` and `content…` are annotations and are not
-        asserted. A pattern that takes too long is a fault that says so, and so is data that a document with schemas
-        that multiply cannot check within its budget. Of many faults the first hundred or so are given.
+        fxai compiles the document once, at the first validation. `format` and `content…` are annotations. A pattern
+        that takes too long is an error that says so, and so is data that the document cannot decide within its budget.
+        At most 100 errors are returned.
 
         Args:
-            value: plain JSON data; what JSON cannot carry is a fault.
-            engine: which package validates; by default `jsonschema-rs` where it is installed (and can compile the
-                document), else `jsonschema`. Both find the same.
-            plain: the value is known to be plain JSON data (from `parse_json`, for example) and is not checked.
-
-        Raises:
-            ImportError: the engine that was asked for is not installed.
+            value: Plain JSON data. A value that JSON cannot carry is an error.
+            plain: True if the value is known to be plain JSON data, for example from `parse_json`. Default: False.
         """
         if not plain and not is_plain(value) and (faults := plain_faults(value)):
             return faults
-        return _validator(self, engine)(value)
+        from fxai.schema.validation import find_faults
+
+        return find_faults(engine_of(self), value)
 
     # ---- as a value
 
@@ -154,13 +148,14 @@ class JsonSchema:
         return JsonSchema, (self.__text__,)
 
 
-def _validator(document: JsonSchema, engine: Engine | None) -> Validate:
-    known = document.__validates__.get(engine or "")
+def engine_of(document: JsonSchema) -> Engine:
+    """Return the engine of a document, which is compiled once."""
+    known = document.__engine__
     if known is None:
-        from fxai.schema.validation import validator_for
+        from fxai.schema.engine import Engine
 
-        known = with_stack(lambda: validator_for(document.to_dict(), engine))
-        document.__validates__.setdefault(engine or "", known)
+        known = with_stack(lambda: Engine(document.to_dict()))
+        object.__setattr__(document, "__engine__", known)
     return known
 
 

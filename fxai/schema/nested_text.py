@@ -12,23 +12,19 @@ likewise; under `anyOf` and `oneOf` where exactly one branch does. All else stay
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from returns.result import Success
 
 from fxai.schema.budget import MAX_STEPS, ExhaustedError, Steps, with_stack
+from fxai.schema.constraint import Work
 from fxai.schema.data import JSON_ERRORS, is_array, is_object, size_of
-from fxai.schema.decision import Decider, decider_of
-from fxai.schema.dialect import REF_ALONE, dialect_of
-from fxai.schema.document import growth_of
+from fxai.schema.engine import Part
 from fxai.schema.fault import pointer_to
-from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import inside, targets_of, validator_of
+from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
-from fxai.schema.pattern import Matcher, PatternTimeoutError
-from fxai.schema.search import Search
+from fxai.schema.pattern import PatternTimeoutError
 
 _MOST_INSIDE: Final = 4
 _WORK: Final = 20_000
@@ -54,14 +50,11 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
         data: plain JSON data that is none.
         limits: of each text; the depth of its data is counted from where it stands.
     """
-    validator, decider = _ready(document)
 
     def read() -> tuple[Any, tuple[str, ...]]:
-        search = Search(validator, careful=True, decider=decider)
-        reader = _Reader(limits, search)
-        with search.under_way():
-            reader.note(data)
-            return reader.read(validator, data, "", 0), tuple(reader.found)
+        reader = _Reader(limits)
+        reader.note(data)
+        return reader.read(engine_of(document).root, data, "", 0), tuple(reader.found)
 
     try:
         return with_stack(read)
@@ -69,19 +62,9 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
         return data, ()
 
 
-@lru_cache(maxsize=64)
-def _ready(document: JsonSchema) -> tuple[Any, Decider | None]:
-    """What a document is read by, made once."""
-    plain = document.to_dict()
-    dialect = dialect_of(plain)
-    validator = validator_of(dialect.uri, plain)
-    multiplies = not growth_of(plain).linear
-    return validator, with_stack(lambda: decider_of(validator.schema, dialect, multiplies=multiplies))
-
-
 @final
 class _Reader:
-    """One reading: validators say which schema stands where, and whether it takes a value.
+    """One reading: parts say which schema stands where, and whether it takes a value.
 
     Attributes:
         found: where texts were read, so far.
@@ -93,25 +76,23 @@ class _Reader:
         "_inside",
         "_left",
         "_limits",
-        "_matcher",
         "_noted",
         "_read",
-        "_search",
         "_strings",
         "_taken",
+        "_work",
         "found",
     )
 
-    def __init__(self, limits: Limits, search: Search) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.found: list[str] = []
-        self._search = search
+        self._work = Work()
         self._limits = limits
         self._left = _WORK
         self._noted = Steps(MAX_STEPS)
         self._credit = _CREDIT
         self._holding: set[int] = set()
         self._inside = 0
-        self._matcher = Matcher()
         self._strings: dict[int, bool] = {}
         self._taken: dict[tuple[int, int], tuple[bool, Any]] = {}
         self._read: dict[_Key, tuple[Any, list[str], Any]] = {}
@@ -130,25 +111,25 @@ class _Reader:
     def _holds(self, value: Any) -> bool:
         return may_be_nested(value) if isinstance(value, str) else id(value) in self._holding
 
-    def read(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
-        """The value as the validator's schema takes it, as far as texts are what is in the way."""
+    def read(self, part: Part, value: Any, pointer: str, depth: int) -> Any:
+        """The value as the part's schema takes it, as far as texts are what is in the way."""
         if not self._holds(value):
             return value
         self._spend(_VISIT)
-        together = list(_together(validator))
+        together = list(_together(part))
         key = (frozenset(id(one.schema) for one in together if one.schema.keys() != _REFERENCE), id(value), pointer)
         known = self._read.get(key)
         if known is None:
             before = len(self.found)
-            read = self._fresh(validator, together, value, pointer, depth)
+            read = self._fresh(part, together, value, pointer, depth)
             self._read[key] = read, self.found[before:], value
             return read
         self.found += known[1]
         return known[0]
 
-    def _fresh(self, validator: Any, together: list[Any], value: Any, pointer: str, depth: int) -> Any:
+    def _fresh(self, part: Part, together: list[Any], value: Any, pointer: str, depth: int) -> Any:
         if isinstance(value, str):
-            return self._text(validator, value, pointer, depth)
+            return self._text(part, value, pointer, depth)
         for one in together:
             value = self._members(one, value, pointer, depth + 1)
         for one in together:
@@ -160,9 +141,9 @@ class _Reader:
         if self._left < 0:
             raise ExhaustedError
 
-    def _text(self, validator: Any, text: str, pointer: str, depth: int) -> Any:
+    def _text(self, part: Part, text: str, pointer: str, depth: int) -> Any:
         levels = self._limits.max_depth - depth
-        if self._inside >= _MOST_INSIDE or levels < 1 or self._takes_strings(validator):
+        if self._inside >= _MOST_INSIDE or levels < 1 or self._takes_strings(part):
             return text
         self._spend(_TEXT + len(text) // _PIECE)
         if not _is_json(text):
@@ -176,39 +157,37 @@ class _Reader:
         credit = min(2 * size_of(value), self._credit)
         self._credit -= credit
         self._left += credit
-        if not self._takes(validator, value) and self.note(value):
+        if not self._takes(part, value) and self.note(value):
             self._inside += 1
-            value = self.read(validator, value, pointer, depth)
+            value = self.read(part, value, pointer, depth)
             self._inside -= 1
-        if self._takes(validator, value) and self._is_certain(validator, value):
+        if self._takes(part, value) and self._is_certain(part, value):
             return value
         del self.found[before:]
         return text
 
-    def _takes(self, validator: Any, value: Any) -> bool:
-        key = (id(validator.schema), id(value))
+    def _takes(self, part: Part, value: Any) -> bool:
+        key = (id(part.schema), id(value))
         known = self._taken.get(key)
         if known is None:
             self._spend(_VISIT + size_of(value))
             known = self._taken[key] = (
-                self._search.decides(validator, value),
+                part.takes(value, self._work),
                 value,
             )  # the value is kept, so that its id is its own
         return known[0]
 
     # -- what stands where
 
-    def _members(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
+    def _members(self, part: Part, value: Any, pointer: str, depth: int) -> Any:
         if is_object(value):
             changed = {
-                name: self._each(
-                    validator, self._at_name(validator.schema, name), item, pointer_to(pointer, name), depth
-                )
+                name: self._each(part, self._at_name(part.schema, name), item, pointer_to(pointer, name), depth)
                 for name, item in value.items()
             }
             return value if all(changed[name] is item for name, item in value.items()) else self._note_holder(changed)
         items = [
-            self._each(validator, _at_index(validator.schema, index), item, f"{pointer}/{index}", depth)
+            self._each(part, _at_index(part.schema, index), item, f"{pointer}/{index}", depth)
             for index, item in enumerate(value)
         ]
         return value if all(old is new for old, new in zip(value, items, strict=True)) else self._note_holder(items)
@@ -223,7 +202,7 @@ class _Reader:
         """What stands under a name."""
         asked = schema.get("patternProperties", {})
         self._spend(len(asked))
-        patterns = [inner for key, inner in asked.items() if self._matcher.matches(key, name)]
+        patterns = [inner for key, inner in asked.items() if self._work.matcher.matches(key, name)]
         known = name in schema.get("properties", {})
         if known:
             yield schema["properties"][name]
@@ -231,24 +210,24 @@ class _Reader:
         if not known and not patterns and "additionalProperties" in schema:
             yield schema["additionalProperties"]
 
-    def _each(self, validator: Any, schemas: Iterable[Any], item: Any, pointer: str, depth: int) -> Any:
+    def _each(self, part: Part, schemas: Iterable[Any], item: Any, pointer: str, depth: int) -> Any:
         for schema in schemas:
-            item = self.read(inside(validator, schema), item, pointer, depth)
+            item = self.read(part.under(schema), item, pointer, depth)
         return item
 
     # -- what holds by choice
 
-    def _choose(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
-        schema = validator.schema
+    def _choose(self, part: Part, value: Any, pointer: str, depth: int) -> Any:
+        schema = part.schema
         for keyword in ("anyOf", "oneOf"):
-            value = self._branch([inside(validator, one) for one in schema.get(keyword, ())], value, pointer, depth)
+            value = self._branch([part.under(one) for one in schema.get(keyword, ())], value, pointer, depth)
         held: list[Any] = []
         if "if" in schema:
-            taken = "then" if self._takes(inside(validator, schema["if"]), value) else "else"
+            taken = "then" if self._takes(part.under(schema["if"]), value) else "else"
             held += [schema[taken]] if taken in schema else []
         for keyword in ("dependentSchemas", "dependencies"):
             held += [inner for name, inner in schema.get(keyword, {}).items() if is_object(inner) and name in value]
-        return self._each(validator, held, value, pointer, depth)
+        return self._each(part, held, value, pointer, depth)
 
     def _branch(self, branches: list[Any], value: Any, pointer: str, depth: int) -> Any:
         """The value as the one branch has it that takes it; as it is where a branch takes it so, or several would."""
@@ -266,49 +245,49 @@ class _Reader:
         self.found += fitting[0][1]
         return fitting[0][0]
 
-    def _is_certain(self, validator: Any, value: Any) -> bool:
+    def _is_certain(self, part: Part, value: Any) -> bool:
         """Whether of each union that holds a value exactly one branch takes it."""
-        for one in _together(validator):
+        for one in _together(part):
             unions = [one.schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in one.schema]
             for union in unions:
-                fitting = [branch for inner in union if self._takes(branch := inside(one, inner), value)]
+                fitting = [branch for inner in union if self._takes(branch := one.under(inner), value)]
                 if len(fitting) != 1 or not self._is_certain(fitting[0], value):
                     return False
         return True
 
     # -- whether a string may be there
 
-    def _takes_strings(self, validator: Any) -> bool:
+    def _takes_strings(self, part: Part) -> bool:
         """Whether some string is an instance, as far as type, `enum`, `const` and unions say."""
-        return all(self._admits_string(one) for one in _together(validator))
+        return all(self._admits_string(one) for one in _together(part))
 
-    def _admits_string(self, validator: Any) -> bool:
-        schema = validator.schema
+    def _admits_string(self, part: Part) -> bool:
+        schema = part.schema
         if id(schema) not in self._strings:
             self._strings[id(schema)] = True
             unions = [schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in schema]
             self._strings[id(schema)] = _names_string(schema) and all(
-                any(self._takes_strings(inside(validator, one)) for one in union) for union in unions
+                any(self._takes_strings(part.under(one)) for one in union) for union in unions
             )
         return self._strings[id(schema)]
 
 
-def _together(validator: Any) -> Iterator[Any]:
-    """The validators of every schema that holds the same value: references followed, `allOf` opened, each once."""
-    waiting, seen = [validator], set[int]()
+def _together(part: Part) -> Iterator[Any]:
+    """The parts of every schema that holds the same value: references followed, `allOf` opened, each once."""
+    waiting, seen = [part], set[int]()
     while waiting:
         one = waiting.pop()
         if id(one.schema) in seen:
             continue
         seen.add(id(one.schema))
-        if one.schema is True or one.schema is False:
-            yield one.evolve(schema=_ANYTHING if one.schema else _NO_VALUE)
+        if isinstance(one.schema, bool):
+            yield one.under(_ANYTHING if one.schema else _NO_VALUE)
             continue
-        waiting += [scope for _, scope in targets_of(one, one.schema)]
-        if "$ref" in one.schema and one.dialect in REF_ALONE:
+        waiting += one.targets()
+        if "$ref" in one.schema and one.dialect.ref_alone:
             continue
         yield one
-        waiting += [inside(one, part) for part in one.schema.get("allOf", ())]
+        waiting += [one.under(inner) for inner in one.schema.get("allOf", ())]
 
 
 def _names_string(schema: dict[str, Any]) -> bool:

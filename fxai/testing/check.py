@@ -31,7 +31,7 @@ from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import run_exit
 from fxai.testing.law import Break, Law, LawCase, NoExamplesError, Trial, TrialOptions
-from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject, engines
+from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject
 from fxai.tools.call import Outcome
 from fxai.tools.handler import HandlerError
 from fxai.tools.tool import AnyTool, Tool
@@ -83,10 +83,9 @@ def _ends(subject: Handled, given: Any) -> Break | None:
         return Break(given, where, str(outcome.result), "draw parameters that the tool takes")
     tool = subject.tool
     schema = tool.failure if outcome.is_failure else tool.success
-    for engine in engines():
-        if faults := schema.written_document.validate(outcome.encoded_result, engine=engine):
-            found = f"it gave {Break(outcome.encoded_result, '', '', '').json}, which its schema refuses: {faults[0]}"
-            return Break(given, "", found, "declare the type that the handler gives")
+    if faults := schema.written_document.validate(outcome.encoded_result):
+        found = f"it gave {Break(outcome.encoded_result, '', '', '').json}, which its schema refuses: {faults[0]}"
+        return Break(given, "", found, "declare the type that the handler gives")
     return None
 
 

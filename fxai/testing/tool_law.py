@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, final
 from warnings import warn
 
@@ -28,7 +27,7 @@ from returns.result import Failure
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure
-from fxai.schema.json_schema import Engine, JsonSchema
+from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
 from fxai.testing.law import Break, Law, NoExamplesError, OneSidedLawWarning, Trial
 from fxai.tools.identity import NameConflictError, NameMap, NameRule
@@ -69,12 +68,6 @@ class Subject(msgspec.Struct, frozen=True, eq=False):
         for name, schema in (("success", self.tool.success), ("failure", self.tool.failure)):
             if schema.type not in (Never, NoReturn):
                 yield name, schema, instances(schema)
-
-
-def engines() -> list[Engine]:
-    """The validators that are installed."""
-    found: list[Engine] = ["jsonschema"]
-    return [*found, "jsonschema-rs"] if find_spec("jsonschema_rs") is not None else found
 
 
 def first_fault(failure: DecodeFailure) -> tuple[str, str]:
@@ -161,10 +154,9 @@ def _agreement(subject: Subject, trial: Trial) -> Break | None:
 def _takes(tool: AnyTool, document: JsonSchema, given: Any, *, one_sided: bool = False) -> Break | None:
     from fxai.testing.strategies import decode_parameters
 
-    for engine in engines():
-        if faults := document.validate(given, engine=engine):
-            fault = f"{engine} refuses it: {faults[0]}"
-            return Break(given, faults[0].pointer, fault, "draw what the schema takes, or widen the schema")
+    if faults := document.validate(given):
+        fault = f"the schema refuses it: {faults[0]}"
+        return Break(given, faults[0].pointer, fault, "draw what the schema takes, or widen the schema")
     result = decode_parameters(tool, given)
     if isinstance(result, Failure) and not one_sided:
         where, fault = first_fault(result.failure())
@@ -175,9 +167,6 @@ def _takes(tool: AnyTool, document: JsonSchema, given: Any, *, one_sided: bool =
 def _refuses(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
     from fxai.testing.strategies import decode_parameters
 
-    for engine in engines():
-        if not document.validate(given, engine=engine):
-            return Break(given, "", f"{engine} takes it, the other validator does not", "report it: they should agree")
     if tool.validation == "none" or isinstance(decode_parameters(tool, given), Failure):
         return None
     faults = document.validate(given)
@@ -209,9 +198,8 @@ def _fits(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False
     if isinstance(encoded, Failure):
         where, fault = first_fault(encoded.failure())
         return Break(given, where, f"the {name} cannot be written: {fault}", _CODEC)
-    for engine in engines():
-        if faults := schema.written_document.validate(encoded.unwrap(), engine=engine):
-            return Break(given, faults[0].pointer, f"what is written is not what its schema says: {faults[0]}", _NARROW)
+    if faults := schema.written_document.validate(encoded.unwrap()):
+        return Break(given, faults[0].pointer, f"what is written is not what its schema says: {faults[0]}", _NARROW)
     return None
 
 

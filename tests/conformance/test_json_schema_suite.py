@@ -1,20 +1,18 @@
-"""The official JSON-Schema-Test-Suite, required cases of every draft, on both validators."""
+"""The official JSON-Schema-Test-Suite, required cases of every draft."""
 
 from __future__ import annotations
 
-from fxai.schema import Engine
 from tests.conformance.json_schema.__main__ import rows
 from tests.kit.every import every
 from tests.kit.json_schema_refusals import expected_refusals
-from tests.kit.json_schema_suite import DRAFTS, ENGINES, groups, refusal, wrong
+from tests.kit.json_schema_suite import DRAFTS, groups, refusal, wrong
 
 
 @every("draft", DRAFTS)
-@every("engine", ENGINES)
-def test_every_case_is_answered_as_the_suite_says(draft: str, engine: Engine) -> None:
+def test_every_case_is_answered_as_the_suite_says(draft: str) -> None:
     """For every document that is taken."""
     taken = [group for group in groups(draft) if refusal(group) is None]
-    failed = [f"{group.name}: {test}" for group in taken for test in wrong(group, engine)]
+    failed = [f"{group.name}: {test}" for group in taken for test in wrong(group)]
 
     assert len(taken) > 100
     assert failed == []
@@ -30,8 +28,8 @@ def test_the_documents_that_are_refused_are_those_listed(draft: str) -> None:
 
 
 def test_the_table_counts_every_test() -> None:
-    """For each draft and engine, what passes, is refused and is wrong is all there is."""
-    counted = [row for row in rows() if len(row) == 6][1:]
+    """For each draft, what passes, is refused and is wrong is all there is."""
+    counted = [row for row in rows() if len(row) == 5][1:]
 
-    assert len(counted) == len(DRAFTS) * len(ENGINES)
+    assert len(counted) == len(DRAFTS)
     assert all(int(tests) == int(passed) + int(refused) + int(bad) for *_, tests, passed, refused, bad in counted)

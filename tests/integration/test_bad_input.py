@@ -170,9 +170,8 @@ def test_a_schema_that_refers_outside_is_refused_when_the_tool_is_made(reference
     assert repr(reference) in str(raised.value)
 
 
-@pytest.mark.parametrize("engine", ["jsonschema", "jsonschema-rs"])
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
-def test_a_pattern_that_explodes_is_bounded(engine: Any, keyword: str) -> None:
+def test_a_pattern_that_explodes_is_bounded(keyword: str) -> None:
     """Either validator gives an answer, and soon; it never hangs."""
     bomb = "^(a|a)*$"
     name = "a" * 5_000 + "!"
@@ -181,7 +180,7 @@ def test_a_pattern_that_explodes_is_bounded(engine: Any, keyword: str) -> None:
         "patternProperties": ({"patternProperties": {bomb: False}, "additionalProperties": False}, {name: 1}),
     }
     document, value = documents[keyword]
-    faults = JsonSchema.of(document).validate(value, engine=engine)
+    faults = JsonSchema.of(document).validate(value)
 
     assert len(faults) >= 1
     assert len(str(faults[0])) < 1000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -16,14 +15,10 @@ from hypothesis import strategies as st
 
 from fxai.lint import Subject, lint
 from fxai.providers.local import grammar
-from fxai.schema import Engine, JsonSchema, SchemaError
+from fxai.schema import JsonSchema, SchemaError
 from fxai.schema.strict import ANTHROPIC, OPENAI, strict_form
 from fxai.tools import Tool, Toolkit
 from tests.kit.trials import examples
-
-ENGINES: list[Engine] = ["jsonschema"]
-if importlib.util.find_spec("jsonschema_rs") is not None:
-    ENGINES.append("jsonschema-rs")
 
 SECONDS = 20  # what hangs takes minutes; a machine that is busy takes its time
 _FORMS: dict[str, Callable[[Any], dict[str, Any]]] = {
@@ -137,16 +132,12 @@ def _uses(document: JsonSchema, values: list[Any]) -> Iterator[Callable[[], obje
     tool = Tool.dynamic("one", parameters=document)
     yield lambda: [hash(document), document == pickle.loads(pickle.dumps(document)), repr(document)]
     for value in values:
-        yield partial(_same_verdicts, document, value)
+        yield partial(document.validate, value)
     for rules in (OPENAI, ANTHROPIC):
         yield partial(strict_form, document, rules)
     yield lambda: grammar(document.to_dict())
     yield lambda: list(lint(Subject.of([tool])))
     yield lambda: _composite(tool)
-
-
-def _same_verdicts(document: JsonSchema, value: Any) -> None:
-    assert len({not document.validate(value, engine=engine) for engine in ENGINES}) == 1
 
 
 @pytest.mark.slow

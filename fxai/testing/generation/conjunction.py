@@ -1,9 +1,8 @@
 """The schemas that apply at one place of generated data: alternatives chosen, references followed.
 
->>> from fxai.schema.dialect import LATEST
->>> from fxai.schema.keywords import validator_of
+>>> from fxai.schema.engine import Engine
 >>> schema = {"type": "integer", "allOf": [{"minimum": 3}, {"type": ["number", "null"]}]}
->>> found = gather([validator_of(LATEST.uri, schema)], lambda options: options[0])
+>>> found = gather([Engine(schema).root], lambda options: options[0])
 >>> len(found.parts), found.kinds()
 (3, ['integer'])
 """
@@ -15,11 +14,8 @@ from typing import Any, Final, final
 
 from fxai.schema.budget import Steps
 from fxai.schema.data import is_array, is_object
-from fxai.schema.dialect import DIALECTS, Dialect
-from fxai.schema.keywords import inside, targets_of
 
 KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
-_BY_NAME: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in DIALECTS.values()}
 _SAYS_OF: Final = {
     **dict.fromkeys(("minLength", "maxLength", "pattern", "format", "contentEncoding"), "string"),
     **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"), "array"),
@@ -45,7 +41,7 @@ class DeadEndError(Exception):
 
 def keyword_of(part: Any, keyword: str, default: Any = None) -> Any:
     """The value of a keyword that the dialect of a schema knows."""
-    known = keyword in _BY_NAME[part.dialect].keywords or (keyword == "const" and part.dialect != "draft-04")
+    known = keyword in part.dialect.keywords or (keyword == "const" and part.dialect.name != "draft-04")
     return part.schema.get(keyword, default) if known else default
 
 
@@ -75,7 +71,7 @@ class Conjunction:
 
     def fits(self, value: object) -> bool:
         """Whether a finished value is taken by every schema."""
-        return all(root.is_valid(value) for root in self.roots)
+        return all(root.accepts(value) for root in self.roots)
 
     def must_be_checked(self) -> bool:
         """Whether a keyword stands here that is not met by the way values are made alone."""
@@ -127,9 +123,9 @@ def gather(
             raise DeadEndError
         if part.schema is True:
             continue
-        targets = [scope for _, scope in targets_of(part, part.schema)]
+        targets = [*part.targets()]
         pending += targets
-        if not (targets and _BY_NAME[part.dialect].ref_alone):
+        if not (targets and part.dialect.ref_alone):
             found.parts.append(part)
             pending += _inner(part, choose, found)
     return found
@@ -138,23 +134,23 @@ def gather(
 def _inner(part: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
     """What a schema holds in place."""
     for inner in keyword_of(part, "allOf", ()):
-        yield inside(part, inner)
+        yield part.under(inner)
     for keyword in ("anyOf", "oneOf"):
         if alternatives := keyword_of(part, keyword):
-            yield choose([inside(part, inner) for inner in alternatives])
+            yield choose([part.under(inner) for inner in alternatives])
     negation = keyword_of(part, "not")
     if negation is not None:
-        found.negated.append(inside(part, negation))
+        found.negated.append(part.under(negation))
     condition = keyword_of(part, "if")
     if condition is not None:
         yield from _branch(part, condition, choose, found)
 
 
 def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
-    then, otherwise = inside(part, keyword_of(part, "then", True)), inside(part, keyword_of(part, "else", True))
+    then, otherwise = part.under(keyword_of(part, "then", True)), part.under(keyword_of(part, "else", True))
     if then.schema is True and otherwise.schema is True:
         return
-    holds = inside(part, condition)
+    holds = part.under(condition)
     if choose([then, otherwise]) is then:
         yield holds
         yield then
@@ -184,16 +180,16 @@ def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
 
 def _heights(part: Any, known: dict[tuple[int, int], int], level: int) -> Iterator[int]:
     below = level + 1
-    for _, scope in targets_of(part, part.schema):
-        yield height(scope, known, below)
+    for target in part.targets():
+        yield height(target, known, below)
     for inner in keyword_of(part, "allOf", ()):
-        yield height(inside(part, inner), known, below)
+        yield height(part.under(inner), known, below)
     for keyword in ("anyOf", "oneOf"):
         if alternatives := keyword_of(part, keyword):
-            yield min(height(inside(part, inner), known, below) for inner in alternatives)
+            yield min(height(part.under(inner), known, below) for inner in alternatives)
     properties = keyword_of(part, "properties", {})
     for name in keyword_of(part, "required", ()) if is_array(keyword_of(part, "required")) else ():
-        yield 1 + height(inside(part, properties.get(name, True)), known, below)
+        yield 1 + height(part.under(properties.get(name, True)), known, below)
     items = keyword_of(part, "items")
     if items is not None and not is_array(items) and keyword_of(part, "minItems", 0):
-        yield 1 + height(inside(part, items), known, below)
+        yield 1 + height(part.under(items), known, below)

@@ -4,7 +4,7 @@ Alternatives are chosen, references followed and keywords that stand together me
 by making; what remains (`not`, `oneOf`, `contains`, …) is looked at where it stands, and tried again there.
 
 >>> from hypothesis import find
->>> from fxai.schema.json_schema import JsonSchema
+>>> from fxai.schema.json_schema import JsonSchema, engine_of
 >>> find(instance_of(JsonSchema.of({"type": "array", "items": {"enum": ["a"]}, "minItems": 2})), lambda _: True)
 ['a', 'a']
 """
@@ -21,12 +21,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Steps
 from fxai.schema.data import copy_data, identity, is_array, is_object
-from fxai.schema.dialect import dialect_of
-from fxai.schema.document import growth_of
-from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import inside, validator_of
-from fxai.schema.pattern import SECONDS, Matcher, compiled_pattern
-from fxai.schema.search import Search, deciding_with
+from fxai.schema.json_schema import JsonSchema, engine_of
+from fxai.schema.pattern import SECONDS, compiled_pattern
 from fxai.testing.generation.conjunction import Conjunction, DeadEndError, gather, height, keyword_of
 from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
 
@@ -36,7 +32,6 @@ _DEEP: Final = 4
 _ATTEMPTS: Final = 8
 _MOST_ITEMS: Final = 1_000  # items that are drawn for one array
 _BUDGET: Final = 300
-_SECONDS: Final = 60.0
 
 SCALARS: Final[SearchStrategy[Any]] = (
     st.none()
@@ -60,14 +55,13 @@ def instance_of(
     plain = document.to_dict()
     if plain is True or plain == {}:
         return ANYTHING
-    root, growth = validator_of(dialect_of(plain).uri, plain), growth_of(plain)
+    engine = engine_of(document)
 
     @st.composite
     def instances(draw: DrawFn) -> Any:
-        drawing = Drawing(draw, formats or {}, undeclared=undeclared, growth=growth)
+        drawing = Drawing(draw, formats or {}, undeclared=undeclared, growth=engine.growth)
         try:
-            with deciding_with(Matcher(_SECONDS)):
-                value = drawing.value([root], 0)
+            value = drawing.value([engine.root], 0)
         except (DeadEndError, ExhaustedError):
             raise UnsatisfiedAssumption("nothing was found that the schema takes") from None
         if document.validate(value):
@@ -110,9 +104,7 @@ class Drawing:
     def _fits(self, here: Conjunction, value: object) -> bool:
         """Whether a finished value is taken, as far as the steps go."""
         self.steps.take(steps=self.growth.visits)
-        if self.growth.linear:
-            return here.fits(value)
-        return all(Search(root, careful=True).accepts(value) for root in here.roots)
+        return here.fits(value)
 
     def choosing(self, depth: int) -> Any:
         """How one of several alternatives is chosen at a depth."""
@@ -233,7 +225,7 @@ def _contains(here: Conjunction) -> list[tuple[Any, int]]:
     for part in here.parts:
         schema = keyword_of(part, "contains")
         if schema is not None:
-            found.append((inside(part, schema), math.ceil(keyword_of(part, "minContains", 1))))
+            found.append((part.under(schema), math.ceil(keyword_of(part, "minContains", 1))))
     return found
 
 
@@ -246,11 +238,11 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
         first = items if is_array(items) else keyword_of(part, "prefixItems", [])
         rest = keyword_of(part, "additionalItems") if is_array(items) else items
         if index < len(first):
-            found.append(inside(part, first[index]))
+            found.append(part.under(first[index]))
         elif rest is not None:
-            found.append(inside(part, rest))
+            found.append(part.under(rest))
         elif keyword_of(part, "unevaluatedItems") is not None:
-            left.append(inside(part, part.schema["unevaluatedItems"]))
+            left.append(part.under(part.schema["unevaluatedItems"]))
     return found or left
 
 
@@ -258,6 +250,7 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
 
 _NAME_TRIES: Final = 5
 _MOST_PROPERTIES: Final = 1_000  # properties that are drawn for one object
+_TEXT: Final = {"type": "string"}
 _FREE_NAMES: Final = st.text(characters, max_size=6)
 
 
@@ -267,21 +260,21 @@ def schemas_of(here: Conjunction, name: str) -> list[Any]:
     for part in here.parts:
         own = list(_declaring(part, name))
         if not own and (rest := keyword_of(part, "additionalProperties")) is not None:
-            own.append(inside(part, rest))
+            own.append(part.under(rest))
         found += own
     if found:
         return found
     unevaluated = ((part, keyword_of(part, "unevaluatedProperties")) for part in here.parts)
-    return [inside(part, rest) for part, rest in unevaluated if rest is not None]
+    return [part.under(rest) for part, rest in unevaluated if rest is not None]
 
 
 def _declaring(part: Any, name: str) -> Iterator[Any]:
     properties = keyword_of(part, "properties", {})
     if name in properties:
-        yield inside(part, properties[name])
+        yield part.under(properties[name])
     for pattern, schema in keyword_of(part, "patternProperties", {}).items():
         if _matches(pattern, name):
-            yield inside(part, schema)
+            yield part.under(schema)
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -356,11 +349,11 @@ class Members:
     def _allows(self, name: str) -> bool:
         if any(inner.schema is False for inner in schemas_of(self.here, name)):
             return False
-        return all(inner.is_valid(name) for inner in self._naming())
+        return all(inner.accepts(name) for inner in self._naming())
 
     def _naming(self) -> list[Any]:
         named = ((part, keyword_of(part, "propertyNames")) for part in self.here.parts)
-        return [inside(part, schema) for part, schema in named if schema is not None]
+        return [part.under(schema) for part, schema in named if schema is not None]
 
     def _follow_dependents(self) -> bool:
         """Take what the chosen properties ask for; true where that brought something new."""
@@ -377,7 +370,7 @@ class Members:
                     elif id(asked) not in self.followed:
                         self.followed.add(id(asked))
                         choose, steps = self.drawing.choosing(self.depth), self.drawing.steps
-                        gather([inside(part, asked)], choose, self.here, steps=steps)
+                        gather([part.under(asked)], choose, self.here, steps=steps)
                         joined = True
         return joined or len(self.chosen) > before
 
@@ -422,7 +415,7 @@ class Members:
         """A name that no schema lists, made for the schemas and patterns that names have here."""
         naming = self._naming()
         if naming:
-            text = naming[0].evolve(schema={"type": "string"})
+            text = naming[0].under(_TEXT)
             return str(self.drawing.value([text, *naming], _DEEP))
         patterns = [pattern for patterned_ in self.here.all("patternProperties") for pattern in patterned_]
         made = [strategy for pattern in patterns for strategy in by_pattern(pattern, 0, None)]
@@ -444,15 +437,14 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
     plain = document.to_dict()
     if plain is True or plain == {}:
         return st.nothing()
-    root, growth = validator_of(dialect_of(plain).uri, plain), growth_of(plain)
+    engine = engine_of(document)
     edges = sorted(set(_edges(plain)), key=lambda edge: (abs(edge), edge))
     names = list(dict.fromkeys(_names(plain)))[:_MOST_NAMES]
 
     @st.composite
     def misses(draw: DrawFn) -> Any:
         try:
-            with deciding_with(Matcher(60)):
-                value = Drawing(draw, formats or {}, undeclared=True, growth=growth).value([root], 0)
+            value = Drawing(draw, formats or {}, undeclared=True, growth=engine.growth).value([engine.root], 0)
         except (DeadEndError, ExhaustedError):
             value = draw(ANYTHING)
         for _ in range(_TRIES):

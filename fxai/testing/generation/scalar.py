@@ -1,10 +1,9 @@
 """Numbers and strings that several schemas take together: by bounds, by pattern, by format, by length.
 
->>> from fxai.schema.dialect import LATEST
->>> from fxai.schema.keywords import validator_of
+>>> from fxai.schema.engine import Engine
 >>> from fxai.testing.generation.conjunction import gather
 >>> schema = {"multipleOf": 0.5, "minimum": 1, "exclusiveMaximum": 3}
->>> reach = reach_of(gather([validator_of(LATEST.uri, schema)], lambda options: options[0]))
+>>> reach = reach_of(gather([Engine(schema).root], lambda options: options[0]))
 >>> reach.low, reach.high, reach.step
 (Fraction(1, 1), Fraction(3, 1), Fraction(1, 2))
 """
@@ -104,7 +103,7 @@ def integers(here: Conjunction) -> st.SearchStrategy[Any]:
     reach = reach_of(here)
     step = 1 if reach.step is None else reach.step.numerator
     low, high = _near(*reach.whole(Fraction(step)))
-    return _steps(low, high, step, pointed=all(part.dialect != "draft-04" for part in here.parts))
+    return _steps(low, high, step, pointed=all(part.dialect.name != "draft-04" for part in here.parts))
 
 
 @lru_cache(maxsize=1024)

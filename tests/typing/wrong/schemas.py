@@ -27,6 +27,6 @@ Schema.codec(wire=int, decode=str.upper, encode=int)  # wrong: decode takes the 
 Schema.codec(str, int, str)  # wrong: keywords only
 DecodeFailure(("x",))  # wrong: faults are Fault
 Fault("/a", "integer")  # wrong: what was found is missing
-JsonSchema.of({}).validate(3, engine="regex")  # wrong: no such engine
+JsonSchema.of({}).validate(3, engine="regex")  # wrong: one engine validates
 JsonSchema.of([])  # wrong: no document
 Good = Annotated[int, Schema.codec(wire=str, decode=int, encode=str)]

@@ -1,9 +1,8 @@
-"""Validation, by both packages."""
+"""Validation of data by a document, and the words of its errors."""
 
 from __future__ import annotations
 
 import builtins
-import importlib.util
 import socket
 import subprocess
 import sys
@@ -14,25 +13,14 @@ from typing import Any
 
 import pytest
 
-from fxai.schema import Engine, Fault, JsonSchema, validation
+from fxai.schema import Fault, JsonSchema
 from fxai.schema.pattern import compiled_pattern, translate
 from tests.kit.every import every
 
-ENGINES: list[Engine] = ["jsonschema"]
-if importlib.util.find_spec("jsonschema_rs") is not None:
-    ENGINES.append("jsonschema-rs")
 
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Engine:
-    """Each package that is installed."""
-    chosen: Engine = request.param
-    return chosen
-
-
-def told(document: Any, value: object, engine: Engine) -> list[str]:
+def told(document: Any, value: object) -> list[str]:
     """What is told of a value."""
-    return [str(fault) for fault in JsonSchema.of(document).validate(value, engine=engine)]
+    return [str(fault) for fault in JsonSchema.of(document).validate(value)]
 
 
 CASES: list[tuple[Any, Any, list[str]]] = [
@@ -154,9 +142,9 @@ CASES: list[tuple[Any, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("document", "value", "expected"), CASES, ids=lambda x: str(x)[:40])
-def test_each_fault_is_told_with_its_place(engine: Engine, document: Any, value: Any, expected: list[str]) -> None:
+def test_each_fault_is_told_with_its_place(document: Any, value: Any, expected: list[str]) -> None:
     """In words, in the order of the value, the same by both packages."""
-    assert told(document, value, engine) == expected
+    assert told(document, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,12 +168,12 @@ def test_each_fault_is_told_with_its_place(engine: Engine, document: Any, value:
     ],
     ids=str,
 )
-def test_a_valid_value_has_no_faults(engine: Engine, document: Any, value: Any) -> None:
+def test_a_valid_value_has_no_faults(document: Any, value: Any) -> None:
     """`format` and content only annotate; whole numbers are integers."""
-    assert told(document, value, engine) == []
+    assert told(document, value) == []
 
 
-def test_what_json_cannot_carry_is_a_fault(engine: Engine) -> None:
+def test_what_json_cannot_carry_is_a_fault() -> None:
     """Whatever the document allows."""
     ring: list[Any] = []
     ring.append(ring)
@@ -194,11 +182,11 @@ def test_what_json_cannot_carry_is_a_fault(engine: Engine) -> None:
         deep = [deep]
     document = {"items": {"$ref": "#"}}
 
-    assert told(document, [float("nan")], engine) == ["/0: expected a finite number, found NaN"]
-    assert told(document, {"a": object()}, engine) == ["/a: expected what JSON can carry, found a Python object"]
-    assert told(document, ["\ud800"], engine) == ["/0: expected text of whole characters, found half a surrogate pair"]
-    assert told(document, ring, engine)
-    assert told(document, deep, engine)
+    assert told(document, [float("nan")]) == ["/0: expected a finite number, found NaN"]
+    assert told(document, {"a": object()}) == ["/a: expected what JSON can carry, found a Python object"]
+    assert told(document, ["\ud800"]) == ["/0: expected text of whole characters, found half a surrogate pair"]
+    assert told(document, ring)
+    assert told(document, deep)
 
 
 @pytest.fixture
@@ -230,12 +218,12 @@ EXPLODING = ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$(?<!b)", "^(?=a)(a|a)+\\1$", "(.*)
 @pytest.mark.parametrize("pattern", EXPLODING)
 @pytest.mark.parametrize(("make", "value"), USES.values(), ids=USES)
 def test_a_pattern_that_explodes_cannot_hang_the_process(
-    engine: Engine, pattern: str, make: Callable[[str], dict[str, Any]], value: Any
+    pattern: str, make: Callable[[str], dict[str, Any]], value: Any
 ) -> None:
     """It is decided in time, or the fault says that it was not: out of time never passes for a match."""
     document = make(pattern)
 
-    faults = JsonSchema.of(document).validate(value, engine=engine)
+    faults = JsonSchema.of(document).validate(value)
 
     assert all(isinstance(fault, Fault) for fault in faults)
     if "pattern" in document or "items" in document:
@@ -248,8 +236,8 @@ def test_a_pattern_out_of_time_says_so() -> None:
     pattern = "^(a|a)*(?<!b)\\1$"
     value = "a" * 60 + "!"
 
-    [direct] = JsonSchema.of({"properties": {"x": {"pattern": pattern}}}).validate({"x": value}, engine="jsonschema")
-    [hidden] = JsonSchema.of({"not": {"pattern": pattern}}).validate(value, engine="jsonschema")
+    [direct] = JsonSchema.of({"properties": {"x": {"pattern": pattern}}}).validate({"x": value})
+    [hidden] = JsonSchema.of({"not": {"pattern": pattern}}).validate(value)
 
     assert direct.pointer == "/x"
     assert "took longer" in direct.expected
@@ -295,7 +283,7 @@ def test_a_broken_pattern_is_refused(pattern: str) -> None:
         compiled_pattern(pattern)
 
 
-def test_nothing_is_ever_fetched(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither at making nor at validating, whatever a document names: no socket, no URL, no file."""
     document: dict[str, Any] = {
         "$id": "https://example.com/root.json",
@@ -303,7 +291,7 @@ def test_nothing_is_ever_fetched(engine: Engine, monkeypatch: pytest.MonkeyPatch
         "$defs": {"a": {"$id": "folder/a.json", "$anchor": "here"}, "b": {"$ref": "folder/a.json#here"}},
         "properties": {"meta": {"$ref": "http://json-schema.org/draft-07/schema#"}, "b": {"$ref": "#/$defs/b"}},
     }
-    JsonSchema.of(document).validate({}, engine=engine)  # loads the package
+    JsonSchema.of(document).validate({})  # loads the package
 
     def refuse(*arguments: object, **_: object) -> Any:
         raise AssertionError(f"fetched {arguments}")
@@ -314,21 +302,11 @@ def test_nothing_is_ever_fetched(engine: Engine, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Path, "open", refuse)
 
     made = JsonSchema.of({**document, "title": "again"})
-    assert made.validate({"meta": {"type": "object"}, "b": 1}, engine=engine) == ()
+    assert made.validate({"meta": {"type": "object"}, "b": 1}) == ()
     for reference in ("http://example.com/x", "file:///etc/hostname", "/etc/hostname", "folder/other.json", "#gone"):
         hidden = JsonSchema.trust({"properties": {"a": {"$ref": reference}}})
-        (fault,) = hidden.validate({"a": 1}, engine=engine)
+        (fault,) = hidden.validate({"a": 1})
         assert "references that can be followed" in fault.expected
-
-
-def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that installs it; without one asked for, the other is used."""
-    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    document = JsonSchema.of({"type": "string"})
-
-    with pytest.raises(ImportError, match=r"fxai\[fast\]"):
-        document.validate(3, engine="jsonschema-rs")
-    assert [fault.found for fault in document.validate(3)] == ["integer 3"]
 
 
 def test_importing_the_floor_loads_no_validator() -> None:
@@ -339,36 +317,3 @@ def test_importing_the_floor_loads_no_validator() -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert ran.stdout.strip() == "[]"
-
-
-needs_fast = pytest.mark.skipif("jsonschema-rs" not in ENGINES, reason="the fast package is not installed")
-
-
-@needs_fast
-def test_a_pattern_that_the_fast_package_gives_up_is_decided_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Giving up is no verdict: what the other package takes is valid, and only what it refuses is told."""
-    monkeypatch.setattr(validation, "_TRIES", 1)
-    document = JsonSchema.of({"properties": {"a": {"pattern": "^(?=a)(a|b)+c$"}, "b": {"maxLength": 1}}})
-
-    assert document.validate({"a": "abababc"}, engine="jsonschema-rs") == ()
-    assert [str(fault) for fault in document.validate({"a": "abababc", "b": "xx"}, engine="jsonschema-rs")] == [
-        "/b: expected string of at most 1 character, found string 'xx'"
-    ]
-    assert [fault.pointer for fault in document.validate({"a": "ababab"}, engine="jsonschema-rs")] == ["/a"]
-
-
-@needs_fast
-def test_what_only_the_fast_package_refuses_is_told_in_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the other package finds nothing, the faults are those of the fast one, in short."""
-
-    def nothing(*_: object) -> tuple[Fault, ...]:
-        return ()
-
-    monkeypatch.setattr("fxai.schema.validation._Slow.find_faults", nothing)
-    document = JsonSchema.of({"items": {"enum": ["x" * 1_000]}})
-    (fault,) = document.validate([["y"]], engine="jsonschema-rs")
-
-    assert fault.pointer == "/0"
-    assert fault.found == "array of 1 item"
-    assert fault.expected.startswith("what the schema says (")
-    assert len(fault.expected) < 300

@@ -1,0 +1,351 @@
+"""The engine that validates: a document is compiled once, and the same form decides and explains.
+
+Each schema of a document becomes a `Part` with one function that decides whether a value is valid. The function counts
+its steps. If schemas multiply over the data, the engine remembers its decision about a value. `fxai.schema.breach`
+walks the same parts to find the errors of an invalid value.
+
+References lead into the document or to a metaschema that comes with `jsonschema`. Nothing is fetched.
+
+>>> engine = Engine({"properties": {"a": {"type": "integer"}}, "required": ["a"]})
+>>> engine.root.takes({"a": 1}, Work()), engine.root.takes({"a": "1"}, Work())
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, Final, final
+from urllib.parse import urldefrag
+
+from fxai.schema.budget import ExhaustedError
+from fxai.schema.constraint import MAKERS, Check, Parts, Work, always, never, number_of
+from fxai.schema.data import is_array, is_object
+from fxai.schema.dialect import Dialect, dialect_of
+from fxai.schema.document import growth_of
+from fxai.schema.location import MISSING, References, Site, absolute, subschemas
+from fxai.schema.pattern import PatternTimeoutError
+
+_DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
+_META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynamic references
+
+
+@final
+class Part:
+    """One compiled schema of a document.
+
+    Attributes:
+        engine: The engine of the document.
+        schema: The schema, as plain data.
+        dialect: The dialect of the schema.
+        resource: The URI from which the references of the schema start.
+        takes: Returns whether a value is valid. It raises `ExhaustedError` and `PatternTimeoutError`.
+    """
+
+    __slots__ = ("_checks", "dialect", "engine", "resource", "schema", "takes")
+
+    def __init__(self, engine: Engine, schema: Any, dialect: Dialect, resource: str) -> None:
+        self.engine: Engine = engine
+        self.schema: Any = schema
+        self.dialect: Dialect = dialect
+        self.resource: str = resource
+        self.takes: Check = always if schema is True else never
+        self._checks: dict[str, Check] = {}
+
+    def knows(self, keyword: str) -> bool:
+        """Return whether a keyword asserts something in the dialect of the schema."""
+        return keyword in MAKERS and (keyword in self.dialect.keywords or _is_asserted(keyword, self.dialect))
+
+    def accepts(self, value: object) -> bool:
+        """Return whether plain JSON data is valid, and known to be valid within the budget of one validation."""
+        try:
+            return self.takes(value, Work())
+        except (ExhaustedError, PatternTimeoutError):
+            return False
+
+    def under(self, schema: Any) -> Part:
+        """Return the part of a schema inside this schema."""
+        return self.engine.part(schema)
+
+    def check(self, keyword: str) -> Check:
+        """Return the function that decides by one keyword alone."""
+        known = self._checks.get(keyword)
+        if known is None:
+            known = self._checks[keyword] = self.engine.check_of(self, keyword)
+        return known
+
+    def targets(self, work: Work | None = None) -> Iterator[Part]:
+        """Iterate over the schemas that the references of this schema lead to.
+
+        Args:
+            work: The decision under way, which knows through which resources it came. Default: none.
+        """
+        if not is_object(self.schema):
+            return
+        for keyword, follow in _REFERENCES.items():
+            if keyword in self.schema and (keyword == "$ref" or keyword in self.dialect.keywords):
+                yield self.engine.part(follow(self, self.schema[keyword])(work).schema)
+
+
+@final
+class Engine:
+    """A document, compiled.
+
+    Attributes:
+        root: The part of the document itself.
+        dialect: The dialect of the schema that is being compiled.
+        heaviest: The most steps that one visit of a value by a schema can cost, for each value inside.
+    """
+
+    __slots__ = (
+        "_contexts",
+        "_document",
+        "_multiplies",
+        "_named",
+        "_numbers",
+        "_parts",
+        "_pending",
+        "_references",
+        "_tracks",
+        "dialect",
+        "growth",
+        "heaviest",
+        "root",
+    )
+
+    def __init__(self, document: Any) -> None:
+        """Compile a usable document, which must not change."""
+        self._document = document
+        self._references = References(Site("", document))
+        self._contexts: dict[int, tuple[Dialect, str]] = {}
+        self._named: dict[tuple[str, str], Any] = {}
+        self._numbers: dict[Any, object] = {}
+        self._parts: dict[int, Part] = {}
+        self._pending: list[Part] = []
+        self._tracks = _is_dynamic(document)
+        self.growth = growth_of(document)
+        self._multiplies = not self.growth.linear
+        self.dialect: Dialect = dialect_of(document)
+        self.heaviest: int = 1
+        self._enter(document, "", "", self.dialect)
+        self.root: Part = self.part(document)
+
+    # ---- the schemas of the document
+
+    def _enter(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
+        """Note the dialect, the resource, and the names of a schema and of all schemas inside it."""
+        pending = [(schema, pointer, resource, dialect)]
+        while pending:
+            schema, pointer, resource, dialect = pending.pop()
+            if not is_object(schema) or id(schema) in self._contexts:
+                continue
+            dialect = dialect_of(schema, dialect)
+            resource = self._references.enter(Site(pointer, schema), resource, dialect)
+            self._contexts[id(schema)] = dialect, resource
+            if isinstance(anchor := schema.get("$dynamicAnchor"), str) and "$dynamicAnchor" in dialect.keywords:
+                self._named[resource, anchor] = schema
+            if schema.get("$recursiveAnchor") is True and "$recursiveAnchor" in dialect.keywords:
+                self._named[resource, ""] = schema
+            pending += [(inner, pointer + at, resource, dialect) for _, at, inner in subschemas(schema, dialect)]
+
+    def resource_of(self, schema: Any, default: str) -> str:
+        """Return the URI from which the references of a schema start, or `default` for a schema that is not known."""
+        return self._contexts.get(id(schema), (None, default))[1]
+
+    def part(self, schema: Any) -> Part:
+        """Return the compiled form of a schema of the document, or of a boolean."""
+        made = self._part(schema)
+        while self._pending:
+            self._compile(self._pending.pop())
+        return made
+
+    def _part(self, schema: Any) -> Part:
+        """Return the part of a schema, which is compiled later if it is new."""
+        known = self._parts.get(id(schema))
+        if schema is MISSING:
+            known = Part(self, False, self.dialect, "")
+            known.takes = _refuse
+        if known is None:
+            dialect, resource = self._contexts.get(id(schema), (self.dialect, ""))
+            known = self._parts[id(schema)] = Part(self, schema, dialect, resource)
+            if is_object(schema):
+                known.takes = _late(known)
+                self._pending.append(known)
+        return known
+
+    def of(self, schema: Any) -> Check:
+        """Return the function that decides by a schema inside the schema that is being compiled."""
+        part = self._part(schema)
+        if self._pending and self._pending[-1] is part:
+            self._compile(self._pending.pop())
+        return part.takes
+
+    def _compile(self, part: Part) -> None:
+        around, self.dialect = self.dialect, part.dialect
+        try:
+            parts = Parts()
+            for keyword in part.schema:
+                self._add(part, parts, keyword)
+            self.heaviest = max(self.heaviest, parts.weight)
+            check = parts.check(part.dialect)
+            part.takes = _within(part.resource, check) if self._tracks else check
+        finally:
+            self.dialect = around
+
+    def check_of(self, part: Part, keyword: str) -> Check:
+        """Return the function that decides by one keyword of a schema."""
+        around, self.dialect = self.dialect, part.dialect
+        try:
+            parts = Parts()
+            self._add(part, parts, keyword)
+            return parts.check(part.dialect)
+        finally:
+            self.dialect = around
+
+    def _add(self, part: Part, parts: Parts, keyword: str) -> None:
+        """Add what a keyword asserts."""
+        if (follow := _REFERENCES.get(keyword)) is not None:
+            if keyword == "$ref" or keyword in part.dialect.keywords:
+                parts.deep = True
+                parts.add("any", self._remembering(part, follow(part, part.schema[keyword])))
+        elif part.knows(keyword) and not (part.dialect.ref_alone and "$ref" in part.schema):
+            MAKERS[keyword](self, parts, part.schema[keyword], part.schema)
+
+    # ---- references
+
+    def target(self, resource: str, reference: str) -> Any:
+        """Return the schema that a reference leads to."""
+        uri = absolute(resource, reference)
+        found = self._references.find(uri)
+        base = urldefrag(uri).url
+        if found is MISSING:
+            return MISSING
+        if found is None:  # a metaschema, which comes with `jsonschema`
+            contents: Any = import_module("jsonschema_specifications").REGISTRY.contents(base)
+            self._enter(contents, f"metaschema {base}", base, dialect_of(contents))
+            found = self._references.find(uri)
+        if id(found) not in self._contexts:
+            self._enter(found, f"reference {uri}", base, self.dialect)
+        return found
+
+    def follow(self, part: Part, reference: str) -> Follow:
+        """Return the target of a `$ref`."""
+        target = self._part(self.target(part.resource, reference))
+        return lambda _: target
+
+    def follow_dynamic(self, part: Part, reference: str) -> Follow:
+        """Return the target of a `$dynamicRef`: of the first resource on the way that has the anchor."""
+        target = self.target(part.resource, reference)
+        name = urldefrag(reference).fragment
+        if not is_object(target) or target.get("$dynamicAnchor") != name:
+            return self.follow(part, reference)
+        first = self._part(target)
+
+        def find(work: Work | None) -> Part:
+            for resource in () if work is None else work.resources:
+                if (resource, name) in self._named:
+                    return self.part(self._named[resource, name])
+            return first
+
+        return find
+
+    def follow_recursive(self, part: Part, reference: str) -> Follow:
+        """Return the target of a `$recursiveRef`: of the last resource back in a row of those with the anchor."""
+        first = self._part(self.target(part.resource, reference))
+
+        def find(work: Work | None) -> Part:
+            found = first
+            for resource in () if work is None else reversed(work.resources):
+                if (resource, "") not in self._named:
+                    break
+                found = self.part(self._named[resource, ""])
+            return found
+
+        return find
+
+    def _remembering(self, part: Part, find: Follow) -> Check:
+        """Return the check by the target of a reference. It decides once about a value if schemas multiply."""
+
+        def check(value: Any, work: Work) -> bool:
+            return find(work).takes(value, work)
+
+        def once(value: Any, work: Work) -> bool:
+            if not (is_object(value) or is_array(value)):
+                return check(value, work)
+            key = (id(part), id(value), *(work.resources if self._tracks else ()))
+            known = work.known.get(key)
+            if known is None:
+                known = work.known[key] = check(value, work)
+            return known
+
+        return once if self._multiplies else check
+
+    # ---- constants
+
+    def number(self, value: Any) -> object:
+        """Return the number of a constant: equal values have the same number."""
+        return number_of(value, self._numbers, {}, Work(10**9))
+
+    def number_in(self, value: Any, work: Work) -> object:
+        """Return the number of a value of the data: of the constant that it equals, or its own."""
+        return value if type(value) is str else number_of(value, self._numbers, work.numbers_of, work)
+
+
+Follow = Callable[[Work | None], Part]
+_REFERENCES: Final[dict[str, Callable[[Part, str], Follow]]] = {
+    "$ref": lambda part, reference: part.engine.follow(part, reference),
+    "$dynamicRef": lambda part, reference: part.engine.follow_dynamic(part, reference),
+    "$recursiveRef": lambda part, reference: part.engine.follow_recursive(part, reference),
+}
+
+
+class UnresolvedError(Exception):
+    """A reference of a document that was not checked leads to nowhere."""
+
+
+def _refuse(_: Any, __: Work) -> bool:
+    raise UnresolvedError
+
+
+def _late(part: Part) -> Check:
+    """Return a check by a part that is not compiled yet."""
+
+    def check(value: Any, work: Work) -> bool:
+        return part.takes(value, work)
+
+    return check
+
+
+def _within(resource: str, check: Check) -> Check:
+    """Return the same check, which notes the resource of its schema for the references inside."""
+
+    def noted(value: Any, work: Work) -> bool:
+        if work.resources and work.resources[-1] == resource:
+            return check(value, work)
+        work.resources.append(resource)
+        try:
+            return check(value, work)
+        finally:
+            work.resources.pop()
+
+    return noted
+
+
+def _is_asserted(keyword: str, dialect: Dialect) -> bool:
+    """Return whether a keyword that the table of the dialect does not list is asserted nevertheless."""
+    return keyword == "dependencies" or (keyword == "const" and dialect.name != "draft-04")
+
+
+def _is_dynamic(document: Any) -> bool:
+    """Return whether the target of a reference can depend on the way to it."""
+    pending = [document]
+    while pending:
+        value = pending.pop()
+        if is_object(value):
+            reference = value.get("$ref")
+            if not _DYNAMIC.isdisjoint(value) or (isinstance(reference, str) and reference.startswith(_META)):
+                return True
+            pending += value.values()
+        elif is_array(value):
+            pending += value
+    return False
