@@ -22,7 +22,6 @@ HEAVY = {
     "httpx2",
     "jiter",
     "jsonschema",
-    "jsonschema_rs",
     "mcp",
     "openai",
     "opentelemetry",

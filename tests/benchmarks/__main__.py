@@ -19,6 +19,7 @@ SECTIONS = (
     "effects",
     "define",
     "call",
+    "raw",
     "models",
     "strict",
     "loop",

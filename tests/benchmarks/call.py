@@ -10,7 +10,6 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai.effects import Runtime, runtime
-from fxai.schema import JsonSchema
 from fxai.tools import Tool, Toolkit
 from tests.benchmarks import hand
 from tests.benchmarks.measure import FXAI, HAND, Budget, Work
@@ -110,24 +109,14 @@ def works() -> Iterator[Work]:
 
 
 def _validated(served: Runtime[Any], run: Run) -> Iterator[Work]:
-    document = JsonSchema.of(DOCUMENT)
-    value = msgspec.json.decode(hand.SCALARS)
     yield Work(
-        "dynamic, validated (extra `fast`)",
+        "dynamic, validated",
         {
             FXAI: lambda: run(_calls(served, "dynamic", hand.SCALARS, 2000)),
             "a typed call": lambda: run(_calls(served, "forecast", hand.SCALARS, 2000)),
         },
         2000,
-        (Budget(1, "a typed call", plus=3e-6),),
-    )
-    yield Work(
-        "validation alone: fast, jsonschema",
-        {
-            FXAI: lambda: [document.validate(value) for _ in range(2000)],
-            HAND: lambda: [document.validate(value) for _ in range(2000)],
-        },
-        2000,
+        (Budget(1, "a typed call", plus=8e-6),),
     )
 
 

@@ -112,7 +112,7 @@ def test_a_terminal_gets_colour_unless_it_says_no(tmp_path: Path, variable: str,
     [
         (
             ["--help"],
-            {"rich", "jsonschema", "jsonschema_rs", "fxai.providers", "fxai.cli.target", "fxai.lint"},
+            {"rich", "jsonschema", "fxai.providers", "fxai.cli.target", "fxai.lint"},
         ),
         (["tools", "--help"], {"rich", "jsonschema", "fxai.providers", "fxai.lint"}),
         (["check", "--help"], {"rich", "jsonschema", "fxai.providers"}),
