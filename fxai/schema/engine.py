@@ -13,78 +13,21 @@ References lead into the document or to a metaschema that comes with `jsonschema
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, final
 from urllib.parse import urldefrag
 
-from fxai.schema.budget import ExhaustedError
-from fxai.schema.constraint import MAKERS, Check, Parts, Work, always, never, number_of
+from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.location import MISSING, References, Site, absolute, subschemas
-from fxai.schema.pattern import PatternTimeoutError
+from fxai.schema.part import Check, Clause, Follow, Part, Work, join
 
 _DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
 _META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynamic references
-
-
-@final
-class Part:
-    """One compiled schema of a document.
-
-    Attributes:
-        engine: The engine of the document.
-        schema: The schema, as plain data.
-        dialect: The dialect of the schema.
-        resource: The URI from which the references of the schema start.
-        takes: Returns whether a value is valid. It raises `ExhaustedError` and `PatternTimeoutError`.
-    """
-
-    __slots__ = ("_checks", "dialect", "engine", "resource", "schema", "takes")
-
-    def __init__(self, engine: Engine, schema: Any, dialect: Dialect, resource: str) -> None:
-        self.engine: Engine = engine
-        self.schema: Any = schema
-        self.dialect: Dialect = dialect
-        self.resource: str = resource
-        self.takes: Check = always if schema is True else never
-        self._checks: dict[str, Check] = {}
-
-    def knows(self, keyword: str) -> bool:
-        """Return whether a keyword asserts something in the dialect of the schema."""
-        return keyword in MAKERS and (keyword in self.dialect.keywords or _is_asserted(keyword, self.dialect))
-
-    def accepts(self, value: object) -> bool:
-        """Return whether plain JSON data is valid, and known to be valid within the budget of one validation."""
-        try:
-            return self.takes(value, Work())
-        except (ExhaustedError, PatternTimeoutError):
-            return False
-
-    def under(self, schema: Any) -> Part:
-        """Return the part of a schema inside this schema."""
-        return self.engine.part(schema)
-
-    def check(self, keyword: str) -> Check:
-        """Return the function that decides by one keyword alone."""
-        known = self._checks.get(keyword)
-        if known is None:
-            known = self._checks[keyword] = self.engine.check_of(self, keyword)
-        return known
-
-    def targets(self, work: Work | None = None) -> Iterator[Part]:
-        """Iterate over the schemas that the references of this schema lead to.
-
-        Args:
-            work: The decision under way, which knows through which resources it came. Default: none.
-        """
-        if not is_object(self.schema):
-            return
-        for keyword, follow in _REFERENCES.items():
-            if keyword in self.schema and (keyword == "$ref" or keyword in self.dialect.keywords):
-                yield self.engine.part(follow(self, self.schema[keyword])(work).schema)
 
 
 @final
@@ -94,12 +37,11 @@ class Engine:
     Attributes:
         root: The part of the document itself.
         dialect: The dialect of the schema that is being compiled.
-        heaviest: The most steps that one visit of a value by a schema can cost, for each value inside.
     """
 
     __slots__ = (
         "_contexts",
-        "_document",
+        "_lock",
         "_multiplies",
         "_named",
         "_numbers",
@@ -109,24 +51,22 @@ class Engine:
         "_tracks",
         "dialect",
         "growth",
-        "heaviest",
         "root",
     )
 
     def __init__(self, document: Any) -> None:
         """Compile a usable document, which must not change."""
-        self._document = document
         self._references = References(Site("", document))
         self._contexts: dict[int, tuple[Dialect, str]] = {}
         self._named: dict[tuple[str, str], Any] = {}
         self._numbers: dict[Any, object] = {}
         self._parts: dict[int, Part] = {}
         self._pending: list[Part] = []
+        self._lock = threading.RLock()
         self._tracks = _is_dynamic(document)
         self.growth = growth_of(document)
         self._multiplies = not self.growth.linear
         self.dialect: Dialect = dialect_of(document)
-        self.heaviest: int = 1
         self._enter(document, "", "", self.dialect)
         self.root: Part = self.part(document)
 
@@ -154,9 +94,12 @@ class Engine:
 
     def part(self, schema: Any) -> Part:
         """Return the compiled form of a schema of the document, or of a boolean."""
-        made = self._part(schema)
-        while self._pending:
-            self._compile(self._pending.pop())
+        made = self._parts.get(id(schema))
+        if made is None or self._pending:
+            with self._lock:
+                made = self._part(schema)
+                while self._pending:
+                    self._compile(self._pending[-1])
         return made
 
     def _part(self, schema: Any) -> Part:
@@ -167,49 +110,46 @@ class Engine:
             known.takes = _refuse
         if known is None:
             dialect, resource = self._contexts.get(id(schema), (self.dialect, ""))
-            known = self._parts[id(schema)] = Part(self, schema, dialect, resource)
+            known = Part(self, schema, dialect, resource)
             if is_object(schema):
                 known.takes = _late(known)
                 self._pending.append(known)
+            self._parts[id(schema)] = known
         return known
 
-    def of(self, schema: Any) -> Check:
-        """Return the function that decides by a schema inside the schema that is being compiled."""
+    def of(self, schema: Any) -> Part:
+        """Return the part of a schema inside the schema that is being compiled. A circle is compiled later."""
         part = self._part(schema)
         if self._pending and self._pending[-1] is part:
-            self._compile(self._pending.pop())
-        return part.takes
+            self._compile(part)
+        return part
 
     def _compile(self, part: Part) -> None:
         around, self.dialect = self.dialect, part.dialect
+        self._pending.remove(part)
         try:
-            parts = Parts()
             for keyword in part.schema:
-                self._add(part, parts, keyword)
-            self.heaviest = max(self.heaviest, parts.weight)
-            check = parts.check(part.dialect)
+                self._add(part, keyword)
+            check, part.free = join(part.clauses.values(), part.dialect)
             part.takes = _within(part.resource, check) if self._tracks else check
         finally:
             self.dialect = around
 
-    def check_of(self, part: Part, keyword: str) -> Check:
-        """Return the function that decides by one keyword of a schema."""
-        around, self.dialect = self.dialect, part.dialect
-        try:
-            parts = Parts()
-            self._add(part, parts, keyword)
-            return parts.check(part.dialect)
-        finally:
-            self.dialect = around
-
-    def _add(self, part: Part, parts: Parts, keyword: str) -> None:
+    def _add(self, part: Part, keyword: str) -> None:
         """Add what a keyword asserts."""
+        clause, rule = Clause(), part.schema[keyword]
         if (follow := _REFERENCES.get(keyword)) is not None:
-            if keyword == "$ref" or keyword in part.dialect.keywords:
-                parts.deep = True
-                parts.add("any", self._remembering(part, follow(part, part.schema[keyword])))
-        elif part.knows(keyword) and not (part.dialect.ref_alone and "$ref" in part.schema):
-            MAKERS[keyword](self, parts, part.schema[keyword], part.schema)
+            if keyword != "$ref" and keyword not in part.dialect.keywords:
+                return
+            found = follow(self, part, rule)
+            part.follows += (found,)
+            clause.deep = True
+            clause.add("any", self._remembering(part, found))
+        elif not _is_asserted(keyword, part.dialect) or (part.dialect.ref_alone and "$ref" in part.schema):
+            return
+        else:
+            MAKERS[keyword](self, clause, rule, part.schema)
+        part.clauses[keyword] = clause
 
     # ---- references
 
@@ -291,11 +231,10 @@ class Engine:
         return value if type(value) is str else number_of(value, self._numbers, work.numbers_of, work)
 
 
-Follow = Callable[[Work | None], Part]
-_REFERENCES: Final[dict[str, Callable[[Part, str], Follow]]] = {
-    "$ref": lambda part, reference: part.engine.follow(part, reference),
-    "$dynamicRef": lambda part, reference: part.engine.follow_dynamic(part, reference),
-    "$recursiveRef": lambda part, reference: part.engine.follow_recursive(part, reference),
+_REFERENCES: Final[dict[str, Callable[[Engine, Part, str], Follow]]] = {
+    "$ref": Engine.follow,
+    "$dynamicRef": Engine.follow_dynamic,
+    "$recursiveRef": Engine.follow_recursive,
 }
 
 
@@ -319,7 +258,7 @@ def _late(part: Part) -> Check:
 def _within(resource: str, check: Check) -> Check:
     """Return the same check, which notes the resource of its schema for the references inside."""
 
-    def noted(value: Any, work: Work) -> bool:
+    def within(value: Any, work: Work) -> bool:
         if work.resources and work.resources[-1] == resource:
             return check(value, work)
         work.resources.append(resource)
@@ -328,12 +267,16 @@ def _within(resource: str, check: Check) -> Check:
         finally:
             work.resources.pop()
 
-    return noted
+    return within
 
 
 def _is_asserted(keyword: str, dialect: Dialect) -> bool:
-    """Return whether a keyword that the table of the dialect does not list is asserted nevertheless."""
-    return keyword == "dependencies" or (keyword == "const" and dialect.name != "draft-04")
+    """Return whether a keyword asserts something in a dialect, also if the table of the dialect does not list it."""
+    if keyword not in MAKERS:
+        return False
+    return (
+        keyword in dialect.keywords or keyword == "dependencies" or (keyword == "const" and dialect.name != "draft-04")
+    )
 
 
 def _is_dynamic(document: Any) -> bool:

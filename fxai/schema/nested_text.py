@@ -18,12 +18,11 @@ import msgspec
 from returns.result import Success
 
 from fxai.schema.budget import MAX_STEPS, ExhaustedError, Steps, with_stack
-from fxai.schema.constraint import Work
 from fxai.schema.data import JSON_ERRORS, is_array, is_object, size_of
-from fxai.schema.engine import Part
 from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
+from fxai.schema.part import Part, Work
 from fxai.schema.pattern import PatternTimeoutError
 
 _MOST_INSIDE: Final = 4

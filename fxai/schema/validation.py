@@ -8,36 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 
 import msgspec
 
 from fxai.schema.breach import Breach, Finder
-from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, NO_GROWTH, ExhaustedError, Steps, with_stack
-from fxai.schema.constraint import Work
+from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Steps, with_stack
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.engine import Engine, UnresolvedError
 from fxai.schema.fault import NOTHING, Fault, describe, either, found_in, in_order, pointer_of, pointer_to, quantity
 from fxai.schema.parsing import too_deep
+from fxai.schema.part import Work
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 
-def faults_of_breaches(breaches: Iterable[Breach], root: object) -> tuple[Fault, ...]:
-    """The faults of what was found, each once, in the order of the value."""
-    return in_order((fault for breach in breaches for fault in _faults(breach, root)), root)
-
-
-def _faults(breach: Breach, root: object) -> Iterator[Fault]:
-    there, pointer = breach.at(root), breach.pointer
+def _faults(breach: Breach) -> Iterable[Fault]:
     teller = _TELLERS.get(breach.keyword)
     if teller is not None:
-        yield from teller(breach, root)
-    elif breach.keyword == "false":
-        yield Fault(pointer, "no value", found_in(there))
-    elif breach.keyword in breach.schema:
-        yield Fault(pointer, describe(_alone(breach.keyword, breach.schema), breach.follow), found_in(there))
-    else:
-        yield Fault(pointer, breach.said or f"what {breach.keyword!r} says", found_in(there))
+        return teller(breach)
+    return (Fault(breach.pointer, breach.said or _words(breach), found_in(breach.value)),)
+
+
+def _words(breach: Breach) -> str:
+    """Return the words for a keyword that is about the value alone."""
+    keyword, words = breach.keyword, breach.part.words
+    known = words.get(keyword)
+    if known is None:
+        told = describe(_alone(keyword, breach.schema), breach.follow) if keyword in breach.schema else "no value"
+        known = words[keyword] = told
+    return known
 
 
 def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,45 +51,35 @@ def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 # ---- keywords that are about members
 
 
-def _missing(breach: Breach, root: object) -> Iterator[Fault]:
-    schema, there = breach.schema, breach.at(root)
-    if breach.names:
-        wanted = list(breach.names)
-    elif breach.keyword == "required":
-        wanted = [name for name in schema.get("required", breach.names) if isinstance(name, str)]
-    else:
-        given = cast("Mapping[str, Any]", schema.get(breach.keyword, {}))
-        lists = [names for name, names in given.items() if name in there and is_array(names)]
-        wanted = [name for names in lists for name in cast("list[str]", names)]
-    for name in wanted or breach.names:
-        if name not in there:
-            known = schema.get("properties", {}).get(name, True)
-            yield Fault(pointer_to(breach.pointer, name), describe(known, breach.follow), NOTHING)
+def _missing(breach: Breach) -> Iterator[Fault]:
+    known = breach.schema.get("properties", {})
+    for name in breach.names:
+        yield Fault(pointer_to(breach.pointer, name), describe(known.get(name, True), breach.follow), NOTHING)
 
 
-def _additional(breach: Breach, root: object) -> Iterator[Fault]:
+def _additional(breach: Breach) -> Iterator[Fault]:
     inner = breach.schema.get(breach.keyword, False)
     expected = "no property of this name" if inner is False else describe(inner, breach.follow)
     for name in breach.names:
-        yield Fault(pointer_to(breach.pointer, name), expected, found_in(breach.at(root)[name]))
+        yield Fault(pointer_to(breach.pointer, name), expected, found_in(breach.value[name]))
 
 
-def _property_names(breach: Breach, _: object) -> Iterator[Fault]:
+def _property_names(breach: Breach) -> Iterator[Fault]:
     expected = f"a property name that is {describe(breach.schema.get('propertyNames', False), breach.follow)}"
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), expected, f"name {name!r}")
 
 
-def _items(breach: Breach, root: object) -> Iterator[Fault]:
+def _items(breach: Breach) -> Iterator[Fault]:
     if breach.keyword == "unevaluatedItems":
         expected = "array without items beyond those described"
     else:
         places: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
         expected = f"array of at most {quantity(len(places) if is_array(places) else 0, 'item')}"
-    yield Fault(breach.pointer, expected, found_in(breach.at(root)))
+    yield Fault(breach.pointer, expected, found_in(breach.value))
 
 
-def _contains(breach: Breach, root: object) -> Iterator[Fault]:
+def _contains(breach: Breach) -> Iterator[Fault]:
     schema = breach.schema
     least, most = schema.get("minContains", 1), schema.get("maxContains")
     bounds = [f"at least {least}"] if least else []
@@ -98,12 +87,12 @@ def _contains(breach: Breach, root: object) -> Iterator[Fault]:
         bounds.append(f"at most {most}")
     inner = describe(schema.get("contains", True), breach.follow)
     expected = f"array with {' and '.join(bounds)} of its items being {inner}"
-    yield Fault(breach.pointer, expected, found_in(breach.at(root)))
+    yield Fault(breach.pointer, expected, found_in(breach.value))
 
 
-def _alternatives(breach: Breach, root: object) -> Iterator[Fault]:
+def _alternatives(breach: Breach) -> Iterator[Fault]:
     """Of the alternatives, the one that the value is meant for, with its own faults; else what they all expect."""
-    there, pointer = breach.at(root), breach.pointer
+    there, pointer = breach.value, breach.pointer
     branches = [branch for branch in breach.branches if branch]
     choices = breach.schema.get(breach.keyword, [])
     if not branches or len(branches) < len(breach.branches) or len(branches) < len(choices):
@@ -122,16 +111,17 @@ def _alternatives(breach: Breach, root: object) -> Iterator[Fault]:
         if not narrower:
             break
         left = [left[index] for index in narrower[0]]
-    yield from _closest(left, breach, root)
+    yield from _closest(left, breach)
 
 
-def _closest(left: list[_Leaf], breach: Breach, root: object) -> Iterator[Fault]:
+def _closest(left: list[_Leaf], breach: Breach) -> Iterator[Fault]:
     """Of what is left of the alternatives, the one whose kind the value is of; else what they expect."""
-    there, pointer = breach.at(root), breach.pointer
+    there, pointer = breach.value, breach.pointer
     deeper = [leaf for leaf in left if not any(_is_kind(inner, breach) for inner in leaf.breaches)]
     only = left if len(left) == 1 and is_object(there) else deeper
     if len(only) == 1:
-        yield from faults_of_breaches(only[0].breaches, root)
+        for one in only[0].breaches:
+            yield from _faults(one)
         return
     expected = _either([leaf.schema for leaf in left], breach.follow)
     if expected == "object" and is_object(there):
@@ -254,11 +244,7 @@ def _tags(
         yield from _tags(inner, follow, (*path, name), steps, needed=must)
 
 
-def _late(breach: Breach, root: object) -> Iterator[Fault]:
-    yield Fault(breach.pointer, breach.said, found_in(breach.at(root)))
-
-
-_Teller = Callable[[Breach, object], Iterator[Fault]]
+_Teller = Callable[[Breach], Iterator[Fault]]
 _TELLERS: Final[dict[str, _Teller]] = {
     **dict.fromkeys(("required", "dependentRequired", "dependencies"), _missing),
     **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _additional),
@@ -266,7 +252,6 @@ _TELLERS: Final[dict[str, _Teller]] = {
     **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
     **dict.fromkeys(("anyOf", "oneOf"), _alternatives),
     "propertyNames": _property_names,
-    "late": _late,
 }
 
 
@@ -289,12 +274,14 @@ def find_faults(engine: Engine, value: object) -> tuple[Fault, ...]:
 
 
 def _faults_of(engine: Engine, value: object) -> tuple[Fault, ...]:
-    with suppress(PatternTimeoutError):  # the search below tells the pattern
-        if engine.root.takes(value, Work()):
+    work, root = Work(), engine.root
+    with suppress(PatternTimeoutError):  # the search below reports the pattern
+        if root.takes(value, work):
             return ()
-    finder = Finder(engine)
-    breaches = finder.breaches(value) if NO_GROWTH.within(value, MAX_STEPS) else []
-    faults = faults_of_breaches(breaches, value)
-    if finder.late is not None and not any(one.keyword == "late" for one in breaches):
-        faults = (*faults, Fault("", in_time(finder.late), found_in(value)))
-    return faults or (Fault("", describe(engine.root.schema), found_in(value)),)
+    work.left = MAX_STEPS
+    breaches = Finder(root, work).breaches(value)
+    faults = in_order([fault for breach in breaches for fault in _faults(breach)], value)
+    late = work.matcher.late
+    if late is not None and not any(one.keyword == "late" for one in breaches):
+        faults = (*faults, Fault("", in_time(late), found_in(value)))
+    return faults or (Fault("", describe(root.schema), found_in(value)),)

@@ -369,7 +369,7 @@ def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
     """
     validation = tool.validation
     if validation == "schema":
-        faults = cast(JsonSchema, tool.parameters).validate(value)
+        faults = cast(JsonSchema, tool.parameters).validate(value, plain=own is _same)
         if faults:
             raise DecodeError(DecodeFailure(faults))
         return own(value)

@@ -48,7 +48,6 @@ INTERNAL = {
     "tests/laws/test_allowance_laws.py": "claims, which only layers make",
     "tests/laws/test_answer_laws.py": "the forms of answers",
     "tests/laws/test_approval_laws.py": "what an approval covers, and what is settled",
-    "tests/laws/test_encoding_laws.py": "the engines of validation",
     "tests/laws/test_memory_laws.py": "what a run is reminded of",
     "tests/laws/test_nested_text_laws.py": "JSON text within JSON",
     "tests/laws/test_openai_laws.py": "events read one by one",

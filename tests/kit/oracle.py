@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import jsonschema
-import referencing
 from jsonschema.validators import validator_for
 
 __all__ = ["oracle"]
@@ -15,6 +15,6 @@ __all__ = ["oracle"]
 def oracle(document: Mapping[str, Any] | bool) -> Callable[[object], bool]:
     """Return the function of `jsonschema` that tells whether a value is valid by a document."""
     chosen: Any = validator_for(document, default=jsonschema.Draft202012Validator)
-    registry: Any = referencing.Registry()
+    registry: Any = import_module("referencing").Registry()
     decide: Callable[[object], bool] = chosen(document, registry=registry).is_valid
     return decide

@@ -8,8 +8,9 @@ import pytest
 
 from fxai.schema import JsonSchema, SchemaError
 from fxai.schema.budget import MAX_CONTAINERS, MAX_FAULTS, MAX_PATTERN, MAX_STEPS
-from fxai.schema.constraint import Work, is_multiple
+from fxai.schema.constraint import is_multiple
 from fxai.schema.engine import Engine
+from fxai.schema.part import Work
 from fxai.schema.pattern import PatternTimeoutError
 from tests.kit.every import every
 
@@ -120,7 +121,11 @@ def test_faults_are_told_within_the_budget() -> None:
 
 def test_a_search_for_faults_ends_where_its_share_is_used_up() -> None:
     """If no reason is known then, the error is that the data is not what the document says."""
-    plain = {"type": "array", "not": {}, "allOf": [{"contains": {"type": "null"}, "minContains": 0}] * 9}
+    plain: dict[str, Any] = {
+        "type": "array",
+        "not": {},
+        "allOf": [{"contains": {"type": "null"}, "minContains": 0}] * 9,
+    }
     held = {"allOf": [{"items": {"not": {"contains": {"const": 1}}}}] * 40}
     document = JsonSchema.of({**plain, **held, "not": {"maxItems": 0}, "minItems": 2})
 

@@ -1,0 +1,264 @@
+"""One compiled schema of a document, and the work of one decision.
+
+A step costs about the same wherever it is taken, so that the budget bounds the time. A visit of a value by a schema
+costs one step, and each keyword of the schema costs one step.
+
+>>> from fxai.schema.dialect import dialect_of
+>>> kinds = Clause()
+>>> kinds.kinds = frozenset(("integer",))
+>>> check, free = join([kinds], dialect_of({}))
+>>> check(3, Work()), check(3.0, Work()), check("3", Work()), sorted(tp.__name__ for tp in free)
+(True, True, False, ['int'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol, TypeAlias, final
+
+from fxai.schema.budget import MAX_STEPS, ExhaustedError, new_stack
+from fxai.schema.dialect import Dialect
+from fxai.schema.pattern import SECONDS, Matcher, PatternTimeoutError
+
+
+@final
+class Work:
+    """The steps that one decision has left, and the values that it knows."""
+
+    __slots__ = ("known", "left", "matcher", "numbers", "numbers_of", "resources")
+
+    def __init__(self, left: int = MAX_STEPS) -> None:
+        self.left: int = left
+        self.matcher: Matcher = Matcher(SECONDS)
+        self.known: dict[Hashable, bool] = {}
+        self.resources: list[str] = []
+        self.numbers: dict[Hashable, object] = {}
+        self.numbers_of: dict[int, object] = {}
+
+    def take(self, steps: int) -> None:
+        """Count steps. Raises `ExhaustedError` if not enough steps are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise ExhaustedError
+
+
+Check: TypeAlias = Callable[[Any, Work], bool]
+"""Returns whether a value is valid. Raises `ExhaustedError` and `PatternTimeoutError`."""
+
+
+def always(_: Any, __: Work) -> bool:
+    """Accept every value."""
+    return True
+
+
+def never(_: Any, __: Work) -> bool:
+    """Refuse every value."""
+    return False
+
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "any": (dict, list, str, int, float, bool, type(None)),
+}
+_TYPES: Final = _KINDS["any"]
+
+
+def _kind(value: Any) -> type:
+    """Return the JSON type of a value of another Python type: of a subclass, or of a tuple."""
+    if isinstance(value, tuple):
+        return list
+    return next((tp for tp in (bool, dict, list, str, int, float) if isinstance(value, tp)), type(None))
+
+
+@final
+class Clause:
+    """The checks of one keyword, by the type of the value.
+
+    Attributes:
+        kinds: The kinds that the keyword accepts. None if it is not `type`.
+        deep: True if the keyword contains schemas.
+        weight: The steps that the keyword costs.
+    """
+
+    __slots__ = ("by_type", "deep", "kinds", "weight")
+
+    def __init__(self) -> None:
+        self.by_type: dict[type, list[Check]] = {}
+        self.kinds: frozenset[str] | None = None
+        self.deep: bool = False
+        self.weight: int = 0
+
+    def add(self, kind: str, check: Check, weight: int = 1) -> None:
+        """Check every value of a kind, or of `any` kind."""
+        for tp in _KINDS[kind]:
+            self.by_type.setdefault(tp, []).append(check)
+        self.weight += weight
+
+    def only(self, kind: str) -> None:
+        """Refuse every value of another kind."""
+        for tp in _TYPES:
+            if tp not in _KINDS[kind]:
+                self.by_type.setdefault(tp, []).append(never)
+
+
+def join(clauses: Iterable[Clause], dialect: Dialect) -> tuple[Check, frozenset[type]]:
+    """Return the check by several keywords, and the types whose values it accepts without a look."""
+    table: dict[type, tuple[Check, ...]] = dict.fromkeys(_TYPES, ())
+    weight, deep = 1, False
+    for clause in clauses:
+        weight += clause.weight
+        deep = deep or clause.deep
+        for tp, checks in clause.by_type.items():
+            table[tp] += (*checks,)
+    for kinds in (clause.kinds for clause in clauses if clause.kinds is not None):
+        allowed = {tp for kind in kinds for tp in _KINDS[kind]}
+        if "integer" in kinds and "number" not in kinds:
+            table[float] = (never if dialect.name == "draft-04" else _is_whole, *table[float])
+        table = {tp: checks if tp in allowed else (never,) for tp, checks in table.items()}
+    free = frozenset(tp for tp, checks in table.items() if not checks)
+    return (_deep if deep else _flat)(table, weight), free
+
+
+def _flat(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
+    find = table.get
+
+    def check(value: object, work: Work) -> bool:
+        work.left -= weight
+        if work.left < 0:
+            raise ExhaustedError
+        checks = find(type(value))
+        for one in table[_kind(value)] if checks is None else checks:
+            if not one(value, work):
+                break
+        else:
+            return True
+        return False
+
+    return check
+
+
+def _deep(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
+    """Return the same for a schema that contains schemas: if the stack is used up, it continues on a new one."""
+    find = table.get
+
+    def check(value: object, work: Work) -> bool:
+        work.left -= weight
+        if work.left < 0:
+            raise ExhaustedError
+        checks = find(type(value))
+        if checks is None:
+            checks = table[_kind(value)]
+        try:
+            for one in checks:
+                if not one(value, work):
+                    break
+            else:
+                return True
+        except RecursionError:
+            return new_stack(lambda: _once_more(checks, value, work))
+        return False
+
+    return check
+
+
+def _once_more(checks: Iterable[Check], value: Any, work: Work) -> bool:
+    try:
+        return all(check(value, work) for check in checks)
+    except RecursionError:  # on a stack of its own: the data nests deeper than any stack
+        raise ExhaustedError from None
+
+
+def _is_whole(value: float, _: Work) -> bool:
+    return value.is_integer()
+
+
+Follow: TypeAlias = "Callable[[Work | None], Part]"
+"""Returns the part that a reference leads to, in the decision under way."""
+
+
+class Checks(Protocol):
+    """The engine of a document, as its keywords see it."""
+
+    dialect: Dialect
+
+    def of(self, schema: Any, /) -> Part:
+        """Return the part of a schema inside the schema that is being compiled."""
+        ...
+
+    def part(self, schema: Any, /) -> Part:
+        """Return the compiled form of a schema of the document."""
+        ...
+
+    def number(self, value: Any, /) -> object:
+        """Return the number of a constant."""
+        ...
+
+    def number_in(self, value: Any, work: Work, /) -> object:
+        """Return the number of a value of the data."""
+        ...
+
+    def resource_of(self, schema: Any, default: str, /) -> str:
+        """Return the URI from which the references of a schema start."""
+        ...
+
+    def target(self, resource: str, reference: str, /) -> Any:
+        """Return the schema that a reference leads to."""
+        ...
+
+
+@final
+class Part:
+    """One compiled schema of a document.
+
+    Attributes:
+        engine: The engine of the document.
+        schema: The schema, as plain data.
+        dialect: The dialect of the schema.
+        resource: The URI from which the references of the schema start.
+        takes: Returns whether a value is valid. It raises `ExhaustedError` and `PatternTimeoutError`.
+        free: The types whose values are valid without a look.
+        clauses: The checks of each keyword that asserts something.
+        follows: The targets of the references.
+        rules: The keywords as `fxai.schema.breach` walks them. None before the first walk.
+        words: Expectations in words, by keyword.
+    """
+
+    __slots__ = ("clauses", "dialect", "engine", "follows", "free", "resource", "rules", "schema", "takes", "words")
+
+    def __init__(self, engine: Checks, schema: Any, dialect: Dialect, resource: str) -> None:
+        self.engine: Checks = engine
+        self.schema: Any = schema
+        self.dialect: Dialect = dialect
+        self.resource: str = resource
+        self.takes: Check = always if schema is True else never
+        self.free: frozenset[type] = frozenset(_TYPES if schema is True else ())
+        self.clauses: dict[str, Clause] = {}
+        self.follows: tuple[Follow, ...] = ()
+        self.rules: tuple[Any, ...] | None = None
+        self.words: dict[str, str] = {}
+
+    def accepts(self, value: object) -> bool:
+        """Return whether plain JSON data is valid, and known to be valid within the budget of one validation."""
+        try:
+            return self.takes(value, Work())
+        except (ExhaustedError, PatternTimeoutError):
+            return False
+
+    def under(self, schema: Any) -> Part:
+        """Return the part of a schema inside this schema."""
+        return self.engine.part(schema)
+
+    def targets(self, work: Work | None = None) -> Iterator[Part]:
+        """Iterate over the schemas that the references of this schema lead to.
+
+        Args:
+            work: The decision under way, which knows through which resources it came. Default: none.
+        """
+        for follow in self.follows:
+            yield follow(work)
