@@ -141,7 +141,11 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
     rows = tuple((name, part.free | _MISSING, part.takes) for name, part in parts.items())
     checks = {name: part.takes for name, part in parts.items() if part.takes is not always}
 
+    few = len(rows) * 2 // 3
+
     def check(value: Any, work: Work) -> bool:
+        if len(value) < few:
+            return _among(checks, value, work)
         find = value.get
         work.left -= len(rows) // _LIST
         for name, free, takes in rows:
@@ -152,17 +156,14 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
             return True
         return False
 
-    def check_few(value: Any, work: Work) -> bool:
-        work.left -= len(value) // _LIST
-        for name, item in value.items():
-            takes = checks.get(name)
-            if takes is not None and not takes(item, work):
-                return False
-        return True
-
-    few = len(rows) * 2 // 3
     clause.deep = True
-    clause.add("object", lambda value, work: check(value, work) if len(value) >= few else check_few(value, work))
+    clause.add("object", check)
+
+
+def _among(checks: dict[str, Check], value: dict[str, Any], work: Work) -> bool:
+    """Decide about an object that has few of the properties."""
+    work.left -= len(value) // _LIST
+    return all(checks[name](item, work) for name, item in value.items() if name in checks)
 
 
 def _required_names(_: Checks, clause: Clause, names: Any, __: Any) -> None:

@@ -123,7 +123,7 @@ class JsonSchema:
             return faults
         from fxai.schema.validation import find_faults
 
-        return find_faults(engine_of(self), value)
+        return find_faults(self.__engine__ or engine_of(self), value)
 
     # ---- as a value
 

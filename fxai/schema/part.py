@@ -16,24 +16,39 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeAlias, final
 
+import msgspec
+
 from fxai.schema.budget import MAX_STEPS, ExhaustedError, new_stack
 from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import SECONDS, Matcher, PatternTimeoutError
 
 
 @final
-class Work:
-    """The steps that one decision has left, and the values that it knows."""
+class Work(msgspec.Struct, eq=False):
+    """The steps that one decision has left, and the values that it knows.
 
-    __slots__ = ("known", "left", "matcher", "numbers", "numbers_of", "resources")
+    Attributes:
+        left: The steps.
+        known: Decisions about values, where schemas multiply.
+        resources: The resources on the way to the schema, for dynamic references.
+        numbers: The numbers of values of the data, by content.
+        numbers_of: The numbers of values of the data, by identity.
+        searches: The matcher of the patterns. None before the first search.
+    """
 
-    def __init__(self, left: int = MAX_STEPS) -> None:
-        self.left: int = left
-        self.matcher: Matcher = Matcher(SECONDS)
-        self.known: dict[Hashable, bool] = {}
-        self.resources: list[str] = []
-        self.numbers: dict[Hashable, object] = {}
-        self.numbers_of: dict[int, object] = {}
+    left: int = MAX_STEPS
+    known: dict[Hashable, bool] = {}
+    resources: list[str] = []
+    numbers: dict[Hashable, object] = {}
+    numbers_of: dict[int, object] = {}
+    searches: Matcher | None = None
+
+    @property
+    def matcher(self) -> Matcher:
+        """The searches with patterns, which share one time."""
+        if self.searches is None:
+            self.searches = Matcher(SECONDS)
+        return self.searches
 
     def take(self, steps: int) -> None:
         """Count steps. Raises `ExhaustedError` if not enough steps are left."""

@@ -12,31 +12,27 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.schema.breach import Breach, Finder
-from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Steps, with_stack
+from fxai.schema.breach import Breach, find_breaches
+from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Steps
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.engine import Engine, UnresolvedError
 from fxai.schema.fault import NOTHING, Fault, describe, either, found_in, in_order, pointer_of, pointer_to, quantity
 from fxai.schema.parsing import too_deep
-from fxai.schema.part import Work
+from fxai.schema.part import Part, Work
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 
 def _faults(breach: Breach) -> Iterable[Fault]:
-    teller = _TELLERS.get(breach.keyword)
+    """Return the validation errors of a breach, by the teller of its keyword, or in the words of the keyword alone."""
+    keyword, words = breach.keyword, breach.part.words
+    teller = _TELLERS.get(keyword)
     if teller is not None:
         return teller(breach)
-    return (Fault(breach.pointer, breach.said or _words(breach), found_in(breach.value)),)
-
-
-def _words(breach: Breach) -> str:
-    """Return the words for a keyword that is about the value alone."""
-    keyword, words = breach.keyword, breach.part.words
-    known = words.get(keyword)
-    if known is None:
+    expected = breach.said or words.get(keyword)
+    if expected is None:
         told = describe(_alone(keyword, breach.schema), breach.follow) if keyword in breach.schema else "no value"
-        known = words[keyword] = told
-    return known
+        expected = words[keyword] = told
+    return (Fault(breach.pointer, expected, found_in(breach.value)),)
 
 
 def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +143,7 @@ def _leaves(breach: Breach) -> list[_Leaf]:
     """The alternatives of a union, those of unions inside it among them."""
     found: list[_Leaf] = []
     for schema, branch in zip(breach.schema.get(breach.keyword, []), breach.branches, strict=False):
-        inner = next((one for one in branch if one.branches and one.path == breach.path), None)
+        inner = next((one for one in branch if one.branches and one.pointer == breach.pointer), None)
         if inner is None or any(not part for part in inner.branches):
             found.append(_Leaf(schema, branch))
             continue
@@ -166,12 +162,12 @@ def _without_union(schema: Any) -> Any:
 
 def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
     """Whether a breach is that the value itself is of another kind than an alternative takes."""
-    return inner.path == outer.path and inner.keyword in ("type", "enum", "const", "false", "not")
+    return inner.pointer == outer.pointer and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
 def _is_kind(inner: Breach, outer: Breach) -> bool:
     """Whether a breach is that the value itself is of another kind, or of another tag, than an alternative takes."""
-    tagged = len(inner.path) == len(outer.path) + 1 and inner.keyword in ("const", "enum")
+    tagged = inner.pointer.count("/") == outer.pointer.count("/") + 1 and inner.keyword in ("const", "enum")
     return tagged or _is_of_another_kind(inner, outer)
 
 
@@ -263,25 +259,29 @@ def find_faults(engine: Engine, value: object) -> tuple[Fault, ...]:
 
     If the reasons cannot be found within the budget, one error is about the whole value.
     """
+    work, root = Work(), engine.root
     try:
-        return with_stack(lambda: _faults_of(engine, value))
+        with suppress(PatternTimeoutError):  # the search reports the pattern
+            if root.takes(value, work):
+                return ()
+        work.left = MAX_STEPS
+        return _tell(find_breaches(root, value, work), root, value, work)
     except ExhaustedError:
         return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
-    except RecursionError:
-        return too_deep(MAX_LEVELS).faults
     except UnresolvedError:
         return (Fault("", "references that can be followed", found_in(value)),)
+    except RecursionError:
+        return too_deep(MAX_LEVELS).faults
 
 
-def _faults_of(engine: Engine, value: object) -> tuple[Fault, ...]:
-    work, root = Work(), engine.root
-    with suppress(PatternTimeoutError):  # the search below reports the pattern
-        if root.takes(value, work):
-            return ()
-    work.left = MAX_STEPS
-    breaches = Finder(root, work).breaches(value)
-    faults = in_order([fault for breach in breaches for fault in _faults(breach)], value)
-    late = work.matcher.late
+def _tell(breaches: list[Breach], root: Part, value: object, work: Work) -> tuple[Fault, ...]:
+    """Return the validation errors of breaches, each once, in the order of the value."""
+    faults: list[Fault] = []
+    for breach in breaches:
+        faults += _faults(breach)
+    late = None if work.searches is None else work.searches.late
     if late is not None and not any(one.keyword == "late" for one in breaches):
-        faults = (*faults, Fault("", in_time(late), found_in(value)))
-    return faults or (Fault("", describe(root.schema), found_in(value)),)
+        faults.append(Fault("", in_time(late), found_in(value)))
+    if len(faults) > 1:
+        return in_order(faults, value)
+    return (*faults,) or (Fault("", describe(root.schema), found_in(value)),)

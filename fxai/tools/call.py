@@ -357,28 +357,23 @@ def _shape(tool: ToolInfo) -> JsonSchema:
 
 
 def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
-    """The data as the handler takes it, once it was looked at.
+    """Return the parameters of a raw schema as the handler takes them, or `_Refused`.
 
     Args:
-        tool: whose parameters they are.
-        value: plain data.
-        own: makes of it what may be changed.
-
-    Raises:
-        DecodeError: it does not fit.
+        tool: The tool.
+        value: Plain data.
+        own: Returns data that the handler can change.
     """
     validation = tool.validation
     if validation == "schema":
         faults = cast(JsonSchema, tool.parameters).validate(value, plain=own is _same)
-        if faults:
-            raise DecodeError(DecodeFailure(faults))
-        return own(value)
+        return _Refused(faults) if faults else own(value)
     if validation == "none":
         return own(value)
     checked = validation(own(value))
     if isinstance(checked, Success):
         return checked.unwrap()
-    raise DecodeError(as_decode_failure(checked.failure()))
+    return _Refused(as_decode_failure(checked.failure()).faults)
 
 
 def as_decode_failure(error: Any) -> DecodeFailure:

@@ -84,7 +84,7 @@ class InvalidParameters(ToolError, frozen=True, tag="invalid-parameters"):
 
     @override
     def __str__(self) -> str:
-        faults = "; ".join([fault.__str__() for fault in self.faults])
+        faults = "; ".join(map(str, self.faults))
         repair = "" if self.repair is None else _repair_note(self.repair)
         return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again{repair}"
 
@@ -238,7 +238,7 @@ def _repair_note(why: str | None) -> str:
 def encode_failure(failure: Unanswered) -> dict[str, Any]:
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
     if isinstance(failure, InvalidParameters):
-        faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
+        faults = [*map(msgspec.structs.asdict, failure.faults)]
         data: dict[str, Any] = {"type": "invalid-parameters", "name": failure.name, "faults": faults}
         if failure.repair is not None:
             data["repair"] = failure.repair
