@@ -16,10 +16,11 @@ import importlib
 import math
 import re
 import sys
+import types
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from itertools import repeat
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, final
 
 import msgspec
 from msgspec import inspect as nodes
@@ -235,6 +236,8 @@ class _DataJudges(_Judges):
         expected, judges = expectation(node), self.items(node)
         fixed = isinstance(node, nodes.TupleType)
         exact = None if fixed else _exact(node.item_type)
+        bulk = None if fixed or exact is not None else _python_type(node.item_type, set())
+        listed: Any = None if bulk is None else types.GenericAlias(list, (bulk,))
         least: int = len(node.item_types) if fixed else node.min_length or 0
         most: int | None = len(node.item_types) if fixed else node.max_length
 
@@ -244,7 +247,8 @@ class _DataJudges(_Judges):
             if not is_listed(data):
                 return
             found.take(1)
-            for index, (item, inner) in enumerate(zip(data, judges, strict=False)):
+            suspects = enumerate(data) if listed is None else _suspects(data, listed, found)
+            for (index, item), inner in zip(suspects, judges, strict=False):
                 found.left -= 1
                 if type(item) is not exact or found.left < 0:
                     found.take(1)
@@ -379,6 +383,51 @@ def _leaf_type(node: nodes.Type) -> Any:
     names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
     bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
     return Annotated[python, msgspec.Meta(**bounds)] if bounds else python
+
+
+# ---- many items
+
+_ROUNDS: Final = 8  # items that msgspec names before all that are left are judged
+_NAMED: Final = re.compile(r" - at `\$\[(\d+)\]")
+
+
+def _suspects(data: Sequence[Any], listed: Any, found: Findings) -> Iterator[tuple[int, Any]]:
+    """Iterate over the items that msgspec refuses, and over all items after the first eight of these."""
+    start = 0
+    for _ in range(_ROUNDS):
+        try:
+            msgspec.convert(data[start:], listed, str_keys=True)
+        except (msgspec.ValidationError, ValueError, TypeError) as error:
+            named = _NAMED.search(str(error))
+            if named is None:
+                break
+            start += int(named[1])
+            found.take(int(named[1]))
+            yield start, data[start]
+            start += 1
+        else:
+            return
+    yield from enumerate(data[start:], start)
+
+
+def _python_type(node: nodes.Type, around: set[int]) -> Any:
+    """Return the type of a place, if msgspec converts plain data to it by no hook and no hash. Otherwise None."""
+    node = unwrap(node)
+    if isinstance(node, nodes.ListType) and node.min_length is None and node.max_length is None:
+        inner = _python_type(node.item_type, around)
+        return None if inner is None else types.GenericAlias(list, (inner,))
+    if isinstance(node, nodes.UnionType):
+        arms = [_python_type(arm, around) for arm in node.types]
+        return None if None in arms else Union[(*arms,)]
+    if not isinstance(node, _CLASSES):
+        return _leaf_type(node)
+    if getattr(node.cls, "__parameters__", ()):
+        return None
+    if id(node) not in around:
+        around.add(id(node))
+        if any(_python_type(field.type, around) is None for field in node.fields):
+            return None
+    return node.cls
 
 
 # ---- Python values

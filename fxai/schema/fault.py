@@ -19,6 +19,7 @@ description of it.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from typing import Any, Final, cast, final
@@ -108,8 +109,8 @@ def pointer_to(pointer: str, token: str | int) -> str:
     >>> pointer_to("/a", "x/y~z")
     '/a/x~1y~0z'
     """
-    if isinstance(token, str):
-        return f"{pointer}/{token.replace('~', '~0').replace('/', '~1')}"
+    if isinstance(token, str) and ("/" in token or "~" in token):
+        token = token.replace("~", "~0").replace("/", "~1")
     return f"{pointer}/{token}"
 
 
@@ -131,7 +132,8 @@ def pointer_tokens(pointer: str) -> list[str]:
     >>> pointer_tokens("/a~1b/0")
     ['a/b', '0']
     """
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    tokens = pointer.split("/")[1:]
+    return [token.replace("~1", "/").replace("~0", "~") for token in tokens] if "~" in pointer else tokens
 
 
 def quantity(count: float, unit: str) -> str:
@@ -195,11 +197,14 @@ def in_order(faults: Iterable[Fault], root: object) -> tuple[Fault, ...]:
     if len(found) < 2:
         return found
     places: dict[int, dict[str, int]] = {}
-    return tuple(sorted(found, key=lambda fault: _place(fault, root, places)))
+    ranks = [_place(fault, root, places) for fault in found]
+    if all(map(operator.le, ranks, ranks[1:])):
+        return found
+    return tuple(fault for _, _, fault in sorted(zip(ranks, range(len(found)), found, strict=True)))
 
 
-def _place(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> tuple[int, ...]:
-    """Where a fault stands in the order of the value; what is missing comes behind what is there."""
+def _place(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> list[int]:
+    """Return the position of a fault in the order of the value. A missing value comes after the others."""
     places: list[int] = []
     there: Any = root
     for token in pointer_tokens(fault.pointer):
@@ -212,7 +217,7 @@ def _place(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> tupl
         elif is_listed(there) and token.isdigit():
             places.append(int(token))
             there = there[int(token)] if int(token) < len(there) else None
-    return tuple(places)
+    return places
 
 
 def with_integers(data: Any, pointers: Iterable[str]) -> Any:

@@ -104,14 +104,16 @@ def read_text(decode: Callable[[bytes | str], _A], text: bytes | str, limits: Li
 
     Raises:
         DecodeError: the text is not JSON, or beyond the limits.
-        msgspec.ValidationError: it is JSON, but not what the decoder wants.
+        msgspec.ValidationError: The beginning of the text is not what the decoder accepts. If `bounded`, its rest can
+            be no JSON.
     """
     if type(text) is not str or len(text) > _SHALLOW or (limits is not LIMITS and limits is not CALL_LIMITS):
         _within(text, limits, bounded=bounded)
     try:
         return decode(text)
     except msgspec.ValidationError:
-        parse_whole(text, limits)
+        if not bounded:
+            parse_whole(text, limits)
         raise
     except RecursionError:
         raise DecodeError(too_deep(limits.max_depth)) from None
@@ -419,6 +421,19 @@ def may_hold_nested(text: str | bytes) -> bool:
         pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())
     found: object = pattern.search(text)
     return found is not None
+
+
+_LEAVES: Final = ("string ", "integer ", "number ", "boolean ", "null")
+_FOUND_NESTED: Final = re.compile(r"string ['\"](?: |\\[nrt])*[\[{]")
+
+
+def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
+    """Return whether each fault is about a scalar that is not the text of an object or an array.
+
+    >>> [is_about_leaves((Fault("/a", "array", found),)) for found in ("string 'x'", "string '[1]'", "object")]
+    [True, False, False]
+    """
+    return all(one.found.startswith(_LEAVES) and _FOUND_NESTED.match(one.found) is None for one in faults)
 
 
 def holds_nested(data: Any) -> bool:

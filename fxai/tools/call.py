@@ -48,6 +48,7 @@ from fxai.schema.parsing import (
     CALL_LIMITS,
     Limits,
     holds_nested,
+    is_about_leaves,
     is_plain,
     may_hold_nested,
     parse_json_unsafe,
@@ -281,7 +282,9 @@ class Call(msgspec.Struct, eq=False):
 
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
         """The parameters once JSON text in them is read, which is `given` from then on; else what is wrong."""
-        if self.json_text or not self.reads_text or (self.is_text and not may_hold_nested(self.given)):
+        if self.json_text or not self.reads_text or is_about_leaves(refused.faults):
+            return refused
+        if self.is_text and not may_hold_nested(self.given):
             return refused
         if not tool.get(JsonText):
             return refused

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
 from fxai.schema import DecodeFailure, Fault, JsonSchema, Limits, Schema, SchemaError, parse_json
+from fxai.schema.budget import MAX_FAULTS
 from fxai.schema.fault import NOTHING, pointer_of, pointer_tokens
 from fxai.schema.location import MISSING, value_at
 from tests.kit.data import is_array, is_object
@@ -175,6 +176,29 @@ def test_faults_are_found_where_the_decoder_refuses(typed: Typed, value: Any) ->
             inside = _inside(there, token)
             assert inside is not _ABSENT or (index == len(tokens) - 1 and fault.found == "nothing")
             there = inside
+
+
+@laws
+@given(types, st.data())
+def test_items_are_judged_alike_together_and_alone(typed: Typed, draw: st.DataObject) -> None:
+    """The faults of an array are the faults of each item, whether msgspec or fxai found the item."""
+    one, many = Schema.of(typed.type), Schema.of(LIST[typed.type])
+    good = typed.values.map(lambda value: one.encode(value).unwrap())
+    value = draw.draw(st.lists(good | data | st.sampled_from([3.0, {"a": 3.0}]), max_size=24))
+    alone = [one.decode(item) for item in value]
+    faults = [
+        Fault(f"/{place}{fault.pointer}", fault.expected, fault.found)
+        for place, result in enumerate(alone)
+        for fault in (result.failure().faults if isinstance(result, Failure) else ())
+    ]
+
+    result = many.decode(value)
+
+    if faults:
+        assert list(result.failure().faults) == faults[: len(result.failure().faults)]
+        assert len(result.failure().faults) >= min(len(faults), MAX_FAULTS)
+    else:
+        assert result == Success([item.unwrap() for item in alone])
 
 
 _ABSENT = object()
