@@ -187,10 +187,11 @@ class _DataJudges(_Judges):
         first = 0 if getattr(node, "tag_field", None) is None else 1
         members = [(self.of(field.type), _missing_words(field)) for field in node.fields]
         most = first + len(members) if getattr(node, "forbid_unknown_fields", True) else None
+        expected = expectation(node)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
             if not is_listed(data):
-                found.add(Fault(pointer, "array", found_in(data)))
+                found.add(Fault(pointer, expected, found_in(data)))
                 return
             found.take(1 + len(members))
             if first and (not data or data[0] != node.tag):
@@ -202,7 +203,7 @@ class _DataJudges(_Judges):
                 elif needed is not None:
                     found.add(Fault(pointer_to(pointer, index), needed, NOTHING))
             if most is not None and len(data) > most:
-                found.add(Fault(pointer, f"array of at most {most} items", found_in(data)))
+                found.add(Fault(pointer, expected, found_in(data)))
 
         return judge
 

@@ -289,6 +289,15 @@ _BOUNDS: Final = {
     "multipleOf": "a multiple of {}",
     "pattern": "matching {!r}",
 }
+_FORMATS: Final = {
+    "date-time": "date and time (RFC 3339)",
+    "time": "time (RFC 3339)",
+    "date": "date (RFC 3339)",
+    "duration": "duration (ISO 8601)",
+    "uuid": "UUID",
+    "decimal": "decimal number",
+    "base64": "string in base64",
+}
 _LENGTHS: Final = {
     "minLength": ("at least", "character"),
     "maxLength": ("at most", "character"),
@@ -297,6 +306,9 @@ _LENGTHS: Final = {
     "minProperties": ("at least", "property"),
     "maxProperties": ("at most", "property"),
 }
+
+BOUNDS: Final = frozenset(("type", "format", "contentEncoding", *_BOUNDS, *_LENGTHS))
+"""The type, and the keywords that bound values of a type."""
 
 
 def describe(schema: Any, follow: Callable[[Any], Any] = lambda schema: schema, level: int = 0) -> str:
@@ -334,6 +346,8 @@ def describe(schema: Any, follow: Callable[[Any], Any] = lambda schema: schema, 
 
 def _kind(schema: Mapping[str, Any]) -> str:
     kinds = schema.get("type")
+    if kinds == "string":
+        return _FORMATS.get(str(schema.get("format", schema.get("contentEncoding"))), kinds)
     if isinstance(kinds, str):
         return kinds
     if is_array(kinds):
@@ -343,8 +357,12 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
     for keyword, (bound, unit) in _LENGTHS.items():
-        if keyword in schema:
-            yield f"of {bound} {quantity(schema[keyword], unit)}"
+        size, other = schema.get(keyword), schema.get(f"{'max' if keyword[:3] == 'min' else 'min'}{keyword[3:]}")
+        if size is not None and size == other:
+            if bound == "at least":
+                yield f"of {quantity(size, unit)}"
+        elif size is not None:
+            yield f"of {bound} {quantity(size, unit)}"
     for keyword, text in _BOUNDS.items():
         limit = schema.get(keyword)
         if limit is None or isinstance(limit, bool):
@@ -362,13 +380,13 @@ _WORDS: Final[dict[type[nodes.Type], str]] = {
     nodes.IntType: "integer",
     nodes.FloatType: "number",
     nodes.StrType: "string",
-    **dict.fromkeys((nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType), "string in base64"),
-    nodes.DateTimeType: "date and time (RFC 3339)",
-    nodes.TimeType: "time (RFC 3339)",
-    nodes.DateType: "date (RFC 3339)",
-    nodes.TimeDeltaType: "duration (ISO 8601)",
-    nodes.UUIDType: "UUID",
-    nodes.DecimalType: "decimal number",
+    **dict.fromkeys((nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType), _FORMATS["base64"]),
+    nodes.DateTimeType: _FORMATS["date-time"],
+    nodes.TimeType: _FORMATS["time"],
+    nodes.DateType: _FORMATS["date"],
+    nodes.TimeDeltaType: _FORMATS["duration"],
+    nodes.UUIDType: _FORMATS["uuid"],
+    nodes.DecimalType: _FORMATS["decimal"],
     **dict.fromkeys((nodes.DictType, nodes.FrozenDictType, nodes.TypedDictType, nodes.DataclassType), "object"),
     nodes.NamedTupleType: "array",
 }
@@ -398,12 +416,24 @@ def expectation(node: nodes.Type) -> str:
         return list_values(_values_of(node))
     if isinstance(node, nodes.TupleType):
         return f"array of {quantity(len(node.item_types), 'item')}"
+    if isinstance(node, nodes.NamedTupleType) or (isinstance(node, nodes.StructType) and node.array_like):
+        return describe({"type": "array", **_sizes(node)})
     if isinstance(node, nodes.StructType):
-        return "array" if node.array_like else "object"
+        return "object"
     words = describe(_schema_of(node))
     if (zoned := getattr(node, "tz", None)) is not None:
         words += " with a time zone" if zoned else " without a time zone"
     return words
+
+
+def _sizes(node: nodes.NamedTupleType | nodes.StructType) -> dict[str, int]:
+    """Return the bounds of an array that contains the fields of a class."""
+    tags = int(isinstance(node, nodes.StructType) and node.tag_field is not None)
+    least = tags + sum(field.required for field in node.fields)
+    bounds = {"minItems": least} if least else {}
+    if isinstance(node, nodes.NamedTupleType) or node.forbid_unknown_fields:
+        bounds["maxItems"] = tags + len(node.fields)
+    return bounds
 
 
 def _schema_of(node: nodes.Type) -> dict[str, Any]:

@@ -16,7 +16,18 @@ from fxai.schema.breach import Breach, find_breaches
 from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Steps
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.engine import Engine, UnresolvedError
-from fxai.schema.fault import NOTHING, Fault, describe, either, found_in, in_order, pointer_of, pointer_to, quantity
+from fxai.schema.fault import (
+    BOUNDS,
+    NOTHING,
+    Fault,
+    describe,
+    either,
+    found_in,
+    in_order,
+    pointer_of,
+    pointer_to,
+    quantity,
+)
 from fxai.schema.parsing import too_deep
 from fxai.schema.part import Part, Work
 from fxai.schema.pattern import PatternTimeoutError, in_time
@@ -36,11 +47,13 @@ def _faults(breach: Breach) -> Iterable[Fault]:
 
 
 def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema cut down to one keyword and the type that it is about."""
-    beside = {"maximum": "exclusiveMaximum", "minimum": "exclusiveMinimum"}
-    names = {keyword, beside.get(keyword, ""), *(name for name, other in beside.items() if other == keyword)}
-    if keyword not in ("enum", "const"):
-        names.add("type")
+    """Return the keywords of a schema that the expectation of one keyword names.
+
+    The type and the bounds belong together, so that one place has one expectation. Other keywords are alone.
+    """
+    if keyword in BOUNDS:
+        return {name: schema[name] for name in schema if name in BOUNDS}
+    names = (keyword,) if keyword in ("enum", "const") else ("type", keyword)
     return {name: schema[name] for name in names if name in schema}
 
 
@@ -67,11 +80,14 @@ def _property_names(breach: Breach) -> Iterator[Fault]:
 
 
 def _items(breach: Breach) -> Iterator[Fault]:
+    places: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
+    most = len(places) if is_array(places) else 0
     if breach.keyword == "unevaluatedItems":
         expected = "array without items beyond those described"
+    elif breach.schema.get("maxItems") == most:  # the same expectation as of this keyword
+        expected = describe(_alone("maxItems", breach.schema), breach.follow)
     else:
-        places: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
-        expected = f"array of at most {quantity(len(places) if is_array(places) else 0, 'item')}"
+        expected = f"array of at most {quantity(most, 'item')}"
     yield Fault(breach.pointer, expected, found_in(breach.value))
 
 

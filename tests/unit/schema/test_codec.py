@@ -218,7 +218,7 @@ BAD: list[tuple[Any, Any, list[str]]] = [
     (Level, 3, ["expected one of 1, 2, found integer 3"]),
     (Point, {"y": "1"}, ["/y: expected number, found string '1'", "/x: expected integer, found nothing"]),
     (Pair, ["x"], ["/0: expected integer, found string 'x'"]),
-    (Pair, [1, "a", 2], ["expected array of at most 2 items, found array of 3 items"]),
+    (Pair, [1, "a", 2], ["expected array of at least 1 item and of at most 2 items, found array of 3 items"]),
     (Row, [], ["/0: expected string, found nothing"]),
     (
         Node,

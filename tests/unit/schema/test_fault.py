@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import date, timedelta
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
 
 import msgspec
 import pytest
+from msgspec import Meta
 
 from fxai.schema import DecodeError, DecodeFailure, Fault, Schema, SchemaError
 from fxai.schema.fault import found_in, in_order, pointer_of, pointer_tokens
@@ -113,3 +116,45 @@ def test_faults_come_in_the_order_of_the_value() -> None:
     faults = [Fault(pointer, "x", "y") for pointer in ("/z", "/b/1", "/a", "", "/b/0", "/a")]
 
     assert [fault.pointer for fault in in_order(faults, {"b": [1, 2], "a": 3})] == ["", "/b/0", "/b/1", "/a", "/z"]
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True):
+    """An object that refuses other names."""
+
+    count: int
+
+
+class Cat(msgspec.Struct, tag="cat"):
+    """One of two alternatives."""
+
+    lives: int
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    """The other alternative."""
+
+    name: str
+
+
+TYPES: list[Any] = [
+    *(int, float, str, bool, None, int | None, int | str, date, timedelta, UUID, bytes),
+    *(list[int], set[int], tuple[int, str], tuple[int, ...], dict[str, int], Literal["a", "b"], Literal["a", None]),
+    *(Annotated[int, Meta(ge=1, le=9)], Annotated[float, Meta(multiple_of=0.5)], Annotated[str, Meta(min_length=4)]),
+    *(Annotated[list[int], Meta(min_length=2)], Annotated[dict[str, int], Meta(max_length=0)]),
+    *(Closed, Cat, Cat | Dog, Closed | None, list[Closed | None], dict[str, Cat | Dog]),
+]
+WRONG: list[Any] = [
+    *(None, True, 0, 2.25, "abc", [], [1, 2, 3], ["x", "y"], {}, {"count": "1"}, {"count": 1, "more": 2}),
+    *({"type": "cat"}, {"type": "cow"}, {"type": "dog", "name": 1}, [{"count": None}], {"k": {"type": "dog"}}),
+]
+
+
+@every("type_", TYPES, ids=str)
+def test_a_type_and_its_document_report_the_same_errors(type_: Any) -> None:
+    """The words and the places are the same for a type and for the JSON Schema that fxai derives from the type."""
+    schema = Schema.of(type_)
+    for value in WRONG:
+        decoded = schema.decode(value)
+        told = schema.document.validate(value)
+        if told:  # a format is an annotation of a document
+            assert decoded.failure().faults == told, value
