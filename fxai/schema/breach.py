@@ -124,7 +124,7 @@ class Finder(msgspec.Struct, eq=False):
         try:
             for rule in rules_of(part) if part.rules is None else part.rules:
                 try:
-                    if rule.is_plain and rule.check(value, self.work):
+                    if not isinstance(value, rule.kind) or (rule.is_plain and rule.check(value, self.work)):
                         continue
                     if rule.find is None:
                         self.add(Breach(rule.keyword, part, pointer, value))
@@ -165,6 +165,7 @@ class Rule(NamedTuple):
         part: The part.
         inner: The schemas in the keyword, compiled.
         check: Decides by the keyword alone.
+        kind: The Python type of the values that the keyword is about.
         find: Finds the breaches of the keyword. None if the keyword is about the value alone.
         is_plain: True if the keyword has no breach in a value that `check` accepts.
     """
@@ -173,6 +174,7 @@ class Rule(NamedTuple):
     part: Part
     inner: Any
     check: Check
+    kind: type
     find: Find | None
     is_plain: bool
 
@@ -193,12 +195,12 @@ def rules_of(part: Part) -> tuple[Rule, ...]:
     """Return the keywords of a part for the walk, and store them in the part."""
     made: list[Rule] = []
     if part.schema is False:
-        made.append(Rule("false", part, None, never, None, is_plain=True))
+        made.append(Rule("false", part, None, never, object, None, is_plain=True))
     for keyword, clause in part.clauses.items():
-        find = _FINDERS.get(keyword)
+        kind, find = _FINDERS.get(keyword, (object, None))
         inner = None if find is None else _inner(part, keyword)
         check = join([clause], part.dialect)[0]
-        made.append(Rule(keyword, part, inner, check, find, is_plain=find is None or keyword in _NAMES))
+        made.append(Rule(keyword, part, inner, check, kind, find, is_plain=find is None or keyword in _NAMES))
     part.rules = tuple(made)
     return part.rules
 
@@ -216,8 +218,6 @@ def _inner(part: Part, keyword: str) -> Any:
 
 
 def _properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    if not is_object(value):
-        return
     inner, of = rule.inner, to.of
     for name, item in value.items():
         part = inner.get(name)
@@ -226,16 +226,13 @@ def _properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 
 
 def _pattern_properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    if is_object(value):
-        for pattern, inner in rule.inner.items():
-            for name, item in value.items():
-                if to.work.matcher.matches(pattern, name):
-                    to.of(inner, item, pointer, name)
+    for pattern, inner in rule.inner.items():
+        for name, item in value.items():
+            if to.work.matcher.matches(pattern, name):
+                to.of(inner, item, pointer, name)
 
 
 def _additional(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    if not is_object(value):
-        return
     schema = rule.part.schema
     known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
     extras = [name for name in value if name not in known]
@@ -262,8 +259,6 @@ def _missing(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 
 
 def _dependencies(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    if not is_object(value):
-        return
     wanted = [name for given, names in rule.inner.items() if given in value and is_array(names) for name in names]
     missing = [*dict.fromkeys(name for name in wanted if name not in value)]
     if missing:
@@ -279,7 +274,7 @@ def _dependencies(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 def _items(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     if is_array(rule.inner):  # before 2020-12
         _places(to, rule, value, pointer)
-    elif is_array(value):
+    else:
         newest = "prefixItems" in rule.part.dialect.keywords
         first = len(rule.part.schema.get("prefixItems", ())) if newest else 0
         _rest(to, rule, value, pointer, first, at_once=newest)
@@ -287,7 +282,7 @@ def _items(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 
 def _additional_items(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     places = rule.part.schema.get("items")
-    if is_array(places) and is_array(value):
+    if is_array(places):
         _rest(to, rule, value, pointer, len(places), at_once=True)
 
 
@@ -301,9 +296,8 @@ def _rest(to: Finder, rule: Rule, value: list[Any], pointer: str, first: int, *,
 
 
 def _places(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    if is_array(value):
-        for place, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
-            to.of(inner, item, pointer, place)
+    for place, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
+        to.of(inner, item, pointer, place)
 
 
 # ---- schemas in place
@@ -338,19 +332,19 @@ _NAMED: Final = frozenset(("properties", "patternProperties", "dependentSchemas"
 _PLAIN: Final = frozenset(("required", "$ref", "$dynamicRef", "$recursiveRef"))
 _NAMES: Final = frozenset(("required", "propertyNames", "unevaluatedProperties", "anyOf", "oneOf"))
 Find: TypeAlias = Callable[[Finder, Rule, Any, str], None]
-_FINDERS: Final[dict[str, Find]] = {
-    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _reference),
-    **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), _dependencies),
-    **dict.fromkeys(("anyOf", "oneOf"), _union),
-    "properties": _properties,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional,
-    "unevaluatedProperties": _unevaluated_properties,
-    "propertyNames": _property_names,
-    "required": _missing,
-    "items": _items,
-    "prefixItems": _places,
-    "additionalItems": _additional_items,
-    "allOf": _all_of,
-    "if": _if,
+_FINDERS: Final[dict[str, tuple[type, Find]]] = {
+    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), (object, _reference)),
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), (dict, _dependencies)),
+    **dict.fromkeys(("anyOf", "oneOf"), (object, _union)),
+    "properties": (dict, _properties),
+    "patternProperties": (dict, _pattern_properties),
+    "additionalProperties": (dict, _additional),
+    "unevaluatedProperties": (dict, _unevaluated_properties),
+    "propertyNames": (dict, _property_names),
+    "required": (dict, _missing),
+    "items": (list, _items),
+    "prefixItems": (list, _places),
+    "additionalItems": (list, _additional_items),
+    "allOf": (object, _all_of),
+    "if": (object, _if),
 }

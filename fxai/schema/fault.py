@@ -346,10 +346,9 @@ def describe(schema: Any, follow: Callable[[Any], Any] = lambda schema: schema, 
 
 def _kind(schema: Mapping[str, Any]) -> str:
     kinds = schema.get("type")
-    if kinds == "string":
-        return _FORMATS.get(str(schema.get("format", schema.get("contentEncoding"))), kinds)
     if isinstance(kinds, str):
-        return kinds
+        form = schema.get("format", schema.get("contentEncoding")) if kinds == "string" else None
+        return _FORMATS.get(str(form), kinds)
     if is_array(kinds):
         return " or ".join(sorted(cast("list[str]", kinds)))
     return next((kind for keyword, kind in _KINDS_OF_KEYWORDS.items() if keyword in schema), "a value")
