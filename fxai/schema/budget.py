@@ -61,7 +61,7 @@ MAX_VALUES: Final = 100_000
 """How many values the parameters of a call may hold: each array and object, and what they hold."""
 
 STRIDE: Final = 24
-"""After how many steps of a recursion a new stack is taken."""
+"""The steps of a recursion on each new stack, once the first stack was used up."""
 
 ANY_PROPERTY: Final = "*"
 """The position of every property of an object."""
@@ -219,6 +219,7 @@ def _members(value: Any) -> Iterable[Any]:
 
 
 class _Nesting(threading.local):
+    is_lent = False
     level = 0
 
 
@@ -226,7 +227,13 @@ _nesting: Final = _Nesting()
 
 
 def descend(work: Callable[[], _R]) -> _R:
-    """Take one step of a recursion, now and then on a new stack: how deep a document goes is no matter of frames."""
+    """Take one step of a recursion inside `with_stack`.
+
+    On the stack of the caller this is a call. If that stack is used up, `with_stack` starts again on a new stack, and
+    each `STRIDE` steps continue on one more stack, so that the depth of a document does not count in frames.
+    """
+    if not _nesting.is_lent:
+        return work()
     level = _nesting.level
     if level >= STRIDE:
         return new_stack(work)
@@ -258,6 +265,7 @@ def new_stack(work: Callable[[], _R]) -> _R:
     context = copy_context()
 
     def run() -> None:
+        _nesting.is_lent = True
         try:
             given.append(context.run(work))
         except BaseException as error:  # it is raised again, where it belongs
