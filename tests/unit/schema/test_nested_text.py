@@ -29,7 +29,7 @@ def prop(schema: Any, **more: Any) -> dict[str, Any]:
 
 
 def read(document: Any, data: Any, limits: Limits | None = None) -> tuple[Any, tuple[str, ...]]:
-    """The data with its texts read, and where; every time it was read, it is an instance at last."""
+    """Return the data with its texts read, and where."""
     made = JsonSchema.of(document)
     found, places = read_texts(made, data) if limits is None else read_texts(made, data, limits)
     assert bool(places) == (found is not data)
@@ -232,7 +232,7 @@ def test_only_so_many_texts_are_looked_at(said: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("fxai.schema.nested_text._is_json", is_json)
 
     assert read(prop({"type": "array", "items": POINT}), {"q": [said] * 30_000})[1] == ()
-    assert 100 < len(looked_at) < 3_000
+    assert 100 <= len(looked_at) < 3_000
     assert sum(looked_at) < 6_000_000
 
 
