@@ -24,11 +24,11 @@ from fxai.schema.fault import SchemaError
 
 _Node: TypeAlias = dict[str, Any]
 
-_OPAQUE: Final = ("cls", "config", "default", "expected", "metadata", "ref", "serialization")
+_OPAQUE: Final = ("cls", "config", "default", "expected", "metadata", "python_schema", "ref", "serialization")
 
 
 def nodes_of(core: Any) -> Iterator[_Node]:
-    """Iterate over every node of a core schema."""
+    """Iterate over every node of a core schema that the JSON mode uses."""
     waiting = [core]
     while waiting:
         value = waiting.pop()
@@ -145,17 +145,19 @@ class Caveat(msgspec.Struct, frozen=True):
 
 
 _FUNCTIONS: Final = "function-"
-_UNSEEN: Final = (
-    "custom-error",
-    "is-instance",
-    "is-subclass",
-    "callable",
-    "url",
-    "multi-host-url",
-    "json",
-    "decimal",
-    "complex",
+_DESCRIBED: Final = frozenset(
+    (
+        *("any", "none", "bool", "int", "float", "str", "bytes", "literal", "enum", "uuid"),
+        *("date", "time", "datetime", "timedelta"),
+        *("list", "deque", "tuple", "named-tuple", "named-tuple-field", "set", "frozenset"),
+        *("dict", "ordered-dict", "frozendict", "counter", "nullable", "union", "tagged-union"),
+        *("model", "model-field", "model-fields", "dataclass", "dataclass-args", "dataclass-field"),
+        *("typed-dict", "typed-dict-field", "computed-field", "default"),
+        *("definitions", "definition-ref", "chain", "json-or-python", "lax-or-strict"),
+    )
 )
+"""The kinds of nodes that the JSON Schema describes completely, except for the settings below."""
+_MAPPINGS: Final = ("dict", "ordered-dict", "frozendict", "counter")
 _BOUNDS: Final = ("ge", "gt", "le", "lt", "now_op", "tz_constraint")
 _DATES: Final = ("date", "time", "datetime", "timedelta")
 _CHANGES: Final = ("strip_whitespace", "to_lower", "to_upper")
@@ -174,11 +176,12 @@ def _validates_more(node: _Node) -> bool:
     config: dict[str, Any] = node.get("config") or {}
     if config.get("val_json_bytes", "utf8") != "utf8":
         return True
-    if kind.startswith(_FUNCTIONS) or kind in _UNSEEN or node.get("custom_init") or node.get("post_init"):
+    if kind not in _DESCRIBED or node.get("custom_init") or node.get("post_init") or _has_own_document(node):
         return True
     if kind == "tagged-union":
-        return not isinstance(node["discriminator"], str)
-    if kind == "dict" and not _has_known_keys(node.get("keys_schema") or {"type": "any"}):
+        by: Any = node["discriminator"]
+        return not isinstance(by, str) and getattr(by, "__module__", None) != "pydantic.types"  # as of JsonValue
+    if kind in _MAPPINGS and not _has_known_keys(node.get("keys_schema") or {"type": "any"}):
         return True
     if kind == "uuid":
         return node.get("version") is not None
@@ -186,13 +189,37 @@ def _validates_more(node: _Node) -> bool:
     return any(node.get(name) for name in bounds) or any(config.get(f"str_{name}") for name in _CHANGES)
 
 
-_KEYS: Final = ("any", "date", "definition-ref", "enum", "literal", "str", "uuid")
+def _has_own_document(node: _Node) -> bool:
+    """Return whether the program replaces the JSON Schema that pydantic derives for a node."""
+    metadata: dict[str, Any] = node.get("metadata") or {}
+    functions = (*metadata.get("pydantic_js_functions", ()), *metadata.get("pydantic_js_annotation_functions", ()))
+    settings: dict[str, Any] = getattr(node.get("cls"), "model_config", None) or {}
+    return any(
+        not str(getattr(function, "__module__", None)).startswith("pydantic.")
+        or type(getattr(function, "__self__", None)).__name__ == "WithJsonSchema"
+        for function in functions
+    ) or any(
+        callable(extra) or (is_object(extra) and not _SHAPES.isdisjoint(extra))
+        for extra in (metadata.get("pydantic_js_extra"), settings.get("json_schema_extra"))
+    )
+
+
+_SHAPES: Final = frozenset(
+    ("$ref", "allOf", "anyOf", "const", "enum", "format", "items", "oneOf", "properties", "required", "type")
+)
+
+_KEYS: Final = ("any", "date", "definition-ref", "enum", "int", "literal", "str", "uuid")
 _KEY_NOTES: Final = ("cls", "expected", "members", "metadata", "pattern", "ref", "schema_ref", "sub_type", "type")
 
 
 def _has_known_keys(keys: _Node) -> bool:
     """Return whether the JSON Schema of a mapping describes its keys completely."""
     return keys["type"] in _KEYS and all(name in _KEY_NOTES for name in keys)
+
+
+def is_own(function: Any) -> bool:
+    """Return whether pydantic uses a function for a type of the standard library, such as `Path`."""
+    return str(getattr(function, "__module__", None)).startswith("pydantic._internal.")
 
 
 _SETTINGS: Final = {"ser_json_timedelta": "iso8601", "ser_json_temporal": "iso8601"}
@@ -206,8 +233,10 @@ def _writes_otherwise(node: _Node) -> bool:
     if config.get("ser_json_bytes", "utf8") != config.get("val_json_bytes", "utf8"):
         return True
     serialization: dict[str, Any] = node.get("serialization") or {}
-    if kind == "json" or str(serialization.get("type")).startswith(_FUNCTIONS):
+    if kind == "json":
         return True
+    if str(serialization.get("type")).startswith(_FUNCTIONS):
+        return kind.startswith(_FUNCTIONS) or not is_own(serialization["function"])
     if kind in ("model", "dataclass"):  # a model that ignores undeclared data also ignores its computed fields
         computed = any(one.get("computed_fields") for one in nodes_of(node["schema"]))
         return computed and config.get("extra_fields_behavior", "ignore") != "ignore"
@@ -224,7 +253,7 @@ def _is_written_otherwise(name: str, field: _Node) -> bool:
 def hashes_data(node: _Node) -> bool:
     """Return whether Python hashes values of the data there, so that the data can choose values with one hash."""
     kind, keys = node["type"], node.get("keys_schema") or {"type": "any"}
-    return kind in ("set", "frozenset") or (kind == "dict" and keys["type"] not in ("str", "any", "literal", "enum"))
+    return kind in ("set", "frozenset") or (kind in _MAPPINGS and keys["type"] not in ("str", "any", "literal", "enum"))
 
 
 def is_open(node: _Node) -> bool:

@@ -1,8 +1,12 @@
 """Types of pydantic as parts of a schema. Use this module where a type is walked, compiled, or described.
 
-fxai never imports pydantic. A type is foreign if pydantic is imported and the type follows the protocol of pydantic: a
-model, a pydantic dataclass, a class with its own core schema, or an `Annotated` with metadata of pydantic. A container
-or a union of such types is foreign as a whole.
+fxai never imports pydantic. If pydantic is imported, the following types are foreign:
+
+- a type that follows the protocol of pydantic: a model, a pydantic dataclass, a class with its own core schema, or an
+  `Annotated` with metadata of pydantic
+- a type that pydantic knows and msgspec does not know, such as `pathlib.Path`
+- an alias that contains its own name
+- a container or a union of such types
 
 fxai validates the JSON data against the JSON Schema of the type first. Then pydantic builds the value in its JSON mode.
 Thus the schema that the model received is the schema that is enforced.
@@ -17,6 +21,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from enum import Enum
 from functools import lru_cache
 from itertools import count
 from types import UnionType
@@ -25,6 +30,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, final, get_
 import msgspec
 from typing_extensions import TypeAliasType, override
 
+from fxai.schema.alias import contains_itself
 from fxai.schema.budget import MAX_FAULTS, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.conversion import Conversion, UnfitError, Way
@@ -37,11 +43,13 @@ from fxai.schema.core_schema import (
     hashes_data,
     hides_input,
     is_open,
+    is_own,
     nodes_of,
 )
 from fxai.schema.data import hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.mapping_keys import INTEGER
 from fxai.schema.parsing import builtin, is_plain, plain_faults
 
 MARK: Final = "x-fxai-foreign"
@@ -76,10 +84,14 @@ def foreign_of(tp: Any) -> _Place | None:
 
 
 def _is_foreign(tp: Any) -> bool:
+    if contains_itself(tp):
+        return True
     if isinstance(tp, TypeAliasType):
         return _is_foreign(tp.__value__)
     origin, arguments = get_origin(tp), get_args(tp)
     if origin is Annotated:
+        if any(isinstance(note, Codec) for note in tp.__metadata__):
+            return False
         return any(map(_is_note, tp.__metadata__)) or _is_foreign(tp.__origin__)
     if origin in (Union, UnionType):
         return any(map(_is_foreign, arguments))
@@ -88,11 +100,34 @@ def _is_foreign(tp: Any) -> bool:
         return False
     if hasattr(cls, "__pydantic_core_schema__") or hasattr(cls, "__get_pydantic_core_schema__"):
         return True
-    if not arguments or not issubclass(cls, (Mapping, Sequence, Set)):
-        return False
-    if issubclass(cls, Mapping) and arguments[0] is not str:
-        return False  # msgspec reads the keys of a mapping
-    return any(map(_is_foreign, arguments)) and all(map(_may_join, arguments))
+    if arguments and issubclass(cls, (Mapping, Sequence, Set)):
+        if issubclass(cls, Mapping) and arguments[0] is not str:
+            return False  # msgspec reads the keys of a mapping
+        if any(map(_is_foreign, arguments)) and all(map(_may_join, arguments)):
+            return True
+    return _is_known_only_to_pydantic(tp)
+
+
+def _is_known_only_to_pydantic(tp: Any) -> bool:
+    """Return whether pydantic has a JSON form for a type that msgspec does not know.
+
+    A type that pydantic knows and fxai refuses is foreign too, so that the message of fxai names the problem.
+    """
+    cls: Any = get_origin(tp) or tp
+    if cls is object or issubclass(cls, (Enum, tuple)) or any(hasattr(cls, name) for name in _MEMBERS):
+        return False  # msgspec knows the class, and its members can be foreign
+    try:
+        if not isinstance(msgspec.inspect.type_info(cls), msgspec.inspect.CustomType):
+            return False
+        _ = foreign(tp)
+    except SchemaError as error:
+        return getattr(error.__cause__, "code", None) != "schema-for-unknown-type"
+    except TypeError:
+        return False  # msgspec raises when the decoder is made
+    return True
+
+
+_MEMBERS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__total__")
 
 
 def _may_join(tp: Any) -> bool:
@@ -308,12 +343,12 @@ def _adapter(tp: Any, pydantic: Any) -> Any:
     try:
         adapter = pydantic.TypeAdapter(tp)
         _ = adapter.validator.title, adapter.serializer, adapter.core_schema["type"]  # an incomplete type raises
-    except NameError:
-        raise
     except Exception as error:
-        if getattr(error, "code", None) == "class-not-fully-defined":
-            known = f"{_name(tp)} names a class that is not defined yet"
-            raise NameError(f"{known}. Define the class, then call {_name(tp)}.model_rebuild().") from None
+        if isinstance(error, NameError) or getattr(error, "code", None) == "class-not-fully-defined":
+            rebuild = (
+                f", then call {_name(tp)}.model_rebuild()" if inspect.isclass(tp) else f" before you use {_name(tp)}"
+            )
+            raise NameError(f"{_name(tp)} names a class that is not defined yet. Define the class{rebuild}.") from None
         raise SchemaError(f"pydantic cannot validate {_name(tp)}: {_first_line(error)} {_REMEDY}") from error
     return adapter
 
@@ -331,10 +366,31 @@ def _exact_validator(core: Any, document: JsonSchema) -> Callable[[Any], Any] | 
     return build
 
 
+@lru_cache(maxsize=1)
+def _generator() -> type[Any]:
+    """Return the class of pydantic that derives JSON Schemas, with two additions where pydantic leaves data open."""
+    base: Any = sys.modules["pydantic.json_schema"].GenerateJsonSchema
+
+    def ser_schema(self: Any, schema: Any) -> Any:
+        found: Any = base.ser_schema(self, schema)
+        if found is None and schema["type"].startswith("function-") and not is_own(schema["function"]):
+            return {}  # a serializer without a return type can write anything
+        return found
+
+    def dict_schema(self: Any, schema: Any) -> Any:
+        found: Any = base.dict_schema(self, schema)
+        keys: Any = schema.get("keys_schema")
+        if keys is not None and keys["type"] == "int":
+            found.setdefault("propertyNames", {"pattern": INTEGER})
+        return found
+
+    return type("FxaiJsonSchema", (base,), {"ser_schema": ser_schema, "dict_schema": dict_schema})
+
+
 def _document(adapter: Any, mode: Literal["validation", "serialization"], tp: Any) -> JsonSchema:
     """Return the JSON Schema of a type, its root without `$ref`, and with the tags of its unions required."""
     try:
-        document: dict[str, Any] = adapter.json_schema(mode=mode, by_alias=True)
+        document: dict[str, Any] = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except Exception as error:
         problem = f"pydantic has no JSON Schema ({mode}) for {_name(tp)}"
         raise SchemaError(f"{problem}: {_first_line(error)} {_REMEDY}") from error

@@ -55,6 +55,7 @@ from fxai.schema.conversion import (
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.fault import SchemaError
+from fxai.schema.mapping_keys import classes_of, describe_keys
 from fxai.schema.type_info import (
     ABSENT,
     Member,
@@ -415,12 +416,17 @@ def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
 
 def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        (root,), components = msgspec.json.schema_components(
-            [plan.wire], ref_template=_DEFS + "{name}", schema_hook=_anything
+        classes = classes_of(plan.wire) if plan.survey.keyed else []
+        (root, *references), components = msgspec.json.schema_components(
+            [plan.wire, *classes], ref_template=_DEFS + "{name}", schema_hook=_anything
         )
     except (TypeError, ValueError, NotImplementedError) as error:
         raise SchemaError(f"no JSON Schema of {plan.type!r}: {error}") from None
-    return root, dict(components)
+    components = dict(components)
+    if plan.survey.keyed:
+        names = [str(one["$ref"]).removeprefix(_DEFS) for one in references]
+        describe_keys(plan.wire, root, dict(zip(classes, names, strict=True)), components)
+    return root, components
 
 
 def _anything(tp: Any) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
+from fxai.schema.alias import contains_itself, contains_names
 from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.fault import SchemaError
 from fxai.schema.pattern import compiled_python_pattern
@@ -86,6 +87,7 @@ class Survey:
         blurred: a place where equal Python values need not be of the declared type (decimals).
         sets: a place is a set.
         hashed: a place is a set, or a mapping by keys, of what is no text: Python's hash of it has no secret.
+        keyed: A mapping has keys that are not plain strings.
         objects: a place is declared `object`: anything that JSON can carry.
         tags: by struct that has one, the name of its tag field.
         partial: a class was met that holds itself, so that this need not be all that lies inside of one in between.
@@ -98,6 +100,7 @@ class Survey:
     blurred: bool = False
     sets: bool = False
     hashed: bool = False
+    keyed: bool = False
     objects: bool = False
     tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
     partial: bool = False
@@ -111,6 +114,7 @@ class Survey:
         self.blurred |= other.blurred
         self.sets |= other.sets
         self.hashed |= other.hashed
+        self.keyed |= other.keyed
         self.objects |= other.objects
         self.tags.update(other.tags)
         self.partial |= other.partial
@@ -120,8 +124,10 @@ _KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary(
 
 
 def plain_type(tp: Any) -> Any:
-    """The type behind names: an alias, a `NewType` or a type variable stands for another."""
+    """Return the type that an alias, a `NewType`, or a type variable names. An alias that contains itself remains."""
     while True:
+        if contains_itself(tp):
+            return tp
         if isinstance(tp, TypeAliasType):
             tp = tp.__value__
         elif isinstance(origin := get_origin(tp), TypeAliasType):
@@ -331,6 +337,11 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
         _visit(coded[1].wire, place, found, inside, done)
     elif (of_pydantic := find_foreign(tp)) is not None:
         _visit_foreign(of_pydantic[0], place, found)
+    elif contains_itself(tp):
+        raise SchemaError(
+            f"the alias {tp} at {place} contains itself, and msgspec cannot decode it. Use a class that contains"
+            " itself, or import pydantic, which can decode the alias."
+        )
     elif get_origin(tp) is Annotated:
         _visit(tp.__origin__, place, found, inside, done)
     elif (arms := arms_of(tp)) is not None:
@@ -347,6 +358,7 @@ def _visit_container(tp: Any, place: str, found: Survey, inside: tuple[Any, ...]
     if is_class(origin := get_origin(tp)) and issubclass(origin, (Mapping, Set)):
         found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
     if is_class(origin) and issubclass(origin, Mapping):
+        found.keyed |= get_args(tp)[0] is not str
         _check_key(get_args(tp)[0], place)
     for argument in get_args(tp):
         if argument is not Ellipsis:
@@ -368,7 +380,8 @@ def _visit_foreign(tp: Any, place: str, found: Survey) -> None:
     try:
         step = foreign(tp)
     except SchemaError as error:
-        raise SchemaError(f"{place}: {error}") from error.__cause__
+        message = str(error)
+        raise SchemaError(message if message.startswith(place) else f"{place}: {message}") from error.__cause__
     found.coded = found.floats = found.listed = True
     found.open_ended |= step.open_ended
 
@@ -450,7 +463,7 @@ def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
     for cls in reversed(tp.__mro__):
         if cls is not msgspec.Struct and issubclass(cls, msgspec.Struct):
             hints.update(inspect.get_annotations(cls))
-    known = len(hints) == len(tp.__struct_fields__) and not any(isinstance(hint, str) for hint in hints.values())
+    known = len(hints) == len(tp.__struct_fields__) and not any(map(contains_names, hints.values()))
     return iter(hints.items()) if known else None
 
 

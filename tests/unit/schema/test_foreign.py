@@ -7,7 +7,8 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Callable, Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -279,7 +280,7 @@ TAKEN: dict[str, tuple[Any, Any, Any]] = {
     "a string with constraints": (Annotated[str, StringConstraints(pattern="^a+$")], "aa", "aa"),
     "a Meta beside a Field": (Annotated[int, Field(gt=0), msgspec.Meta(description="Many.")], 3, 3),
     "a Meta beside a model": (Annotated[Item, msgspec.Meta(description="One.")], PLAIN_ITEM, ITEM),
-    "a type that only pydantic knows": (Annotated[PurePosixPath, Field()], "a/b", PurePosixPath("a/b")),
+    "a type that only pydantic knows": (PurePosixPath, "a/b", PurePosixPath("a/b")),
     "a validator in Annotated": (Annotated[int, WrapValidator(lambda value, handler: handler(value))], 3, 3),
 }
 
@@ -540,6 +541,10 @@ def test_a_type_states_its_one_sided_laws() -> None:
     assert [caveat.way for caveat in Schema.of(Range).caveats] == ["decode"]
     assert [caveat.way for caveat in Schema.of(written).caveats] == ["encode"]
     assert {caveat.way for caveat in Schema.of(Json[int]).caveats} == {"decode", "encode"}
-    for tp in (uuid.UUID, dict[int, int]):
+    for tp, told in ((uuid.UUID, False), (dict[int, int], False), (dict[Annotated[int, Field(gt=0)], int], True)):
         model = pydantic.create_model("Model", field=(tp, ...))
-        assert [caveat.way for caveat in Schema.of(model).caveats] == ["decode"] * (tp is not uuid.UUID)
+        assert [caveat.way for caveat in Schema.of(model).caveats] == ["decode"] * told
+    free: list[Any] = [pydantic.JsonValue, Sequence[Item], deque[Item], OrderedDict[str, Item]]
+    assert [Schema[Any].of(tp).caveats for tp in free] == [()] * 4
+    for replaced in (pydantic.WithJsonSchema({}), Field(json_schema_extra={"type": "string"})):
+        assert [caveat.way for caveat in Schema[Any].of(Annotated[int, replaced]).caveats] == ["decode"]
