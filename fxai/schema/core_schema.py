@@ -13,8 +13,9 @@ True
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, final, get_args, get_origin
 
 import msgspec
 
@@ -272,11 +273,12 @@ def hides_input(node: _Node) -> bool:
 
 
 def exact_core(core: _Node, document: Any) -> _Node | None:
-    """Return the core schema with strict scalars, if it accepts exactly the data that the JSON Schema accepts.
+    """Return a core schema of the JSON data of a type, if it accepts exactly the data that the JSON Schema accepts.
 
-    A validator of the result can replace the validation by the JSON Schema. Only `3.0` for an integer is an exception:
-    JSON Schema accepts it, and the strict scalar refuses it. Return None if the two differ, or if this module cannot
-    compare them: for validators, patterns, and types without a form of their own in JSON.
+    A validator of the result can replace the validation by the JSON Schema. Its scalars are strict. Its models are
+    typed dicts, so that it creates no objects. Only `3.0` for an integer is an exception: JSON Schema accepts `3.0`,
+    and the strict scalar refuses it. Return None if the two differ, or if this module cannot compare them: for
+    validators, patterns, and types without a form of their own in JSON.
     """
     try:
         return _Comparison(document).of(core, document)
@@ -318,7 +320,7 @@ class _Comparison:
         self._done: dict[str, _Node] = {}
 
     def of(self, node: _Node, place: Any, extra: str = "ignore") -> _Node:
-        """Return the node with strict scalars.
+        """Return the node of the JSON data.
 
         Raises:
             _InexactError: The node and the place differ.
@@ -344,7 +346,7 @@ class _Comparison:
     def definitions(self, node: _Node, place: Any, _: str) -> _Node:
         self._known = {one["ref"]: one for one in node["definitions"]}
         schema = self.of(node["schema"], place)
-        return {**node, "schema": schema, "definitions": list(self._done.values())}
+        return {"type": "definitions", "schema": schema, "definitions": list(self._done.values())}
 
     def reference(self, node: _Node, place: Any, _: str) -> _Node:
         name = node["schema_ref"]
@@ -365,26 +367,31 @@ class _Comparison:
         config: dict[str, Any] = node.get("config") or {}
         _hold(all(name in _CONFIG for name in config))
         _hold(not (node.get("custom_init") or node.get("post_init") or node.get("strict")))
-        return {**node, "schema": self.of(node["schema"], place, config.get("extra_fields_behavior", "ignore"))}
+        inner = self.of(node["schema"], place, config.get("extra_fields_behavior", "ignore"))
+        return {**inner, "ref": node["ref"]} if "ref" in node else inner
 
     def fields(self, node: _Node, place: Any, extra: str) -> _Node:
         keywords, fields = self._follow(place), node["fields"]
         _hold("extras_schema" not in node and "extras_keys_schema" not in node)
         names = {name: field.get("validation_alias", name) for name, field in fields.items()}
         needed = {names[name] for name, field in fields.items() if field["schema"]["type"] != "default"}
-        properties = keywords.pop("properties")
+        properties, extra = keywords.pop("properties"), node.get("extra_behavior", extra)
         _hold(keywords.pop("type") == "object" and properties.keys() == set(names.values()))
         _hold(set(keywords.pop("required", ())) == needed)
-        _hold(keywords == _EXTRA[node.get("extra_behavior", extra)])
-        compared = {
-            name: {**field, "schema": self.of(field["schema"], properties[names[name]])}
-            for name, field in fields.items()
+        _hold(keywords == _EXTRA[extra])
+        compared: dict[str, _Node] = {
+            alias: {
+                "type": "typed-dict-field",
+                "schema": self.of(fields[name]["schema"], properties[alias]),
+                "required": alias in needed,
+            }
+            for name, alias in names.items()
         }
-        return {**node, "fields": compared}
+        return {"type": "typed-dict", "fields": compared, "extra_behavior": extra}
 
     def default(self, node: _Node, place: Any, _: str) -> _Node:
         _hold(node.get("on_error", "raise") == "raise")
-        return {**node, "schema": self.of(node["schema"], place)}
+        return self.of(node["schema"], place)
 
     def mapping(self, node: _Node, place: Any, _: str) -> _Node:
         keywords, values = self._follow(place), node.get("values_schema", {"type": "any"})
@@ -476,3 +483,76 @@ def _constants(values: Any) -> dict[str, Any]:
     """Return the keywords of strings of which a value is one."""
     _hold(all(type(value) is str for value in values))
     return {"type": "string", **({"const": values[0]} if len(values) == 1 else {"enum": list(values)})}
+
+
+# ---- the same data as a type of msgspec
+
+
+def data_type(exact: _Node) -> Any | None:
+    """Return a type of `msgspec` that accepts no other data than a result of `exact_core`, and is checked sooner.
+
+    Return None if such a type does not exist: for recursive data and for most unions.
+
+    >>> data_type({"type": "list", "items_schema": {"type": "str", "max_length": 3, "strict": True}})
+    list[typing.Annotated[str, msgspec.Meta(max_length=3)]]
+    """
+    try:
+        tp = _data_type(exact, {one["ref"]: one for one in exact.get("definitions", ())}, ())
+        _ = msgspec.json.Decoder(tp)
+    except (_InexactError, TypeError, ValueError, OverflowError):
+        return None
+    return tp
+
+
+def _data_type(node: _Node, known: dict[str, _Node], inside: tuple[str, ...]) -> Any:
+    kind = node["type"]
+    if kind == "definitions":
+        return _data_type(node["schema"], known, inside)
+    if kind == "definition-ref":
+        name = node["schema_ref"]
+        _hold(name not in inside)
+        return _data_type(known[name], known, (*inside, name))
+    if kind in ("literal", "enum"):
+        return _LITERAL[tuple(node["expected"] if kind == "literal" else [one.value for one in node["members"]])]
+    if kind == "nullable":
+        return _UNION[_data_type(node["schema"], known, inside), None]
+    if kind == "union":
+        return _UNION[tuple(_data_type(one, known, inside) for one in node["choices"])]
+    if kind == "typed-dict":
+        return _data_struct(node, known, inside)
+    if kind == "list":
+        tp = _LIST[_data_type(node["items_schema"], known, inside)]
+    elif kind == "dict":
+        tp = _DICT[str, _data_type(node["values_schema"], known, inside)]
+    else:
+        _hold(kind in _PLAIN)
+        tp = _PLAIN[kind]
+    bounds: dict[str, Any] = {name: node[name] for name in _LIMITS if node.get(name) is not None}
+    if kind == "float":  # NaN is not within any bounds
+        bounds = {
+            **({} if "gt" in bounds else {"ge": -_LARGEST}),
+            **({} if "lt" in bounds else {"le": _LARGEST}),
+            **bounds,
+        }
+    return _ANNOTATED[tp, msgspec.Meta(**bounds)] if bounds else tp
+
+
+def _data_struct(node: _Node, known: dict[str, _Node], inside: tuple[str, ...]) -> Any:
+    fields: list[tuple[str, Any, Any]] = []
+    for at, (name, field) in enumerate(node["fields"].items()):
+        default = msgspec.NODEFAULT if field["required"] else None
+        tp = _data_type(field["schema"], known, inside)
+        fields.append((f"field_{at}", tp, msgspec.field(name=name, default=default)))
+    return msgspec.defstruct(
+        "Data", fields, kw_only=True, gc=False, forbid_unknown_fields=node["extra_behavior"] == "forbid"
+    )
+
+
+_UNION: Final[Any] = Union
+_LITERAL: Final[Any] = Literal
+_ANNOTATED: Final[Any] = Annotated
+_LIST: Final[Any] = list
+_DICT: Final[Any] = dict
+_LARGEST: Final = sys.float_info.max
+_LIMITS: Final = ("min_length", "max_length", "ge", "gt", "le", "lt", "multiple_of")
+_PLAIN: Final[dict[str, Any]] = {"any": Any, "str": str, "int": int, "float": float, "bool": bool, "none": None}

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, final, get_args, get_origin
@@ -39,6 +39,7 @@ from fxai.schema.core_schema import (
     caveats_of,
     check_nodes,
     check_notes,
+    data_type,
     exact_core,
     hashes_data,
     hides_input,
@@ -59,6 +60,8 @@ _ANNOTATED: Final[Any] = Annotated
 _SCALARS: Final = (str, int, float, bool, None, type(None))
 _NUMBERS: Final = count()
 _ENCODE: Final = msgspec.json.Encoder().encode
+_NO_DATA: Final = (ValueError, OverflowError)
+"""The errors of pydantic for a value that has no JSON data."""
 _Place: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
 
 
@@ -173,7 +176,7 @@ class Foreign(Conversion):
     __slots__ = (
         "_adapter",
         "_build",
-        "_fast",
+        "_check",
         "_hashed",
         "_hidden",
         "_refusal",
@@ -199,16 +202,19 @@ class Foreign(Conversion):
         self.tp: Any = tp
         self.number: int = next(_NUMBERS)
         self._adapter: Any = _adapter(tp, pydantic)
-        self._refusal: type[Exception] = sys.modules["pydantic_core"].ValidationError
+        self._refusal: tuple[type[Exception], ...] = (
+            sys.modules["pydantic_core"].ValidationError,
+            msgspec.ValidationError,
+        )
         nodes = list(nodes_of(self._adapter.core_schema))
         check_nodes(_name(tp), nodes)
         self.document: JsonSchema = _document(self._adapter, "validation", tp)
         written = _document(self._adapter, "serialization", tp)
         self.written: JsonSchema = self.document if written == self.document else written
         self.caveats: tuple[Caveat, ...] = tuple(caveats_of(_name(tp), nodes))
-        self._build: Callable[[bytes], Any] = self._adapter.validator.validate_json
-        self._fast: Callable[[Any], Any] | None = _exact_validator(self._adapter.core_schema, self.document)
-        self.open_ended: bool = self._fast is None or any(map(is_open, nodes))
+        self._build: Any = self._adapter.validator
+        self._check: Callable[[Any], Any] | None = _exact_check(self._adapter.core_schema, self.document)
+        self.open_ended: bool = self._check is None or any(map(is_open, nodes))
         self._hashed: bool = any(map(hashes_data, nodes))
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()
 
@@ -219,21 +225,22 @@ class Foreign(Conversion):
 
     @override
     def inward(self, wire: Any) -> Any:
-        if self._fast is not None:
+        if self._check is not None:
             try:
-                return self._fast(wire)
+                self._check(wire)
+                return self._build.validate_python(wire)
             except self._refusal:
                 pass  # the JSON Schema decides, and tells the faults
         wire = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
         if faults := self._faults(wire):
             raise UnfitError(self._without_values(faults))
         try:
-            return self._build(_ENCODE(wire))
+            return self._build.validate_json(_ENCODE(wire))
         except self._refusal as error:
             refused, mended = error, _with_integers(wire, error)
         if mended is not None:
             try:
-                return self._build(_ENCODE(mended))
+                return self._build.validate_json(_ENCODE(mended))
             except self._refusal as error:
                 refused = error
         errors: Any = refused
@@ -253,7 +260,7 @@ class Foreign(Conversion):
     def outward(self, value: Any) -> Any:
         try:
             data = self._dump(value, warnings="error")
-        except ValueError as error:
+        except _NO_DATA as error:
             raise UnfitError from error
         if not self._fits(data):
             raise UnfitError
@@ -265,12 +272,12 @@ class Foreign(Conversion):
             text = _ENCODE(data)
         except (TypeError, ValueError, RecursionError):
             return False
-        exact = self._fast is not None and not self.caveats  # the type reads what it writes
-        if b"null" in text and not (exact and not self.open_ended) and not is_plain(data):
+        exact = self._check is not None and not self.caveats  # the type reads what it writes
+        if b"null" in text and (self.open_ended or not exact) and not is_plain(data):
             return False  # null was NaN
-        if self._fast is not None and exact:
-            with suppress(self._refusal):
-                self._fast(data)
+        if self._check is not None and exact:
+            with suppress(*self._refusal):
+                self._check(data)
                 return True
         return not self.written.validate(data)
 
@@ -304,7 +311,7 @@ class Foreign(Conversion):
             faults = plain_faults(data) or self.written.validate(data, plain=True)
             if not faults:
                 self._dump(value, warnings="error")
-        except (ValueError, TypeError):
+        except (*_NO_DATA, TypeError):
             faults = (Fault("", _name(self.tp), found_in(value)),)
         return faults
 
@@ -353,17 +360,15 @@ def _adapter(tp: Any, pydantic: Any) -> Any:
     return adapter
 
 
-def _exact_validator(core: Any, document: JsonSchema) -> Callable[[Any], Any] | None:
-    """Return a validator that accepts exactly what the JSON Schema accepts; None if fxai cannot prove it."""
+def _exact_check(core: Any, document: JsonSchema) -> Callable[[Any], Any] | None:
+    """Return a check that accepts exactly what the JSON Schema accepts; None if fxai cannot prove it."""
     exact = exact_core(core, document.to_dict())
     if exact is None:
         return None
-    validator: Any = sys.modules["pydantic_core"].SchemaValidator
-    try:  # a model has a validator of its own, which is not strict and must not be used
-        build: Callable[[Any], Any] = validator(exact, _use_prebuilt=False).validate_python
-    except TypeError:  # an older pydantic
-        return None
-    return build
+    if (tp := data_type(exact)) is not None:
+        return partial(msgspec.convert, type=tp)
+    check: Callable[[Any], Any] = sys.modules["pydantic_core"].SchemaValidator(exact).validate_python
+    return check
 
 
 @lru_cache(maxsize=1)

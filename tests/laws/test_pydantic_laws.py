@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from returns.result import Failure, Success
 
 from fxai.schema import Schema
+from fxai.schema.core_schema import data_type, exact_core
 from fxai.schema.fault import pointer_tokens
 from fxai.schema.foreign import Foreign, foreign
 from fxai.testing import LawError, OneSidedLawWarning, check_tool
@@ -115,9 +116,9 @@ def _type_and_data(draw: st.DrawFn) -> tuple[Any, Any]:
 
 
 def _slow(tp: Any) -> Foreign:
-    """Return the step of a type without its strict validator."""
+    """Return the step of a type without its quick check."""
     step = Foreign(tp)
-    object.__setattr__(step, "_fast", None)
+    object.__setattr__(step, "_check", None)
     return step
 
 
@@ -170,21 +171,50 @@ def test_a_struct_decodes_its_models_as_they_decode_alone(drawn: tuple[Any, Any]
     assert held.decode(held.encode(value).unwrap()) == Success(value)
 
 
+class Pair(BaseModel):
+    """A closed model with bounds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    left: Annotated[int, Field(ge=0)]
+    right: str = ""
+
+
 class Pattern(BaseModel):
     """A model whose strings pydantic and fxai search on their own."""
 
     text: Annotated[str, Field(pattern="a")]
 
 
-def test_most_drawn_types_have_a_strict_validator() -> None:
-    """The law above compares two ways: the types without patterns and mixed constants have the strict validator."""
+def test_most_drawn_types_have_a_quick_check() -> None:
+    """The law above compares two ways: the types without patterns and mixed constants have the quick check."""
     tree: Any = foreign(
         create_model("Kinds", tree=(Tree, ...), pet=(PETS, ...), color=(Color | None, None), n=(float, 1))
     )
     pattern: Any = foreign(Pattern)
 
-    assert tree._fast is not None
-    assert pattern._fast is None
+    assert tree._check is not None
+    assert pattern._check is None
+    flat: Any = create_model("Flat", color=(Color | None, None), n=(float, 1), many=(LIST[Pair], ...))
+    exact: Any = exact_core(flat.__pydantic_core_schema__, Schema[Any].of(flat).json_schema())
+    assert data_type(exact) is not None
+
+
+@pytest.mark.law
+@LAW
+@given(_type_and_data())
+def test_the_quick_check_accepts_no_other_data_than_the_json_schema(case: tuple[Any, Any]) -> None:
+    """A check by msgspec or by pydantic accepts only data that satisfies the JSON Schema."""
+    tp, data = case
+    check: Any = foreign(tp)
+    check = check._check
+    assume(check is not None)
+
+    try:
+        check(data)
+    except ValueError:
+        return
+    assert Schema[Any].of(tp).document.validate(data) == ()
 
 
 class Order(BaseModel):
