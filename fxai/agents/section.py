@@ -28,6 +28,8 @@ import msgspec
 from typing_extensions import override
 
 from fxai.agents.state import RenderError
+from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeError, SchemaError
 
 Kind: TypeAlias = Literal["tool", "system", "data"]
 """What a name is the name of."""
@@ -227,7 +229,17 @@ def _plain(value: Any, name: str) -> Any:
     try:
         return msgspec.to_builtins(value, order="deterministic", str_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
-        raise RenderError("value", f"the data {name!r} holds what JSON cannot: {error}") from None
+        return _encode(value, name, error)
+
+
+def _encode(value: Any, name: str, refused: Exception) -> Any:
+    """Return the JSON data of a value that `msgspec` refused, such as a model, by the schema of its type."""
+    tp = cast(object, value).__class__
+    try:
+        return Schema[Any].of(tp).encode_unsafe(value)
+    except (SchemaError, NameError, DecodeError) as error:
+        why = error if isinstance(error, DecodeError) else refused
+        raise RenderError("value", f"the data {name!r} holds what JSON cannot: {why}") from None
 
 
 def _key(key: Any) -> str:

@@ -6,7 +6,7 @@ This module adds `propertyNames` for the other types, so that the JSON Schema ac
 >>> schema = {"type": "object", "additionalProperties": {"type": "integer"}}
 >>> describe_keys(dict[int, int], schema, {}, {})
 >>> schema["propertyNames"]
-{'pattern': '^-?(0|[1-9][0-9]*)$'}
+{'pattern': '^(0|-?[1-9][0-9]*)$'}
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import inspect
 
 from fxai.schema.data import is_object
 
-INTEGER: Final = "^-?(0|[1-9][0-9]*)$"
+INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
 """The pattern of the text of an integer as a key."""
 _NUMBER: Final = (
     r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE](\+?[0-9]{1,2}|\+?1[0-9]{2}|\+?2[0-8][0-9]|-[0-9]{1,3}))?$"

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+import pytest
+from pydantic import BaseModel, Field, RootModel
+
 from fxai.agents.section import Section, SectionWriter
+from fxai.agents.state import RenderError
 from tests.kit.every import every
 
 # Each is written in another way than the next one, though JSON has one form for some of them.
@@ -77,3 +82,37 @@ def test_sections_are_kept_by_their_names() -> None:
             yield writer.write(sections)
 
     assert list(texts()) == [SectionWriter().write(sections) for sections in ([one, two], [two], [two, one])]
+
+
+class Book(BaseModel):
+    """A model."""
+
+    title: str
+    shelf: int = Field(default=0, ge=0)
+
+
+class Shelf(msgspec.Struct):
+    """A struct with a model, which msgspec alone cannot write."""
+
+    best: Book
+
+
+@every(
+    "value, inside",
+    [
+        (Book(title="Emma"), 'title: "Emma"\nshelf: 0'),
+        ([Book(title="Emma")], '- title: "Emma"\n  shelf: 0'),
+        ({"best": RootModel[list[int]]([1])}, "best:\n  - 1"),
+        (Shelf(Book(title="Emma")), 'best:\n  title: "Emma"\n  shelf: 0'),
+    ],
+)
+def test_a_model_is_written_as_its_json_data(value: Any, inside: str) -> None:
+    """A model of pydantic is data as a struct is, alone or inside other data."""
+    assert _written(SectionWriter(), value) == f"<data>\n<it>\n{inside}\n</it>\n</data>"
+
+
+@every("value, why", [(Book.model_construct(title="a", shelf=-1), "/shelf"), (object(), "object")])
+def test_data_without_a_json_form_is_refused_by_its_section(value: Any, why: str) -> None:
+    """The message names the section, and the location inside a model or the class."""
+    with pytest.raises(RenderError, match=f"the data 'it' holds what JSON cannot: .*{why}"):
+        _written(SectionWriter(), value)
