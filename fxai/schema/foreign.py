@@ -101,7 +101,7 @@ def _is_foreign(tp: Any) -> bool:
     cls: Any = tp if origin is None else origin
     if not inspect.isclass(cls) or issubclass(cls, msgspec.Struct):
         return False
-    if hasattr(cls, "__pydantic_core_schema__") or hasattr(cls, "__get_pydantic_core_schema__"):
+    if any(hasattr(cls, name) for name in _PROTOCOL):
         return True
     if arguments and issubclass(cls, (Mapping, Sequence, Set)):
         if issubclass(cls, Mapping) and arguments[0] is not str:
@@ -146,6 +146,7 @@ def _is_note(note: Any) -> bool:
     return any(hasattr(note, method) for method in _METHODS) or isinstance(note, tuple(filter(None, known)))
 
 
+_PROTOCOL: Final = ("__pydantic_core_schema__", "__get_pydantic_core_schema__", "__pydantic_config__")
 _METHODS: Final = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
 _NOTES: Final = ("BaseMetadata", "GroupedMetadata")
 

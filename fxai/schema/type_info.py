@@ -439,10 +439,24 @@ def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[An
     if config is not None and config.tag_field is not None and not config.array_like:
         own.tags[tp] = config.tag_field
     hints = _quick_hints(tp)
+    _check_defaults(tp)
     _visit_hints(tp, hints or ((member.name, member.type) for member in members_of(tp) or ()), own, (*inside, tp), done)
     found.take(own)
     if hints is not None and not own.partial and not own.tags:  # tags name the class, which would hold it here
         _KNOWN_STRUCTS[tp] = own
+
+
+def _check_defaults(tp: Any) -> None:
+    """Refuse a `Field` of pydantic as a default, because only a model of pydantic interprets the default."""
+    field = getattr(sys.modules.get("pydantic.fields"), "FieldInfo", None)
+    if field is None:
+        return
+    for member in members_of(tp) or ():
+        if isinstance(member.default, field):
+            raise SchemaError(
+                f"{_name(tp)}.{member.name} has a pydantic Field as its default. Write the Field into the type:"
+                f" `{member.name}: Annotated[…, Field(…)]`."
+            )
 
 
 def _visit_hints(
@@ -497,9 +511,12 @@ def _visit_other(tp: Any, place: str, found: Survey) -> None:
     except (TypeError, RecursionError):
         return  # msgspec raises when the decoder is made
     if isinstance(node, msgspec.inspect.CustomType):
+        hint = (
+            "" if "pydantic" in sys.modules else ". If pydantic knows the type, import pydantic before you use the type"
+        )
         raise SchemaError(
             f"{_name(tp)} at {place} has no JSON form that msgspec knows; carry it by a codec:"
-            f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]"
+            f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]{hint}"
         )
     found.blurred |= isinstance(node, msgspec.inspect.DecimalType)
     bare = not get_args(tp) and isinstance(node, (msgspec.inspect.DictType, msgspec.inspect.CollectionType))

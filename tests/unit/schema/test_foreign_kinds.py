@@ -8,6 +8,8 @@ import decimal
 import enum
 import ipaddress
 import re
+import subprocess
+import sys
 import uuid
 import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -86,6 +88,13 @@ class Keys(TypedDict, total=False):
     """A TypedDict."""
 
     item: Item
+    number: int
+
+
+@pydantic.with_config(ConfigDict(extra="forbid"))
+class Strict(TypedDict):
+    """A TypedDict with a configuration."""
+
     number: int
 
 
@@ -297,6 +306,7 @@ CONTAINERS: dict[str, Kind] = {
     ),
     "constants as keys in a model": Kind(_model(a=(dict[Text, int], ...)), {"a": {"a": 1}}, ({"a": {"x": 1}},)),
     "a TypedDict": Kind(Keys, {"item": PLAIN}, ({"item": {}},)),
+    "a closed TypedDict": Kind(Strict, {"number": 1}, ({"number": 1, "x": 1}, {})),
     "a TypedDict in a model": Kind(_model(a=(Keys, ...)), {"a": {"item": PLAIN}}, ({"a": {"item": {}}},)),
     "a named tuple": Kind(Pair, [1, PLAIN], ([1, {}],)),
     "a dataclass": Kind(Plain, {"item": PLAIN, "path": "a"}, ({"item": {}, "path": "a"},)),
@@ -371,6 +381,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "iterable": (Iterable[int], "contains an Iterable"),
     "iterator": (Iterator[int], "no JSON form"),
     "object of another class": (list[ValueError], "ValueError at .* has no JSON form"),
+    "Field as a default of a struct": (
+        msgspec.defstruct("Bounded", [("n", int, Field(3, gt=0))]),
+        r"Bounded.n has a pydantic Field as its default. Write the Field into the type",
+    ),
+    "Field as a default of a dataclass": (
+        dataclasses.make_dataclass("Bounded", [("n", int, Field(gt=0))]),
+        r"Bounded.n has a pydantic Field as its default. Write the Field into the type",
+    ),
     "path as a key": (dict[Path, int], "Path at .* cannot be the key of a mapping"),
     "model as a key": (dict[Item, int], "Item at .* cannot be the key of a mapping"),
     "set of models": (set[Item], "values that have no hash"),
@@ -389,3 +407,23 @@ def test_a_type_without_a_json_form_is_refused_when_the_tool_is_made(tp: Any, me
 
     first = str(raised.value).partition(":")[0]
     assert str(raised.value).count(f"{first}: {first}") == 0
+
+
+def test_a_type_that_only_pydantic_knows_needs_the_import() -> None:
+    """Without pydantic, the message recommends a codec or the import. After the import, the same schema works."""
+    program = """
+from pathlib import Path
+from fxai.schema import Schema, SchemaError
+schema = Schema.of(list[Path])
+try:
+    schema.check()
+except SchemaError as error:
+    print(error)
+import pydantic
+print(schema.decode(["a"]).unwrap() == [Path("a")])
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert "Path at list[pathlib.Path][] has no JSON form" in told
+    assert "import pydantic before you use the type" in told
+    assert told.endswith("True\n")
