@@ -59,6 +59,8 @@ def check_nodes(called: str, nodes: list[_Node]) -> None:
             raise SchemaError(f"{called} contains {remedy}")
         if node["type"] in ("set", "frozenset") and _has_no_hash(node.get("items_schema") or {"type": "any"}, known):
             raise SchemaError(f"{called} contains a set of values that have no hash. Use a list, or a frozen model.")
+        if node["type"] == "enum" and "missing" not in node:
+            _check_constants(node)
         if node["type"] == "tagged-union" and not all(isinstance(tag, (str, int)) for tag in node["choices"]):
             raise SchemaError(
                 f"{called} contains a union whose tag is an enum, and pydantic cannot read this tag from JSON. Derive"
@@ -80,6 +82,15 @@ def _has_no_hash(node: _Node, known: dict[str, _Node]) -> bool:
             return False
         node = inner
     return node["type"] in _NO_HASH or getattr(node.get("cls"), "__hash__", True) is None
+
+
+def _check_constants(node: _Node) -> None:
+    odd = [member for member in node["members"] if not isinstance(member.value, (str, int, float, type(None)))]
+    if odd:
+        raise SchemaError(
+            f"the value of {odd[0]} is a {type(odd[0].value).__name__}, and pydantic cannot read it from JSON. Use a"
+            " string or a number as the value."
+        )
 
 
 def _check_fields(called: str, node: _Node) -> None:
@@ -166,9 +177,10 @@ _CHANGES: Final = ("strip_whitespace", "to_lower", "to_upper")
 
 def caveats_of(called: str, nodes: list[_Node]) -> Iterator[Caveat]:
     """Iterate over the caveats of a type."""
-    if any(map(_validates_more, nodes)):
+    replaced = any(map(_has_own_document, nodes))
+    if replaced or any(map(_validates_more, nodes)):
         yield Caveat("decode", f"{called} has validators that its JSON Schema does not describe")
-    if any(map(_writes_otherwise, nodes)):
+    if replaced or any(map(_writes_otherwise, nodes)):
         yield Caveat("encode", f"{called} has computed fields, serializers, or aliases for its JSON data only")
 
 
@@ -177,15 +189,15 @@ def _validates_more(node: _Node) -> bool:
     config: dict[str, Any] = node.get("config") or {}
     if config.get("val_json_bytes", "utf8") != "utf8":
         return True
-    if kind not in _DESCRIBED or node.get("custom_init") or node.get("post_init") or _has_own_document(node):
+    if kind not in _DESCRIBED or node.get("custom_init") or node.get("post_init"):
         return True
     if kind == "tagged-union":
         by: Any = node["discriminator"]
         return not isinstance(by, str) and getattr(by, "__module__", None) != "pydantic.types"  # as of JsonValue
     if kind in _MAPPINGS and not _has_known_keys(node.get("keys_schema") or {"type": "any"}):
         return True
-    if kind == "uuid":
-        return node.get("version") is not None
+    if kind in ("uuid", "bytes"):  # JSON Schema counts characters, and pydantic counts bytes
+        return node.get("version") is not None or node.get("max_length") is not None
     bounds = _BOUNDS if kind in _DATES else _CHANGES if kind == "str" else ()
     return any(node.get(name) for name in bounds) or any(config.get(f"str_{name}") for name in _CHANGES)
 

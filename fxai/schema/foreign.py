@@ -420,7 +420,7 @@ _REMEDY: Final = (
 
 
 def _first_line(error: Exception) -> str:
-    line = str(error).partition("\n")[0].strip()
+    line = str(error).partition("\n")[0].partition(" Set `arbitrary_types_allowed")[0].strip()
     return line if line.endswith(".") else f"{line}."
 
 

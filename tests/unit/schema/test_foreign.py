@@ -547,4 +547,4 @@ def test_a_type_states_its_one_sided_laws() -> None:
     free: list[Any] = [pydantic.JsonValue, Sequence[Item], deque[Item], OrderedDict[str, Item]]
     assert [Schema[Any].of(tp).caveats for tp in free] == [()] * 4
     for replaced in (pydantic.WithJsonSchema({}), Field(json_schema_extra={"type": "string"})):
-        assert [caveat.way for caveat in Schema[Any].of(Annotated[int, replaced]).caveats] == ["decode"]
+        assert [caveat.way for caveat in Schema[Any].of(Annotated[int, replaced]).caveats] == ["decode", "encode"]

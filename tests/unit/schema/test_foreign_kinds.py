@@ -260,6 +260,9 @@ MODELS: dict[str, Kind] = {
     "a closed dataclass of pydantic": Kind(
         _dataclass(config=ConfigDict(extra="forbid"), frozen=True), {"x": 1, "item": PLAIN}, ({"x": 1, "y": 1},)
     ),
+    "a changed JSON Schema": Kind(
+        _configured(ConfigDict(json_schema_extra={"required": ["a"]}), a=(int, 3)), {"a": 1}, ({},)
+    ),
     "the own JSON Schema": Kind(Annotated[int, pydantic.WithJsonSchema({"minimum": 3})], 4, (2, "x")),
 }
 UNIONS: dict[str, Kind] = {
@@ -339,6 +342,7 @@ SCALARS: dict[str, Kind] = {
         ({"a": "x", "b": "PT5S", "c": "1.5", "d": "abc"},),
     ),
     "constrained": Kind(pydantic.conint(ge=1, le=5), 3, (9, "3")),
+    "bytes with a bound": Kind(pydantic.conbytes(max_length=3), "abc", ("abcd", "ééé")),
     "constrained list": Kind(pydantic.conlist(int, min_length=1), [1], ([], ["x"])),
     "constant of an enum in a model": Kind(_model(a=(Number, ...)), {"a": 1}, ({"a": 3}, {"a": "1"})),
     "any JSON": Kind(pydantic.JsonValue, {"a": [1, None]}),
@@ -393,6 +397,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "model as a key": (dict[Item, int], "Item at .* cannot be the key of a mapping"),
     "set of models": (set[Item], "values that have no hash"),
     "struct in a union": (Item | Record, "cannot validate .*Item.*Record"),
+    "enum of other values in a model": (
+        _model(a=(enum.Enum("Odd", {"A": (1, 2)}), ...)),
+        r"the value of Odd.A is a tuple, and pydantic cannot read it from JSON",
+    ),
     "enum of other values": (enum.Enum("Odd", {"A": Path("a")}), "Odd"),
 }
 
