@@ -1,34 +1,30 @@
-"""The table of jobs: what stands in the database of a work queue, in SQLite or PostgreSQL, by DBOS. Needs `durable`.
+"""The jobs of a work queue, as workflows of DBOS in SQLite or PostgreSQL. Needs the extra `durable`.
 
-Jobs are workflows of DBOS in its own tables: DBOS makes them, hands each to one worker, fences the writes of a worker
-that was taken for dead, and gives back what a dead one held. It is used below its public classes, which unpickle
-whatever row says that it is pickled, and of which there is one in a process: here a row is JSON or it is refused. Every
-method blocks, and raises an `OSError` where the database refuses.
+A job is a workflow of DBOS. This module uses the public API of DBOS alone: a `DBOSClient` submits, lists, cancels,
+resumes, and removes workflows. `fxai.storage.job_dispatch` runs DBOS in a worker. Two tables of fxai contain the data
+for which DBOS has no public API: the workers that were lost with a job, the last words of a cancelled job, and its
+preliminary values. Every method blocks, and raises an `OSError` if the database refuses.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder, JobTable.open(Path(folder) / "jobs.db") as table:
 ...     table.insert([NewJob("add", "a", "[1, 2]")]), table.insert([NewJob("add", "a", "[1, 2]")])
-...     table.claim(["add"], 5, worker="one")
-...     table.end("a", "one", "3")
 ...     table.states(["a"])
 ({'a'}, set())
-[ClaimedJob(kind='add', id='a', attempt=1, text='[1, 2]', damage='')]
-True
-{'a': JobState(id='a', status='done', attempt=1, worker='one', text='3')}
+{'a': JobState(id='a', status='waiting', attempt=0, worker='', text=None)}
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast, final
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import msgspec
 
@@ -36,9 +32,8 @@ from fxai.storage.postgres import error_type
 
 if TYPE_CHECKING:
     import os
-    from sqlite3 import Connection
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
 _A = TypeVar("_A")
 _P = ParamSpec("_P")
@@ -48,16 +43,14 @@ JobStatus: TypeAlias = Literal["waiting", "running", "done", "failed", "stopping
 cancelled, and its worker has not said yet that it has stopped; it was cancelled, and nothing of it runs any more; it
 was removed, or never submitted."""
 
-PRELIMINARY: Final = "preliminary"
-"""The stream of what a job shows before its result."""
-_LAST: Final = "last"  # the stream of what a worker says when it has stopped a job that was cancelled
+APPLICATION: Final = "fxai"
+"""The application that owns the workflows, for DBOS."""
+VERSION: Final = "fxai-1"
+"""The version of the texts of jobs. Jobs of a later version wait for workers that know it."""
 
-_APPLICATION: Final = "fxai"
-_VERSION: Final = "fxai-1"  # of the texts of jobs: a later one would wait for workers that know it
 _MIDDLE: Final = 1 << 30  # DBOS wants priorities from 1, and takes the lowest first
 _CHUNK: Final = 500
-_MARK: Final = "CREATE TABLE IF NOT EXISTS fxai_jobs (version TEXT) STRICT"  # a file of no tables is empty
-_LIVE: Final = ("ENQUEUED", "DELAYED", "PENDING")
+_ENDED: Final = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _DBOS_STATUS: Final[dict[str, JobStatus]] = {
     "ENQUEUED": "waiting",
     "DELAYED": "waiting",
@@ -65,6 +58,14 @@ _DBOS_STATUS: Final[dict[str, JobStatus]] = {
     "SUCCESS": "done",
     "CANCELLED": "stopping",
 }
+_NOTE: Final = """INSERT INTO fxai_job (id, lost, cancelled, ended, last, at)
+    VALUES (:id, :lost, :cancelled, :ended, :last, :at) ON CONFLICT (id) DO UPDATE SET
+    lost = fxai_job.lost + excluded.lost,
+    cancelled = CASE WHEN excluded.cancelled > 0 THEN 1 ELSE fxai_job.cancelled END,
+    last = CASE WHEN fxai_job.ended > 0 THEN fxai_job.last ELSE excluded.last END,
+    ended = CASE WHEN excluded.ended > 0 THEN 1 ELSE fxai_job.ended END, at = excluded.at"""
+_SHOW: Final = """INSERT INTO fxai_job_shown (id, number, text, at)
+    SELECT :id, coalesce(max(number) + 1, 0), :text, :at FROM fxai_job_shown WHERE id = :id"""
 
 
 @final
@@ -76,19 +77,6 @@ class NewJob(msgspec.Struct, frozen=True):
     text: str
     priority: int = 0
     delay: float = 0.0
-
-
-@final
-class ClaimedJob(msgspec.Struct, frozen=True):
-    """A job that a worker has, and nobody else."""
-
-    kind: str
-    id: str
-    attempt: int
-    """From 1; at a second one an earlier worker had it, and was lost or ended."""
-    text: str
-    damage: str = ""
-    """Why what stands in the database is no job; empty: it is one."""
 
 
 @final
@@ -117,14 +105,15 @@ def _guard(
 
     @wraps(method)
     def call(self: JobTable, /, *args: _P.args, **kwargs: _P.kwargs) -> _A:
-        with _explain(self.place):
+        with raising_os_errors(self.place):
             return method(self, *args, **kwargs)
 
     return call
 
 
 @contextmanager
-def _explain(place: str) -> Generator[None]:
+def raising_os_errors(place: str) -> Generator[None]:
+    """Raise an `OSError` instead of an error of SQLAlchemy or DBOS in the block."""
     from dbos import error
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -138,14 +127,34 @@ def _explain(place: str) -> Generator[None]:
 
 
 @final
+class Held(msgspec.Struct, frozen=True):
+    """The jobs of one worker."""
+
+    running: frozenset[str] = frozenset()
+    """The jobs that it runs."""
+    stopping: frozenset[str] = frozenset()
+    """The cancelled jobs that nobody has confirmed as stopped."""
+
+
+class _Note(msgspec.Struct, frozen=True):
+    """The row of a job in fxai's own table."""
+
+    lost: int = 0
+    cancelled: bool = False
+    ended: bool = False
+    last: str | None = None
+
+
+@final
 class JobTable:
     """The jobs of one database."""
 
-    def __init__(self, database: Any, place: str) -> None:
-        self._database = database  # the SystemDatabase of DBOS
+    def __init__(self, client: Any, engine: Engine, place: str) -> None:
+        self._client = client  # a DBOSClient
+        self.engine: Engine = engine
+        """The connections to the database."""
         self.place: str = place
         """Where it is, in words, without user and password."""
-        self._queues: dict[str, Any] = {}
 
     # -- opening
 
@@ -161,237 +170,203 @@ class JobTable:
         _quiet()
         if find_spec("dbos") is None:
             raise ImportError("a work queue needs DBOS, which the extra brings: pip install 'fxai[durable]'")
+        from dbos import DBOSClient, DBOSPortableJSONSerializer
+
+        from fxai.storage.job_engine import open_engine
+
         words = place_of(place)
-        with ExitStack() as stack, _explain(words):
-            engine = _sqlite_engine(place) if isinstance(place, Path) else _postgres_engine(place)
-            stack.callback(engine.dispose)
-            database = _system_database(engine, is_sqlite=isinstance(place, Path))
-            stack.callback(database.destroy)
-            database.run_migrations()
-            table = JobTable(database, words)
+        with ExitStack() as stack, raising_os_errors(words):
+            engine = stack.enter_context(open_engine(place))
+            client = DBOSClient(
+                system_database_engine=engine,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=APPLICATION,
+                lazy=True,
+                retry_connection_errors=False,
+            )
+            stack.callback(client.destroy)
             pending = stack.pop_all()
         with pending:
-            yield table
+            yield JobTable(client, engine, words)
 
     # -- asked by programs
 
     @_guard
     def insert(self, jobs: Sequence[NewJob]) -> set[str]:
-        """Adds jobs, in one transaction but those with a delay; gives the ids of those that were not there."""
-        made = {job.id: _new_row(job) for job in jobs}
-        added: set[str] = self._database.init_workflows([row for row in made.values() if row["status"] == "ENQUEUED"])
-        for name, row in made.items():
-            if row["status"] == "DELAYED":
-                _, is_new = self._database.init_workflow(row, creator_xid=uuid4().hex)
-                added |= {name} if is_new else set()
+        """Add jobs in one transaction, and return the ids of the jobs that were not there."""
+        from dbos import error
+
+        added: set[str] = set()
+        with self.engine.begin() as connection:
+            for job in sorted(
+                jobs, key=lambda job: job.id
+            ):  # in one order, so that no two programs wait for each other
+                try:
+                    self._client.enqueue_in_transaction(connection, cast(Any, _options(job)), job.text)
+                except error.DBOSWorkflowIDInUseError:
+                    continue
+                added.add(job.id)
         return added
 
     @_guard
     def states(self, ids: Sequence[str]) -> dict[str, JobState]:
         """What is known of jobs, by id."""
-        import sqlalchemy as sql
-
-        tables = self._database.tables
-        status, output = tables.workflow_status, tables.workflow_output
-        joined = status.outerjoin(output, output.c.workflow_uuid == status.c.workflow_uuid)
-        wanted = (
-            status.c.workflow_uuid,
-            status.c.status,
-            status.c.recovery_attempts,
-            status.c.executor_id,
-            output.c.output,
-            output.c.error,
-        )
         found = {job: JobState(job, "gone") for job in ids}
-        for chunk in _chunks(ids):
-            rows = self._read(sql.select(*wanted).select_from(joined).where(status.c.workflow_uuid.in_(chunk)))
-            found.update((row[0], _state_of(*row)) for row in rows)
-        stopping = [job.id for job in found.values() if job.status == "stopping"]
-        for job, text in self._last_words(stopping).items():
-            found[job] = msgspec.structs.replace(found[job], status="cancelled", text=text)
+        rows = [row for chunk in _chunks(ids) for row in self._list(workflow_ids=chunk, load_output=True)]
+        notes = self._notes([row.workflow_id for row in rows])
+        found.update((row.workflow_id, _state_of(row, notes.get(row.workflow_id, _Note()))) for row in rows)
         return found
-
-    def _last_words(self, ids: Sequence[str]) -> dict[str, str | None]:
-        return {job: text for job, _, text in self._stream(_LAST, dict.fromkeys(ids, 0))}
 
     @_guard
     def read_shown(self, offsets: dict[str, int]) -> list[tuple[str, int, str]]:
         """The preliminary values of jobs from an offset on: id, offset and text, in order."""
-        rows = sorted(self._stream(PRELIMINARY, offsets), key=lambda row: row[1])
-        return [(job, offset, text) for job, offset, text in rows if text is not None]
-
-    def _stream(self, key: str, offsets: dict[str, int]) -> list[tuple[str, int, str | None]]:
-        import sqlalchemy as sql
-
-        table = self._database.tables.streams
-        rows: list[Any] = []
-        for chunk in _chunks(list(offsets)):
-            newer = [sql.and_(table.c.workflow_uuid == job, table.c.offset >= offsets[job]) for job in chunk]
-            columns = (table.c.workflow_uuid, table.c.offset, table.c.value)
-            rows += self._read(sql.select(*columns).where(table.c.key == key, sql.or_(*newer)))
-        return [(row[0], row[1], _read_text(row[2])) for row in rows]
+        chosen = "SELECT id, number, text FROM fxai_job_shown WHERE id IN :ids ORDER BY number"
+        rows = [row for chunk in _chunks([*offsets]) for row in self._read(chosen, ids=chunk)]
+        return [(job, number, text) for job, number, text in rows if number >= offsets[job]]
 
     @_guard
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancels jobs: those that wait are not run, those that run are stopped by their workers."""
         for chunk in _chunks(ids):
-            self._database.cancel_workflows(chunk)
+            self._note(chunk, cancelled=1)  # before: `give_back` reads it after it has resumed a job
+            self._client.cancel_workflows(chunk)
 
     @_guard
     def remove(self, ids: Sequence[str]) -> None:
         """Removes jobs with all that is known of them."""
         for chunk in _chunks(ids):
-            self._database.delete_workflows(chunk)
+            self._client.delete_workflows(chunk)
+            with self.engine.begin() as connection:
+                self._run(connection, "DELETE FROM fxai_job WHERE id IN :ids", ids=chunk)
+                self._run(connection, "DELETE FROM fxai_job_shown WHERE id IN :ids", ids=chunk)
 
     # -- asked by workers
 
     @_guard
-    def claim(self, kinds: Iterable[str], most: int, *, worker: str) -> list[ClaimedJob]:
-        """Takes jobs that wait, those of the highest priority first, then the oldest: at most so many.
+    def register(self, kinds: Iterable[str], most: int, pause: float) -> None:
+        """Make the queues of some kinds of jobs.
 
         Args:
-            kinds: the kinds of jobs.
-            most: how many at most.
-            worker: who takes them; no other one may ever have that name.
+            kinds: The kinds.
+            most: Maximum number of jobs of a kind that a worker takes at once.
+            pause: Seconds between two looks of a worker for jobs.
         """
-        claimed: list[str] = []
         for kind in kinds:
-            if len(claimed) < most:
-                queue = self._queue(kind)
-                queue._worker_concurrency = most - len(claimed)
-                ids, _ = self._database.start_queued_workflows(
-                    queue, worker, _VERSION, None, 0, owner_xid=worker, is_latest_version=False
-                )
-                claimed += ids
-        return [_claim_of(row) for row in self._database.get_workflow_statuses(claimed)] if claimed else []
-
-    def _queue(self, kind: str) -> Any:
-        queue = self._queues.get(kind)
-        if queue is None:
-            options = ("concurrency", "worker_concurrency", "rate_limit_max", "rate_limit_period_sec")
-            partition = ("partition_concurrency", "partition_worker_concurrency")
-            limits = ("partition_rate_limit_max", "partition_rate_limit_period_sec")
-            none: dict[str, Any] = dict.fromkeys((*options, *partition, *limits))
-            self._database.upsert_queue(
-                name=kind, polling_interval_sec=1.0, update_existing=False, application_name=_APPLICATION, **none
-            )
-            queue = self._queues[kind] = self._database.get_queue(kind, client_system_database=self._database)
-        return queue
+            self._client.register_queue(kind, worker_concurrency=most, polling_interval_sec=pause)
 
     @_guard
-    def end(self, job: str, worker: str, text: str, *, is_failure: bool = False) -> bool:
-        """Ends a job that was claimed; False where it was cancelled, or is another worker's now."""
-        written = _write_text(text)
-        if is_failure:
-            error = msgspec.json.encode({"name": "JobError", "message": text}).decode()
-            done = self._database.update_workflow_outcome(job, "ERROR", error=error, owner_xid=worker)
-        else:
-            done = self._database.update_workflow_outcome(job, "SUCCESS", output=written, owner_xid=worker)
-        return bool(done)
+    def losses(self, ids: Sequence[str]) -> dict[str, int]:
+        """How many workers were lost with each of some jobs."""
+        return {job: note.lost for job, note in self._notes(ids).items()}
 
     @_guard
     def confirm_cancelled(self, jobs: dict[str, str | None]) -> None:
         """Says that nothing runs any more of jobs that were cancelled, with their workers' last words."""
-        for job, text in jobs.items():
-            if self.find_cancelled([job]) and not self._stream(_LAST, {job: 0}):
-                self._show(job, _LAST, text)
+        cancelled = [row.workflow_id for chunk in _chunks([*jobs]) for row in self._list(workflow_ids=chunk)]
+        for job in cancelled:
+            self._note([job], ended=1, last=jobs[job])
 
     @_guard
     def show(self, job: str, text: str) -> None:
-        """Adds a preliminary value of a job; nothing happens where it was removed."""
-        self._show(job, PRELIMINARY, text)
-
-    def _show(self, job: str, key: str, text: str | None) -> None:
-        from dbos import WorkflowSerializationFormat
-        from sqlalchemy.exc import IntegrityError
-
-        try:
-            self._database.write_stream_from_step(
-                job, 0, key, text, serialization_type=WorkflowSerializationFormat.PORTABLE
-            )
-        except IntegrityError:  # its row is gone
-            return
+        """Adds a preliminary value of a job."""
+        with self.engine.begin() as connection:
+            self._run(connection, _SHOW, id=job, text=text, at=time())
 
     @_guard
-    def find_cancelled(self, ids: Sequence[str]) -> set[str]:
-        """Which of these jobs were cancelled or removed."""
-        import sqlalchemy as sql
-
-        table = self._database.tables.workflow_status
-        live: set[str] = set()
-        for chunk in _chunks(ids):
-            chosen = sql.select(table.c.workflow_uuid).where(
-                table.c.workflow_uuid.in_(chunk), table.c.status != "CANCELLED"
-            )
-            live.update(row[0] for row in self._read(chosen))
-        return set(ids) - live
-
-    @_guard
-    def wake(self) -> None:
-        """Lets jobs wait for a worker whose delay is over."""
-        self._database.transition_delayed_workflows()
-
-    # -- workers that are lost
-
-    @_guard
-    def workers(self, kinds: Sequence[str] | None = None) -> set[str]:
-        """The workers that have jobs, or had one that was cancelled and whose end they have not told."""
-        import sqlalchemy as sql
-
-        tables = self._database.tables
-        table, streams = tables.workflow_status, tables.streams
-        told = sql.exists().where(streams.c.workflow_uuid == table.c.workflow_uuid, streams.c.key == _LAST)
-        held = sql.or_(
-            table.c.status == "PENDING",
-            sql.and_(table.c.status == "CANCELLED", table.c.recovery_attempts > 0, sql.not_(told)),
-        )
-        chosen = sql.select(table.c.executor_id).distinct().where(self._ours(table), held)
-        if kinds is not None:
-            chosen = chosen.where(table.c.name.in_(list(kinds)))
-        return {row[0] for row in self._read(chosen) if row[0]}
+    def jobs_by_worker(self) -> dict[str, Held]:
+        """The jobs of each worker."""
+        running: dict[str, set[str]] = {}
+        stopping: dict[str, set[str]] = {}
+        for row in self._list(status="PENDING"):
+            running.setdefault(row.executor_id or "", set()).add(row.workflow_id)
+        noted = self._read("SELECT id FROM fxai_job WHERE cancelled > 0 AND ended = 0")
+        for chunk in _chunks([row[0] for row in noted]):
+            for row in self._list(workflow_ids=chunk, status="CANCELLED"):
+                if row.recovery_attempts:
+                    stopping.setdefault(row.executor_id or "", set()).add(row.workflow_id)
+        workers = (running.keys() | stopping.keys()) - {""}
+        return {one: Held(frozenset(running.get(one, ())), frozenset(stopping.get(one, ()))) for one in workers}
 
     @_guard
     def give_back(self, worker: str, *, running: Collection[str] = ()) -> int:
         """Let the jobs of a worker wait for a worker, and note that the cancelled jobs have stopped.
 
         Args:
-            worker: The worker.
+            worker: The worker. It is lost, or it runs none of the jobs.
             running: The jobs that it runs, and that stay as they are.
 
         Returns:
             How many wait again.
         """
-        import sqlalchemy as sql
+        kinds: dict[str, list[str]] = {}
+        for row in self._list(status="PENDING", executor_id=worker):
+            if row.workflow_id not in running:
+                kinds.setdefault(row.name, []).append(row.workflow_id)
+        for kind, ids in kinds.items():
+            for chunk in _chunks(ids):
+                self._resume(kind, chunk)
+        stopped = self.jobs_by_worker().get(worker, Held()).stopping
+        self.confirm_cancelled({job: None for job in stopped if job not in running})
+        return sum(len(ids) for ids in kinds.values())
 
-        table = self._database.tables.workflow_status
-        its = (self._ours(table), table.c.executor_id == worker)
-        chosen = sql.select(table.c.workflow_uuid, table.c.name).where(*its, table.c.status == "PENDING")
-        lost = [row for row in self._read(chosen) if row[0] not in running]
-        waiting = [self._database.reenqueue_for_recovery(job, [worker], kind) for job, kind in lost]
-        stopped = sql.select(table.c.workflow_uuid).where(*its, table.c.status == "CANCELLED")
-        self.confirm_cancelled({row[0]: None for row in self._read(stopped) if row[0] not in running})
-        return sum(waiting)
+    def _resume(self, kind: str, ids: list[str]) -> None:
+        from dbos import error
+
+        self._note(ids, lost=1)  # before: a program that ends here has counted one worker too many, and none too few
+        try:
+            self._client.resume_workflows(ids, queue_name=kind)
+        except error.DBOSNonExistentWorkflowError:  # one was removed meanwhile
+            if len(ids) > 1:
+                for job in ids:
+                    self._resume(kind, [job])
+            return
+        cancelled = [job for job, note in self._notes(ids).items() if note.cancelled]
+        if cancelled:  # between the list and the call above, which lets cancelled jobs wait, too
+            self._client.cancel_workflows(cancelled)
 
     @_guard
     def remove_old(self, before: float) -> int:
         """Removes jobs that ended before a time, in seconds since 1970; gives how many."""
-        import sqlalchemy as sql
-
-        table = self._database.tables.workflow_status
-        chosen = sql.select(table.c.workflow_uuid).where(
-            self._ours(table), table.c.status.notin_(_LIVE), table.c.completed_at < int(before * 1000)
-        )
-        old = [row[0] for row in self._read(chosen.limit(_CHUNK))]
+        until = datetime.fromtimestamp(before, UTC).isoformat()
+        old = [row.workflow_id for row in self._list(status=_ENDED, completed_before=until, limit=_CHUNK)]
         if old:
-            self._database.delete_workflows(old)
+            self.remove(old)
+        else:
+            with self.engine.begin() as connection:  # of jobs that other tools removed
+                self._run(connection, "DELETE FROM fxai_job_shown WHERE at < :before", before=before)
         return len(old)
 
-    def _ours(self, table: Any) -> Any:
-        return table.c.application_name == _APPLICATION
+    # -- rows
 
-    def _read(self, chosen: Any) -> list[Any]:
-        with self._database.engine.begin() as connection:
-            return list(connection.execute(chosen).fetchall())
+    def _list(self, *, load_output: bool = False, **chosen: Any) -> list[Any]:
+        only: dict[str, Any] = {} if "workflow_ids" in chosen else {"application_name": APPLICATION}
+        listed: list[Any] = self._client.list_workflows(load_input=False, load_output=load_output, **only, **chosen)
+        return listed
+
+    def _notes(self, ids: Sequence[str]) -> dict[str, _Note]:
+        chosen = "SELECT id, lost, cancelled, ended, last FROM fxai_job WHERE id IN :ids"
+        rows = [row for chunk in _chunks(ids) for row in self._read(chosen, ids=chunk)]
+        return {job: _Note(lost, cancelled > 0, ended > 0, last) for job, lost, cancelled, ended, last in rows}
+
+    def _note(
+        self, ids: Sequence[str], *, lost: int = 0, cancelled: int = 0, ended: int = 0, last: str | None = None
+    ) -> None:
+        with self.engine.begin() as connection:
+            for job in sorted(ids):
+                values = {"lost": lost, "cancelled": cancelled, "ended": ended, "last": last, "at": time()}
+                self._run(connection, _NOTE, id=job, **values)
+
+    def _read(self, statement: str, **values: Any) -> list[Any]:
+        with self.engine.begin() as connection:
+            return list(self._run(connection, statement, **values).fetchall())
+
+    def _run(self, connection: Connection, statement: str, **values: Any) -> Any:
+        from sqlalchemy import bindparam, text
+
+        made = text(statement)
+        return connection.execute(
+            made.bindparams(bindparam("ids", expanding=True)) if "ids" in values else made, values
+        )
 
 
 def place_of(place: Path | str) -> str:
@@ -420,82 +395,53 @@ def read_place(place: str | os.PathLike[str]) -> Path | str:
 # -- rows
 
 
-def _new_row(job: NewJob) -> dict[str, Any]:
-    from dbos import EnqueueOptions, WorkflowSerializationFormat
-    from dbos._enqueue_options import build_enqueue_status
+def _options(job: NewJob) -> dict[str, Any]:
+    from dbos import WorkflowSerializationFormat
 
     job.text.encode()  # half a surrogate pair is a UnicodeEncodeError here, and not in the middle of a batch
-    options: EnqueueOptions = {
+    options = {
         "workflow_name": job.kind,
         "queue_name": job.kind,
         "workflow_id": job.id,
-        "app_version": _VERSION,
+        "workflow_id_reuse_policy": "reject",
+        "app_version": VERSION,
         "priority": min(max(_MIDDLE - job.priority, 1), (1 << 31) - 1),
-        "application_name": _APPLICATION,
+        "application_name": APPLICATION,
         "serialization_type": WorkflowSerializationFormat.PORTABLE,
     }
-    if job.delay > 0:
-        options["delay_seconds"] = job.delay
-    _, row = build_enqueue_status(options, cast(Any, None), (job.text,), {})
-    return cast("dict[str, Any]", row)
+    return {**options, "delay_seconds": job.delay} if job.delay > 0 else options
 
 
-class _Inputs(msgspec.Struct):
-    positional: tuple[str] = msgspec.field(name="positionalArgs")
-
-
-class _Error(msgspec.Struct):
-    message: str = ""
-
-
-def _claim_of(row: Any) -> ClaimedJob:
-    about = (row["name"], row["workflow_uuid"], row["recovery_attempts"] or 1)
-    if row["serialization"] != "portable_json":
-        return ClaimedJob(*about, "", f"it is written as {row['serialization']!r}, not as JSON")
-    try:
-        return ClaimedJob(*about, msgspec.json.decode(row["inputs"] or "", type=_Inputs).positional[0])
-    except (msgspec.DecodeError, RecursionError) as error:
-        return ClaimedJob(*about, "", f"it holds no job: {error}")
-
-
-def _state_of(
-    job: str, status: str, attempts: int | None, worker: str | None, output: str | None, error: str | None
-) -> JobState:
-    said: JobStatus = _DBOS_STATUS.get(status, "failed")
-    attempt = attempts or 0
-    text = None
+def _state_of(row: Any, note: _Note) -> JobState:
+    said: JobStatus = _DBOS_STATUS.get(row.status, "failed")
+    attempt = note.lost + (1 if row.recovery_attempts else 0)
+    text: str | None = None
     if said == "done":
-        text = _read_text(output)
+        text = text_of(row.output)
         said = "failed" if text is None else said
-        text = "what stands there as its result is no JSON text" if text is None else text
+        text = "the result in the database is not one of a job" if text is None else text
     elif said == "failed":
-        try:
-            text = msgspec.json.decode(error or "{}", type=_Error).message
-        except (msgspec.DecodeError, RecursionError):
-            text = ""
-        text = text or f"it ended as {status}"
-    elif said == "stopping" and not attempt:
-        said = "cancelled"
-    return JobState(job, said, attempt, worker or "", text)
+        message: object = getattr(row.error, "message", None)
+        text = message if isinstance(message, str) and message else f"it ended as {row.status}"
+    elif said == "stopping" and (note.ended or not attempt):
+        said, text = "cancelled", note.last
+    return JobState(row.workflow_id, said, attempt, (row.executor_id or "") if attempt else "", text)
 
 
-def _write_text(text: str) -> str:
-    return msgspec.json.encode(text).decode()
+def result_of(text: str) -> dict[str, str]:
+    """Return the result of the workflow of a job whose result is a text."""
+    return {"text": text}
 
 
-def _read_text(written: str | None) -> str | None:
-    try:
-        return msgspec.json.decode(written or "", type=str | None)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+def text_of(value: object) -> str | None:
+    """Return the text in the result of a workflow. None if the value is something else."""
+    text: object = cast("dict[str, object]", value).get("text") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else None
 
 
 def _chunks(ids: Sequence[str]) -> Generator[list[str]]:
     for start in range(0, len(ids), _CHUNK):
         yield list(ids[start : start + _CHUNK])
-
-
-# -- engines
 
 
 def _quiet() -> None:
@@ -505,56 +451,3 @@ def _quiet() -> None:
         log.addHandler(logging.NullHandler())  # else it adds one that writes to the console
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
-
-
-def _system_database(engine: Engine, *, is_sqlite: bool) -> Any:
-    from dbos._serialization import DBOSPortableJSON
-    from dbos._sys_db import SystemDatabase
-
-    return SystemDatabase.create(
-        system_database_url="sqlite:///jobs" if is_sqlite else "postgresql://jobs",  # the engine says where
-        engine_kwargs={},
-        engine=engine,
-        schema="dbos",
-        serializer=DBOSPortableJSON,
-        executor_id=None,
-        use_listen_notify=False,
-        app_name=_APPLICATION,
-        retry_connection_errors=False,
-    )
-
-
-def _sqlite_engine(path: Path) -> Engine:
-    from sqlite3 import sqlite_version_info
-
-    from sqlalchemy import create_engine
-    from sqlalchemy.pool import QueuePool
-
-    from fxai.storage.database import connect, open_for_pool
-
-    with connect(path, _MARK):  # private to its owner, in WAL mode
-        pass
-
-    def open_one() -> Connection:
-        database = open_for_pool(path)
-        if sqlite_version_info < (3, 42):  # it knows no parts of seconds, which DBOS asks for from Python 3.12 on
-            database.create_function("unixepoch", 1, _unix_time)
-        return database
-
-    return create_engine("sqlite://", creator=open_one, poolclass=QueuePool, pool_size=8, max_overflow=24)
-
-
-def _unix_time(part: object) -> float | None:
-    return time.time() if part == "subsec" else None
-
-
-def _postgres_engine(url: str) -> Engine:
-    from sqlalchemy import create_engine, make_url
-
-    return create_engine(
-        make_url(url).set(drivername="postgresql+psycopg"),
-        pool_size=8,
-        max_overflow=24,
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": 30, "application_name": "fxai"},
-    )

@@ -10,9 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from itertools import count
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
-from uuid import uuid4
 
 import anyio
 import msgspec
@@ -23,11 +22,12 @@ from fxai.effects.constructor import attempt_work
 from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.thread import in_thread
-from fxai.storage.job_table import ClaimedJob, JobTable
+from fxai.effects.waker import Waker
+from fxai.storage.job_dispatch import ClaimedJob, Dispatcher
+from fxai.storage.job_table import Held, JobTable
 from fxai.storage.postgres import ServerAwayError
 from fxai.storage.postgres_owner import LEASE
 from fxai.storage.private_file import warn
-from fxai.storage.worker_lock import WorkerLock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 
 _A = TypeVar("_A")
 
-_FIRST_PAUSE, _LAST_PAUSE = 0.01, 0.2  # seconds between two looks for jobs
 _LOOK: Final = 1.0  # seconds between two looks for cancelled jobs and lost workers
 _SWEEP: Final = 3600.0  # seconds between two removals of old jobs
-_TRIES: Final = 3  # to write how a job ended
 
 
 @final
@@ -120,18 +118,16 @@ class _Worker:
         self._handlers = dict(handlers)
         self._options = options
         self._env = env
-        self._name = uuid4().hex
+        self._dispatcher = cast(Dispatcher, None)  # until `_open`
         self._held = ExitStack()
-        self._lock: WorkerLock | None = None
         self._limiter = anyio.CapacityLimiter(options.concurrency + 4)
         self._running: dict[str, anyio.CancelScope] = {}
         self._cancelled: set[str] = set()
-        self._wake = anyio.Event()
+        self._wake = Waker()
         self._ended = anyio.Event()
         self._is_ending = False
         self._failure: OSError | None = None
         self._swept = 0.0
-        self._may_have_more = False  # jobs that the server has given to this worker, in a reply that was lost
         self._away_since: float | None = None
 
     async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
@@ -139,7 +135,7 @@ class _Worker:
         try:
             await self._in_thread(self._open)
             if on_ready is not None:
-                on_ready(self._name)
+                on_ready(self._dispatcher.name)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._work)
                 try:
@@ -154,17 +150,15 @@ class _Worker:
         return Failed(Cause((Fail(self._failure or OSError("the worker has ended")),)))
 
     def _open(self) -> None:
-        self._lock = self._held.enter_context(WorkerLock.hold(self._place, self._name, self._handlers))
+        self._dispatcher = Dispatcher.join(self._place, self._handlers, self._options.concurrency, self._wake)
+        self._held.callback(self._dispatcher.leave, self._wake)
 
     def _close(self) -> None:
         """Gives back what was not run to its end, while nobody else may."""
         try:
-            if self._lock is not None and self._lock.holds():
-                self._table.give_back(self._name)
+            self._held.close()
         except OSError as error:
             self._failure = self._failure or error  # others find the jobs when the lock is free
-        finally:
-            self._held.close()
 
     async def _in_thread(self, work: Callable[[], _A]) -> _A:
         return await in_thread(work, limiter=self._limiter)
@@ -176,7 +170,7 @@ class _Worker:
             self._failure = self._failure or failure
             for scope in self._running.values():
                 scope.cancel()
-        self._wake.set()
+        self._wake()
 
     # -- the jobs
 
@@ -193,19 +187,13 @@ class _Worker:
                 self._ended.set()
 
     async def _claim(self, jobs: TaskGroup) -> None:
-        pause = _FIRST_PAUSE
         while not self._is_ending:
-            claimed: list[ClaimedJob] = []
-            if len(self._running) < self._options.concurrency:
-                claimed = await self._try(self._take) or []
-            for job in claimed:
+            free = self._options.concurrency - len(self._running)
+            for job in await self._try(partial(self._dispatcher.take, self._handlers, free)) or []:
                 self._running[job.id] = anyio.CancelScope()
                 jobs.start_soon(self._run, job)
-            pause = _FIRST_PAUSE if claimed else min(1.5 * pause, _LAST_PAUSE)
-            with anyio.move_on_after(pause):
+            with anyio.move_on_after(_LOOK):  # then again: the server may have been away
                 await self._wake.wait()
-            if not self._is_ending:
-                self._wake = anyio.Event()
 
     async def _try(self, work: Callable[[], _A]) -> _A | None:
         """Return the value of some work. None if the server is away, or if the worker ends because it failed."""
@@ -222,26 +210,19 @@ class _Worker:
         self._away_since = None
         return done
 
-    def _take(self) -> list[ClaimedJob]:
-        running = [*self._running]
-        if self._may_have_more:
-            self._table.give_back(self._name, running=running)
-        self._may_have_more = True
-        claimed = self._table.claim(self._handlers, self._options.concurrency - len(running), worker=self._name)
-        self._may_have_more = False
-        return claimed
-
     async def _drain(self) -> None:
         """Waits for the jobs that run; after the grace they are interrupted, and others have them."""
-        with anyio.move_on_after(self._options.grace):
+        if not self._running:
+            return
+        async with anyio.create_task_group() as stopping:
+            stopping.start_soon(self._in_thread, partial(self._dispatcher.stop, self._wake, self._options.grace + 1))
+            with anyio.move_on_after(self._options.grace):
+                while self._running:
+                    await self._wake.wait()
+            for scope in self._running.values():
+                scope.cancel()
             while self._running:
-                self._wake = anyio.Event()
                 await self._wake.wait()
-        for scope in self._running.values():
-            scope.cancel()
-        while self._running:
-            self._wake = anyio.Event()
-            await self._wake.wait()
 
     async def _run(self, claimed: ClaimedJob) -> None:
         try:
@@ -251,75 +232,69 @@ class _Worker:
         finally:
             del self._running[claimed.id]
             self._cancelled.discard(claimed.id)
-            self._wake.set()
+            self._dispatcher.drop(claimed.id)
+            self._wake()
 
     async def _answer(self, claimed: ClaimedJob, scope: anyio.CancelScope) -> None:
         if claimed.damage or claimed.attempt > self._options.attempts:
             lost = f"{claimed.attempt - 1} workers were lost that were to run it"
-            await self._write(claimed, claimed.damage or lost, is_failure=True)
+            self._dispatcher.end(claimed.id, claimed.damage or lost, is_failure=True)
             return
         job = Job(claimed.kind, claimed.id, claimed.text, claimed.attempt, self._table)
         end: Exit[Any, Any] | None = None
         with scope:
             end = await run_fiber(self._handlers[claimed.kind](job), self._env)
         if isinstance(end, Succeeded):
-            await self._write(claimed, end.value)
+            self._dispatcher.end(claimed.id, end.value)
         elif scope.cancel_called:
             if claimed.id in self._cancelled:
-                await self._confirm(claimed, job.last_words)
+                await self._try(partial(self._table.confirm_cancelled, {claimed.id: job.last_words}))
         elif end is not None:
             why = _why(end.cause)
             warn("the job %r of the kind %r failed: %s", claimed.id, claimed.kind, why)
-            await self._write(claimed, why, is_failure=True)
-
-    async def _write(self, job: ClaimedJob, text: str, *, is_failure: bool = False) -> None:
-        """Writes how a job ended; of one that was cancelled meanwhile, what it would have been."""
-        until = time.monotonic() + LEASE
-        for tries in count(1):
-            try:
-                if not await self._in_thread(lambda: self._table.end(job.id, self._name, text, is_failure=is_failure)):
-                    await self._confirm(job, None if is_failure else text)
-            except OSError as error:
-                is_late = time.monotonic() > until if isinstance(error, ServerAwayError) else tries == _TRIES
-                if is_late:
-                    raise
-                await anyio.sleep(0.2)
-            else:
-                return
-
-    async def _confirm(self, job: ClaimedJob, text: str | None) -> None:
-        await self._in_thread(lambda: self._table.confirm_cancelled({job.id: text}))
+            self._dispatcher.end(claimed.id, why, is_failure=True)
 
     # -- looking around
 
     async def _watch(self) -> None:
         while True:
             await anyio.sleep(_LOOK)
-            cancelled = await self._try(self._look)
+            running = {*self._running}
+            held = await self._try(self._look)
             if self._failure is not None:
                 return
-            for job in (cancelled or set[str]()) & self._running.keys():
+            for job in running & self._running.keys() - (running if held is None else held.running):
                 self._cancelled.add(job)
                 self._running[job].cancel()
 
-    def _look(self) -> set[str]:
-        """What a worker does in passing; gives the jobs that were cancelled."""
-        lock = cast(WorkerLock, self._lock)
-        if not lock.holds():
+    def _look(self) -> Held:
+        """What a worker does in passing; gives the jobs that its process has in the database."""
+        if not self._dispatcher.holds():
             raise OSError(f"this worker of {self._table.place} has lost its lock: others take it for dead")
-        self._table.wake()
-        for other in self._table.workers() - {self._name}:
-            if lock.take(other):
-                try:
-                    self._table.give_back(other)
-                finally:
-                    lock.free(other)
+        workers = self._table.jobs_by_worker()
+        held = workers.pop(self._dispatcher.name, Held())
+        lost = self._dispatcher.look(held)
+        if lost:
+            self._recover(held, lost)
+        for other in workers:
+            self._dispatcher.bury(other)
+        self._sweep()
+        return held
+
+    def _recover(self, held: Held, lost: set[str]) -> None:
+        """Give back the jobs that DBOS took and did not hand over. Cancel the jobs that it cannot hand over."""
+        losses = self._table.losses([*lost])
+        hopeless = [job for job, times in losses.items() if times >= self._options.attempts]
+        self._table.cancel(hopeless)
+        self._table.confirm_cancelled(dict.fromkeys(hopeless))
+        self._table.give_back(self._dispatcher.name, running=held.running - lost)
+
+    def _sweep(self) -> None:
         now = time.time()
         if now - self._swept > _SWEEP:
             self._swept = now
             while self._table.remove_old(now - self._options.retention):
                 pass
-        return self._table.find_cancelled(list(self._running))
 
 
 def _why(cause: Cause[Any]) -> str:

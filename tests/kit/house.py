@@ -205,9 +205,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 361,
+    "modules": 363,
     "modules with one importer and under 120 lines": 10,
-    "lines": 104_000,
+    "lines": 104_600,
     "functions that a run with one call passes": 98,
     "files that it passes": 24,
     "functions that the same run passes, streamed": 118,
@@ -228,6 +228,7 @@ Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,5
 Queues that survive: 12 modules and 3,000 lines.
 Limits that hold exactly, in line: 3 modules and 1,500 lines.
 Types of pydantic: 4 modules and 1,600 lines, with the keys of mappings and the aliases that contain themselves.
+The public API of DBOS instead of its private calls: 2 modules and 400 lines.
 Requests that only grow: 4 modules and 1,500 lines; a run compares each request with the previous one, in 10 functions.
 Models as data, the request form, and histories and answers from elsewhere: 11 modules and 4,500 lines.
 """

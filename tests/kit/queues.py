@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import final
 
+import psycopg
+
 from tests.kit.clusters import Process
 
-__all__ = ["READY", "RunningQueue", "start"]
+__all__ = ["READY", "RunningQueue", "claim_for", "start"]
 
 READY = re.compile(r"the worker [0-9a-f]{32} answers")
 """What a worker says when it is ready."""
@@ -45,3 +48,17 @@ def start(place: str) -> Generator[RunningQueue]:
     """A queue without workers."""
     with ExitStack() as stack:
         yield RunningQueue(place, stack)
+
+
+def claim_for(place: str, worker: str, *jobs: str) -> None:
+    """Write that a worker has some jobs, as DBOS writes it when the worker takes them."""
+    claim = "UPDATE {} SET status = 'PENDING', executor_id = {}, recovery_attempts = 1 WHERE workflow_uuid = {}"
+    if "://" in place:
+        with psycopg.connect(place) as server:
+            for job in jobs:
+                server.execute(claim.format("dbos.workflow_status", "%s", "%s").encode(), (worker, job))
+        return
+    database = sqlite3.connect(place)
+    with database:
+        database.executemany(claim.format("workflow_status", "?", "?"), [(worker, job) for job in jobs])
+    database.close()

@@ -233,9 +233,15 @@ def test_a_run_that_failed_is_submitted_again(shop: Shop, caplog: pytest.LogCapt
         failing: Any = fx.suspend(lambda: fx.fail("no money") if crashes[0] else fx.succeed("paid"))
         return failing.provide(durable(Layer.empty(), run=run, store=shop.place))
 
+    def failed() -> Gen[None, Any, Any]:
+        yield from shop.until("a", "failed")
+        for _ in range(500):  # the log follows the journal
+            if "no money" not in caplog.text:
+                yield from fx.sleep(0.02)
+
     shop.plain = program  # type: ignore[method-assign]
     fx.run(shop.runs.submit("a", "plain"))
-    shop.with_worker(lambda: shop.until("a", "failed"))
+    shop.with_worker(failed)
     assert "no money" in caplog.text
     crashes[0] = False
     assert fx.run(shop.runs.submit("a", "plain"))

@@ -1,44 +1,53 @@
-"""The table of jobs and DBOS: what is used of it below its public classes is there, and its own tools see the jobs."""
+"""The table of jobs and DBOS: fxai uses the public API of DBOS, and the tools of DBOS see the jobs."""
 
 from __future__ import annotations
 
 import ast
-import inspect
 from pathlib import Path
-from typing import Any
 
+import dbos
 from dbos import DBOSClient
-from dbos._sys_db import SystemDatabase
 
-from fxai.storage import job_table
+import fxai
 from fxai.storage.job_table import JobTable, NewJob
 from tests.kit.every import every
 
-
-def _calls() -> list[tuple[str, int, tuple[str, ...]]]:
-    """The methods of the database that are called: name, how many arguments by place, the others by name."""
-    calls: list[tuple[str, int, tuple[str, ...]]] = []
-    for node in ast.walk(ast.parse(inspect.getsource(job_table))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[0] == "self._database":
-            named = tuple(keyword.arg for keyword in node.keywords if keyword.arg is not None)
-            calls.append((ast.unparse(node.func).rpartition(".")[2], len(node.args), named))
-    return calls
+_FILES = [path for path in Path(fxai.__file__).parent.rglob("*.py") if "dbos" in path.read_text()]
 
 
-@every(("method", "places", "named"), _calls())
-def test_dbos_has_what_is_called(method: str, places: int, named: tuple[str, ...]) -> None:
-    """A method of it that is gone, or that takes other arguments, is named here before anything else breaks."""
-    found: Any = getattr(SystemDatabase, method, None)
-    assert found is not None, f"this version of DBOS has no SystemDatabase.{method}: look at fxai/storage/job_table.py"
-    parameters = inspect.signature(found).parameters
-    by_place = [one for one in parameters.values() if one.kind is not inspect.Parameter.KEYWORD_ONLY]
-    assert len(by_place) > places, f"SystemDatabase.{method} takes other arguments"  # one is self
-    assert set(named) <= set(parameters), f"SystemDatabase.{method} takes other arguments"
+def _private_names(path: Path) -> list[str]:
+    """The names of DBOS in a file that are not public: of modules, and of what it exports."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dbos":
+            names += [f"{node.module}.{alias.name}" for alias in node.names if alias.name not in dbos.__all__]
+            names += [str(node.module)] if node.module != "dbos" else []
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names if alias.name.startswith("dbos.")]
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            owner = ast.unparse(node.value)
+            names += [ast.unparse(node)] if owner == "DBOS" or owner.endswith("_client") else []
+    return names
 
 
-def test_calls_of_dbos_are_found() -> None:
-    """Else the test above would hold nothing."""
-    assert {"init_workflows", "start_queued_workflows", "update_workflow_outcome"} <= {name for name, _, _ in _calls()}
+@every("path", _FILES)
+def test_fxai_uses_the_public_api_of_dbos(path: Path) -> None:
+    """No file of fxai imports a private name of DBOS, or reads a private attribute of its objects."""
+    assert _private_names(path) == []
+
+
+def test_private_names_are_found(tmp_path: Path) -> None:
+    """The test above sees private modules, private names, and private attributes."""
+    file = tmp_path / "private.py"
+    file.write_text("import dbos._queue\nfrom dbos._sys_db import X\nself._client._sys_db\nDBOS._launch\n")
+    assert _private_names(file) == [
+        "dbos._queue",
+        "dbos._sys_db.X",
+        "dbos._sys_db",
+        "self._client._sys_db",
+        "DBOS._launch",
+    ]
+    assert len(_FILES) >= 3
 
 
 def test_the_tools_of_dbos_see_the_jobs(tmp_path: Path) -> None:
@@ -52,12 +61,11 @@ def test_the_tools_of_dbos_see_the_jobs(tmp_path: Path) -> None:
             client.cancel_workflow("a")
             cancelled = table.states(["a"])["a"].status
             client.resume_workflow("a", queue_name="add")
-            claimed = table.claim(["add"], 5, worker="one")
+            resumed = table.states(["a"])["a"].status
         finally:
             client.destroy()
     assert [(one.workflow_id, one.name, one.status) for one in listed] == [
         ("a", "add", "ENQUEUED"),
         ("b", "add", "ENQUEUED"),
     ]
-    assert cancelled == "cancelled"
-    assert sorted(job.id for job in claimed) == ["a", "b"]
+    assert (cancelled, resumed) == ("cancelled", "waiting")

@@ -16,16 +16,18 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+import sqlalchemy as sql
+from dbos import DBOS
 
 from fxai import fx
 from fxai.effects import EffectOf
 from fxai.effects.effect import AnyEffect
 from fxai.storage.job_table import JobState, JobTable, NewJob, read_place
 from fxai.storage.job_worker import Job
-from fxai.storage.postgres import ServerAwayError
 from fxai.storage.work_queue import WorkQueue, new_job
 from fxai.storage.worker_lock import WorkerLock, is_alive
 from tests.kit.postgres import POSTGRES, fresh_database, server_of
+from tests.kit.queues import claim_for
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
@@ -210,8 +212,8 @@ def test_a_worker_that_is_cancelled_lets_its_jobs_end(file: str) -> None:
     assert (ended.status, ended.text) == ("done", "attempt 2")
 
 
-def test_jobs_of_a_lost_worker_are_run_by_one_other(place: str) -> None:
-    """Two workers find them; each job is run once more, and what was cancelled counts as stopped."""
+def test_jobs_of_a_lost_worker_are_run_by_another_worker(place: str) -> None:
+    """The worker runs each job once more. A cancelled job counts as stopped."""
     ran: list[tuple[str, int]] = []
 
     def note(job: Job) -> EffectOf[str]:
@@ -221,12 +223,11 @@ def test_jobs_of_a_lost_worker_are_run_by_one_other(place: str) -> None:
     where = read_place(place)
     with JobTable.open(where) as table:
         table.insert([NewJob("note", str(n), "") for n in range(10)])
-        assert len(table.claim(["note"], 10, worker="lost")) == 10
+        claim_for(place, "lost", *map(str, range(10)))
         table.cancel(["9"])
         assert table.states(["9"])["9"].status == "stopping"
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
-        yield from fx.fork(queue.serve({"note": note}))
         yield from fx.fork(queue.serve({"note": note}))
         return (yield from _together([queue.result(str(n)) for n in range(10)]))
 
@@ -250,9 +251,8 @@ def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
         held = WorkerLock.hold(where, "silent")
         held.__enter__()
         table.insert([NewJob("double", "a", "1")])
-        table.claim(["double"], 1, worker="silent")
+        claim_for(place, "silent", "a")
         during, after = _run(place, program)
-        assert not table.end("a", "silent", "its late result")
     assert (during.status, during.worker) == ("running", "silent")
     assert (after.text, after.attempt) == ("2", 2)
     assert not is_alive(where, "silent")
@@ -264,8 +264,8 @@ def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
     with JobTable.open(where) as table:
         table.insert([NewJob("double", "a", "1")])
         for n in range(3):
-            table.claim(["double"], 1, worker=f"lost-{n}")
-            table.give_back(f"lost-{n}")
+            claim_for(file, f"lost-{n}", "a")
+            assert table.give_back(f"lost-{n}") == 1
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from fx.fork(queue.serve({"double": _double}, attempts=3))
@@ -276,34 +276,101 @@ def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
 
 
 def test_jobs_that_a_worker_has_and_does_not_know_of_are_run(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reply with them was lost; the job that runs meanwhile is not begun again."""
-    claim, lost = JobTable.claim, list[str]()
-    may_end = threading.Event()
+    """A worker runs a job that the database gave it in a lost reply. A job that runs already does not run again."""
+    from fxai.storage import job_dispatch
 
-    def lose_b(table: JobTable, kinds: Any, most: int, *, worker: str) -> Any:
-        claimed = claim(table, kinds, most, worker=worker)
-        if not lost and "b" in [job.id for job in claimed]:
-            lost.append("b")
-            raise ServerAwayError("the reply was lost")
-        return claimed
+    monkeypatch.setattr(job_dispatch, "_LAG", 1.0)
+    may_end, names = threading.Event(), list[str]()
 
     def wait(job: Job) -> EffectOf[str]:
         return fx.in_thread(may_end.wait).as_(str(job.attempt))
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from queue.submit("wait", "a", "")
-        yield from fx.fork(queue.serve({"wait": wait}))
+        yield from fx.fork(queue.serve({"wait": wait}, on_ready=names.append))
         while (yield from queue.look_up("a")).status != "running":
             yield from fx.sleep(0.01)
-        yield from queue.submit("wait", "b", "")
+        yield from queue.submit("wait", "b", "", delay=600)
+        claim_for(file, names[0], "b")
         while (yield from queue.look_up("b")).attempt < 2:
             yield from fx.sleep(0.01)
         may_end.set()
         ended = yield from _together([queue.result("a"), queue.result("b")])
         return [state.text for state in ended]
 
-    monkeypatch.setattr(JobTable, "claim", lose_b)
     assert _run(file, program) == ["1", "2"]
+
+
+def test_a_job_that_dbos_cannot_read_is_cancelled_in_the_end(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker gives the job back `attempts` times. Then it cancels the job, and does not take it for ever."""
+    from fxai.storage import job_dispatch
+
+    monkeypatch.setattr(job_dispatch, "_LAG", 0.1)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        yield from queue.submit("double", "a", "1")
+        with queue._table.engine.begin() as database:
+            database.execute(sql.text("UPDATE workflow_status SET serialization = 'of another program'"))
+        yield from fx.fork(queue.serve({"double": _double}, attempts=1))
+        return (yield from queue.result("a"))
+
+    assert _run(file, program).status == "cancelled"
+
+
+def test_workers_of_one_process_share_its_jobs(file: str) -> None:
+    """Each worker runs as many jobs as it may at once, and the second worker continues if the first one ends."""
+    running, most = [0], [0]
+
+    def count(job: Job) -> EffectOf[str]:
+        def change(by: int) -> None:
+            running[0] += by
+            most[0] = max(most[0], running[0])
+
+        work = fx.sync(lambda: change(1)).and_then(fx.sleep(0.5)).ensuring(fx.sync(lambda: change(-1)))
+        return work.as_(job.id)
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        first = yield from fx.fork(queue.serve({"count": count}, concurrency=1))
+        yield from fx.fork(queue.serve({"count": count}, concurrency=2))
+        for n in range(4):
+            yield from queue.submit("count", str(n), "")
+        ends = yield from _together([queue.result(str(n)) for n in range(4)])
+        yield from first.interrupt()
+        yield from queue.submit("count", "later", "")
+        return [end.text for end in ends], (yield from queue.result("later")).text
+
+    assert _run(file, program) == (["0", "1", "2", "3"], "later")
+    assert most == [3]
+
+
+def test_a_worker_of_other_jobs_is_refused(file: str) -> None:
+    """A process has one instance of DBOS: a second worker of other kinds is refused, and the first one continues."""
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        ready = threading.Event()
+        yield from fx.fork(queue.serve({"double": _double}, on_ready=lambda _: ready.set()))
+        yield from fx.in_thread(ready.wait)
+        refused = yield from queue.serve({"other": _double}).result()
+        yield from queue.submit("double", "a", "1")
+        return refused, (yield from queue.result("a"))
+
+    refused, ended = _run(file, program)
+    assert "has a worker of other jobs" in str(refused.failure())
+    assert ended.text == "2"
+
+
+def test_a_process_that_uses_dbos_has_no_worker(file: str) -> None:
+    """An instance of DBOS that belongs to the program is refused by name, and stays."""
+    own = DBOS(config={"name": "another", "system_database_url": f"sqlite:///{file}.own", "log_level": "ERROR"})
+
+    def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
+        return (yield from queue.serve({"double": _double}).result())
+
+    try:
+        assert "this process uses DBOS" in str(_run(file, program).failure())
+        assert DBOS(config={"name": "third"}) is own
+    finally:
+        DBOS.destroy()
 
 
 def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
@@ -398,7 +465,7 @@ def test_a_row_can_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     place = tmp_path / "jobs.db"
     with JobTable.open(place) as table:
         table.insert([NewJob("double", name, "1") for name in ("input", "output", "error", "worker")])
-        table.claim(["double"], 1, worker="../../elsewhere")
+    claim_for(str(place), "../../elsewhere", "worker")
     with sqlite3.connect(place) as database:
         pickled = "UPDATE workflow_status SET serialization = 'py_pickle', "
         database.execute("UPDATE workflow_input SET inputs = ?", (bomb,))
@@ -424,9 +491,10 @@ def test_old_jobs_are_removed(file: str) -> None:
     with JobTable.open(read_place(file)) as table:
         table.insert([NewJob("double", name, "1") for name in ("ended", "runs")])
         table.insert([NewJob("other", "waits", "1")])
-        for job in table.claim(["double"], 2, worker="one"):
-            if job.id == "ended":
-                table.end("ended", "one", "2")
+        claim_for(file, "one", "runs")
+        with table.engine.begin() as database:
+            ended = "UPDATE workflow_status SET status = 'SUCCESS', completed_at = :now WHERE workflow_uuid = 'ended'"
+            database.execute(sql.text(ended), {"now": int(time.time() * 1000)})
         assert table.remove_old(time.time() - 60) == 0
         assert table.remove_old(time.time() + 60) == 1
         found = table.states(["ended", "runs", "waits"])

@@ -1,0 +1,300 @@
+"""DBOS in a worker: it takes jobs from their queues, hands them over, and writes their results.
+
+DBOS has one instance in a process, so the workers of a process share it. This module uses the public API of DBOS alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Container, Iterable
+from concurrent.futures import Future
+from contextlib import ExitStack
+from math import ceil
+from pathlib import Path
+from typing import Any, Final, cast, final
+from uuid import uuid4
+
+import msgspec
+
+from fxai.storage.job_table import APPLICATION, VERSION, Held, JobTable, place_of, raising_os_errors, result_of
+from fxai.storage.worker_lock import WorkerLock
+
+_PAUSE: Final = 0.1  # seconds between two looks of DBOS for jobs, for each kind
+_LAG: Final = 10.0  # seconds that DBOS has to hand over a job that it took, and to write a result
+
+
+@final
+class ClaimedJob(msgspec.Struct, frozen=True):
+    """A job that a worker has, and nobody else."""
+
+    kind: str
+    id: str
+    attempt: int
+    """From 1; at a second one an earlier worker had it, and was lost or ended."""
+    text: str
+    damage: str = ""
+    """Why the row in the database is not a job. Empty if it is a job."""
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """A job that DBOS hands over."""
+
+    kind: str
+    id: str
+    text: object
+
+
+class _End(msgspec.Struct, frozen=True):
+    text: str
+    is_failure: bool
+
+
+@final
+class Dispatcher:
+    """The instance of DBOS in this process, which the workers of the process share."""
+
+    def __init__(self, place: Path | str, kinds: Iterable[str]) -> None:
+        self.name: str = uuid4().hex
+        """The name of the workers for others. No other process ever has it."""
+        self._place = place
+        self._kinds = [*kinds]
+        self._held = ExitStack()
+        self._wakes: dict[Callable[[], object], int] = {}  # of the workers, with their numbers of jobs
+        self._turn = threading.Lock()
+        self._arrived: deque[_Given] = deque()
+        self._futures: dict[str, list[Future[_End]]] = {}  # of the jobs that arrived and have not ended
+        self._ended: dict[str, tuple[float, str | None]] = {}  # when jobs ended whose result DBOS writes
+        self._strange: dict[str, float] = {}  # since when this process has jobs that did not arrive
+        self._is_closed = False
+
+    @staticmethod
+    def join(place: Path | str, kinds: Iterable[str], most: int, wake: Callable[[], object]) -> Dispatcher:
+        """Return the dispatcher of this process, for one more worker.
+
+        Args:
+            place: The place of the work queue.
+            kinds: The kinds of the jobs.
+            most: Maximum number of jobs of the worker at once.
+            wake: Called in another thread when a job arrives.
+
+        Raises:
+            OSError: This process has a worker of other jobs, or an instance of DBOS, or the database refuses.
+        """
+        with _starting:
+            found = _current[0] if _current else Dispatcher(place, kinds)
+            if found._place != place or not {*kinds} <= {*found._kinds}:
+                raise OSError(
+                    "this process has a worker of other jobs, and DBOS has one instance in a process. "
+                    "Start the second worker in another process, or give its jobs to the first worker."
+                )
+            if not _current:
+                found._start(most)
+                _current.append(found)
+            found._wakes[wake] = most
+            found._table.register(found._kinds, sum(found._wakes.values()), _PAUSE)
+            return found
+
+    def _start(self, most: int) -> None:
+        from dbos import DBOS, DBOSPortableJSONSerializer
+
+        with raising_os_errors(place_of(self._place)), ExitStack() as stack:
+            self._table = stack.enter_context(JobTable.open(self._place))
+            self._lock = stack.enter_context(WorkerLock.hold(self._place, self.name, self._kinds))
+            self._table.register(self._kinds, most, _PAUSE)
+            config: Any = {
+                "name": APPLICATION,
+                "system_database_engine": self._table.engine,
+                "executor_id": self.name,
+                "application_version": VERSION,
+                "serializer": DBOSPortableJSONSerializer(),
+                "use_listen_notify": False,
+                "run_migrations": False,
+                "log_level": "WARNING",
+            }
+            DBOS(config=config)
+            if DBOS.executor_id != self.name:
+                raise OSError("this process uses DBOS, which has one instance. Start the worker in another process.")
+            stack.callback(DBOS.destroy)
+            for kind in self._kinds:
+                _register(kind)
+            DBOS.listen_queues(self._kinds)
+            DBOS.launch()
+            self._held = stack.pop_all()
+
+    def leave(self, wake: Callable[[], object]) -> None:
+        """Give back the jobs of a worker that ends. The last worker ends the instance of DBOS.
+
+        Raises:
+            OSError: The database refuses. Others find the jobs when the lock is free.
+        """
+        with _starting:
+            self._wakes.pop(wake, None)
+            try:
+                if not self._wakes:
+                    self.refuse()
+                    self._settle()
+                    self._end_dbos(0)
+                if self._lock.holds():
+                    self._table.give_back(self.name, running=self._own_jobs())
+            finally:
+                if not self._wakes:
+                    self._end_dbos(0)
+                    self._held.close()
+
+    def stop(self, wake: Callable[[], object], grace: float) -> None:
+        """Take no more jobs for a worker that ends.
+
+        Args:
+            wake: The worker, as for `join`.
+            grace: Maximum seconds to wait for the jobs that the last worker runs.
+        """
+        with _starting:
+            if [*self._wakes] == [wake]:
+                self.refuse()
+                self._end_dbos(grace)
+
+    def _end_dbos(self, grace: float) -> None:
+        from dbos import DBOS
+
+        if self in _current:
+            _current.clear()
+            DBOS.destroy(workflow_completion_timeout_sec=ceil(grace))
+
+    def refuse(self) -> None:
+        """Drop the jobs that arrived and that no worker has taken, and the jobs that arrive later."""
+        with self._turn:
+            self._is_closed = True
+            given = [one.id for one in self._arrived]
+        for job in given:
+            self.drop(job)
+
+    # -- called in the event loop of DBOS
+
+    async def run(self, kind: str, job: str, text: object) -> dict[str, str]:
+        """Return the result of a job when its worker has it."""
+        from dbos import PortableWorkflowError
+
+        future: Future[_End] = Future()
+        with self._turn:
+            if self._is_closed:
+                raise asyncio.CancelledError
+            self._strange.pop(job, None)
+            if job in self._futures:  # this worker runs it: it was given back although it was not lost
+                self._futures[job].append(future)
+            else:
+                self._futures[job] = [future]
+                self._arrived.append(_Given(kind, job, text))
+        for wake in [*self._wakes]:
+            wake()
+        end = await asyncio.wrap_future(future)
+        if end.is_failure:
+            raise PortableWorkflowError(end.text, "JobError")
+        return result_of(end.text)
+
+    # -- called by the worker
+
+    def take(self, kinds: Container[str], most: int) -> list[ClaimedJob]:
+        """Return jobs of some kinds that have arrived, at most so many."""
+        with self._turn:
+            given = [one for one in self._arrived if one.kind in kinds][:most]
+            self._arrived = deque(one for one in self._arrived if one not in given)
+        try:
+            losses = self._table.losses([one.id for one in given]) if given else {}
+        except OSError:
+            with self._turn:
+                self._arrived.extendleft(reversed(given))
+            raise
+        return [_claim_of(one, 1 + losses.get(one.id, 0)) for one in given]
+
+    def end(self, job: str, text: str, *, is_failure: bool = False) -> None:
+        """Let DBOS write the result of a job, unless the job was cancelled or another worker has it."""
+        with self._turn:
+            futures = self._futures.pop(job, [])
+            self._ended[job] = time.monotonic(), None if is_failure else text
+        for future in futures:
+            future.set_result(_End(text, is_failure))
+
+    def drop(self, job: str) -> str | None:
+        """Forget a job, and let DBOS write nothing more. Return its result if it ended less than 10 seconds ago."""
+        with self._turn:
+            self._arrived = deque(one for one in self._arrived if one.id != job)
+            futures = self._futures.pop(job, [])
+            _, text = self._ended.get(job, (0.0, None))
+        for future in futures:
+            future.cancel()
+        return text
+
+    def look(self, seen: Held) -> set[str]:
+        """Compare the jobs of this process in the database with its own. Return the jobs that are lost in between.
+
+        Args:
+            seen: The jobs in the database. The cancelled jobs that no worker runs are confirmed as stopped.
+        """
+        stopped = seen.stopping - self._taken_jobs()
+        self._table.confirm_cancelled({job: self.drop(job) for job in stopped})
+        now = time.monotonic()
+        with self._turn:
+            self._ended = {job: one for job, one in self._ended.items() if now - one[0] < _LAG}
+            known = self._futures.keys() | self._ended.keys()
+            self._strange = {job: self._strange.get(job, now) for job in seen.running - known}
+            return {job for job, since in self._strange.items() if now - since > _LAG}
+
+    def bury(self, other: str) -> None:
+        """Give back the jobs of another process if it is dead."""
+        if self._lock.take(other):
+            try:
+                self._table.give_back(other)
+            finally:
+                self._lock.free(other)
+
+    def holds(self) -> bool:
+        """Return True if this process has its lock. If not, others take it for dead."""
+        return self._lock.holds()
+
+    def _taken_jobs(self) -> set[str]:
+        with self._turn:
+            return self._futures.keys() - {one.id for one in self._arrived}
+
+    def _own_jobs(self) -> set[str]:
+        with self._turn:
+            return self._futures.keys() | self._ended.keys()
+
+    def _settle(self) -> None:
+        """Wait until DBOS has written the results of the jobs that ended, at most 10 seconds."""
+        until = time.monotonic() + _LAG
+        while time.monotonic() < until:
+            held = self._table.jobs_by_worker().get(self.name)
+            with self._turn:
+                if held is None or not held.running & self._ended.keys():
+                    break
+            time.sleep(0.05)
+        with self._turn:
+            self._ended.clear()
+
+
+_starting: Final = threading.Lock()
+_current: Final[list[Dispatcher]] = []  # at most one
+_registered: Final[set[str]] = set()  # DBOS knows a workflow as long as the process lives
+
+
+def _register(kind: str) -> None:
+    from dbos import DBOS
+
+    async def run_job(text: object = None, *_: object) -> dict[str, str]:
+        if not _current:
+            raise asyncio.CancelledError
+        return await _current[0].run(kind, cast(str, DBOS.workflow_id), text)
+
+    if kind not in _registered:
+        decorate: Any = DBOS.workflow(name=kind, max_recovery_attempts=None)
+        decorate(run_job)
+        _registered.add(kind)
+
+
+def _claim_of(given: _Given, attempt: int) -> ClaimedJob:
+    if isinstance(given.text, str):
+        return ClaimedJob(given.kind, given.id, attempt, given.text)
+    return ClaimedJob(given.kind, given.id, attempt, "", "the row in the database has no text")
