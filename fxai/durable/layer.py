@@ -155,12 +155,12 @@ class _Opening:
 
     def open(self, scope: Scope) -> Generator[AnyEffect, Any, Frame]:
         """Owns the run and opens it; when the scope closes, how it ended is journalled."""
-        journal: RunJournal = yield self._runs.open(self._run, may_begin=True)
+        journal = RunJournal(self._run, self._runs.store.journal(self._run))
         yield journal.own()
         journal.watch(self._runs.store, scope)
         hold: Hold | None = yield Ask(lambda context: context.services.get(Hold))
         journal.hold = None if hold is None else hold.seconds
-        yield journal.refresh()  # what another program did before it was owned
+        yield journal.refresh()  # after it is owned: no other program appends now
         known = journal.known
         if known.opened and known.opened[0].form != FORM:
             yield fail(JournalFailure(self._run, _OTHER_FORM.format(known.opened[0].form, FORM)))

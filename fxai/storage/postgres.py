@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
@@ -139,6 +139,24 @@ class PostgresPool:
         with self._free, self._pool.take(transact) as database:
             self.was_reached = True
             yield database
+
+    def read(self, query: LiteralString, values: Mapping[str, object]) -> list[Any]:
+        """Return the rows of one query, which needs no transaction.
+
+        Raises:
+            ServerAwayError: The server cannot be reached.
+            OSError: The server refuses the query.
+        """
+        rows: list[Any] = []
+
+        @contextmanager
+        def run(database: Connection[Any]) -> Generator[None]:  # the pool replaces a broken connection here
+            rows.extend(database.execute(query, values).fetchall())
+            yield
+
+        with self._free, self._pool.take(run):
+            self.was_reached = True
+        return rows
 
     def forget(self) -> None:
         """Start again in a process that was forked while threads of its parent had connections."""

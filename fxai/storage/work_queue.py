@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
 import msgspec
 
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.constructor import attempt_work
+from fxai.effects.constructor import attempt_work, succeed
 from fxai.effects.effect import AwaitExit, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.waker import Waker, result_of
@@ -158,6 +158,9 @@ class WorkQueue:
         Fails with:
             OSError: The database cannot be opened.
         """
+        kept = _kept.get(url)
+        if kept is not None:
+            return succeed(kept)
 
         def find() -> WorkQueue:
             with _keeping:
