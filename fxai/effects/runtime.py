@@ -77,7 +77,7 @@ def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[
         remedy = "await fx.run_async(effect), or fx.run_async_exit(effect)"
         raise RuntimeError(f"an event loop ({running}) runs here: {remedy}") from None
     (end,) = ends
-    return _checked(end)
+    return _verify(end)
 
 
 def run_result(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
@@ -125,7 +125,7 @@ async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
     """
     given: Any = effect
     end: Exit[_A, _E] = await run_fiber(given, EMPTY)
-    return _checked(end)
+    return _verify(end)
 
 
 @final
@@ -179,7 +179,7 @@ class Runtime(Generic[_R_contra]):
             TypeError: If `effect` gives an effect that was not run.
         """
         context = self._open()
-        return _checked(await run_fiber(enclose(effect, context), context))
+        return _verify(await run_fiber(enclose(effect, context), context))
 
     async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
         """The value of `effect` or its typed failure; a defect or an interruption is raised.
@@ -219,14 +219,14 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
         await close_block(self._scope.close(ending(error)), EMPTY, error)
 
 
-def _checked(end: Exit[_A, _E]) -> Exit[_A, _E]:
+def _verify(end: Exit[_A, _E]) -> Exit[_A, _E]:
     if isinstance(end, Succeeded) and end.value.__class__.__base__ is Instruction:
         require_no_effect(end.value)
     return end
 
 
 def _value(exit_: Exit[_A, _E]) -> _A:
-    end = _checked(exit_)
+    end = _verify(exit_)
     if isinstance(end, Succeeded):
         return end.value
     raise end.cause.squash()

@@ -23,7 +23,7 @@ from typing_extensions import TypeVar
 from fxai.effects import pull as _pull
 from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf, enclose
-from fxai.effects.effect import AnyEffect, EffectOf, Generate, Map, Succeed, Suspend, Sync
+from fxai.effects.effect import AnyEffect, As, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import close_block, run_fiber
 from fxai.effects.mistake import MYPY, Discarded, NotItsValue, refuse_as_value
 from fxai.effects.pull import END, Channel, Open
@@ -140,7 +140,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """
 
         def body(channel: Channel[_B]) -> EffectOf[None, _E, _R]:
-            return produce(channel.put).as_(None)
+            return As(produce(channel.put), None)
 
         return StreamOf.from_channel(body, buffer=buffer)
 
@@ -153,7 +153,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         effect of the program itself, also within `scoped`, `provide`, `catch_all` or another stream's `for_each`; run
         in a forked or concurrent part, or within a `timeout`, it is a defect: `emitting` is for those.
         """
-        return StreamOf(_pull.steps(lambda emit: produce(emit).as_(None)))
+        return StreamOf(_pull.steps(lambda emit: As(produce(emit), None)))
 
     @staticmethod
     def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:

@@ -207,10 +207,10 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 363,
     "modules with one importer and under 120 lines": 10,
-    "lines": 104_600,
+    "lines": 104_300,
     "functions that a run with one call passes": 98,
     "files that it passes": 24,
-    "functions that the same run passes, streamed": 118,
+    "functions that the same run passes, streamed": 120,
     "files that it passes, streamed": 27,
     "places that open a database": 1,
     "modules that lock files": 1,
@@ -227,6 +227,7 @@ Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and 
 Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,500 lines.
 Queues that survive: 12 modules and 3,000 lines.
 Limits that hold exactly, in line: 3 modules and 1,500 lines.
+Finalizers that refuse an effect as their value: 2 functions of a streamed run.
 Types of pydantic: 4 modules and 1,600 lines, with the keys of mappings and the aliases that contain themselves.
 The public API of DBOS instead of its private calls: 2 modules and 400 lines.
 Requests that only grow: 4 modules and 1,500 lines; a run compares each request with the previous one, in 10 functions.
