@@ -21,7 +21,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from returns.result import Failure
@@ -45,18 +45,9 @@ from fxai.tools.tool_options import (
     CacheControl,
     DeferLoading,
     Destructive,
-    ExplicitNull,
-    Idempotent,
-    JsonText,
-    Meta,
-    OpenWorld,
     Readonly,
-    Strict,
-    Title,
     example_faults,
 )
-
-_FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld, ExplicitNull, JsonText)
 
 
 def attribute_findings(subject: Subject) -> Iterator[Finding]:
@@ -106,16 +97,6 @@ def _annotations(entry: Entry) -> Iterator[Finding]:
         message = "it changes nothing (Readonly) and may destroy something (Destructive)"
         at = "/annotations/destructive"
         yield RULES["annotation-contradiction"].finding(tool.name, at, message, "take one of the two away")
-    kinds: list[tuple[Any, tuple[type, ...], str]] = [(flag, (bool,), "True or False") for flag in _FLAGS]
-    kinds += [
-        (Strict, (bool, type(None)), "True, False or None"),
-        (Title, (str, type(None)), "a text"),
-        (Meta, (Mapping,), "a mapping"),
-    ]
-    for key, types, expected in kinds:
-        if key in given and not isinstance(tool.get(key), types):
-            message = f"{key.name} is {tool.get(key)!r}, which is not {expected}"
-            yield RULES["annotation-type"].finding(tool.name, f"/annotations/{key.name}", message, f"say {expected}")
 
 
 def _examples(entry: Entry) -> Iterator[Finding]:

@@ -265,7 +265,6 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("strict-weakened", "info", "A keyword that strict mode cannot hold a model to; it is validated after."),
     # annotations, examples and options
     ("annotation-contradiction", "warning", "Annotations that cannot both be true."),
-    ("annotation-type", "error", "An annotation with a value of another type than its key's."),
     ("input-example-misfit", "error", "An example of a call that does not fit the tool's parameters."),
     ("cache-marks", "warning", "More tools marked for the cache than a provider takes marks in one request."),
     ("tool-search-missing", "warning", "A deferred tool, and no tool search that would find it at a provider."),

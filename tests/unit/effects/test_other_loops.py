@@ -223,7 +223,7 @@ async def _made(name: str) -> Home:
 def test_a_forked_program_is_awaited_on_its_own_loop(backend: Backend) -> None:
     """Another loop refuses to join it and to stop it, and reads the end of one that has ended."""
     handles: list[FiberHandle[None]] = []
-    forked, left = threading.Event(), threading.Event()
+    forked, left, asked = threading.Event(), threading.Event(), threading.Barrier(2)
 
     def run(n: int) -> Any:
         if n == 0:
@@ -235,8 +235,8 @@ def test_a_forked_program_is_awaited_on_its_own_loop(backend: Backend) -> None:
         except RuntimeError as error:
             return str(error)
         finally:
-            if n == 2:
-                left.set()
+            asked.wait(10)
+            left.set()
 
     _, joined, stopped = in_threads(run)
 
