@@ -134,6 +134,7 @@ def test_a_job_that_is_noted_and_not_submitted_yet_is_the_same(shop: Shop) -> No
     assert shop.log == ["a"]
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_leaves_the_worker_and_comes_back(shop: Shop) -> None:
     """No worker has it while it waits; the answer submits it again, and any worker goes on."""
     fx.run(shop.runs.submit("a", "wiping"))
@@ -184,6 +185,7 @@ def test_a_queued_run_is_cancelled(shop: Shop) -> None:
     assert [type(one) for one in end.cause.failures] == [RunCancelled]
 
 
+@pytest.mark.slow
 def test_a_run_of_a_worker_is_cancelled(shop: Shop) -> None:
     """Its program is interrupted, and the worker goes on with others."""
 
@@ -217,6 +219,7 @@ def test_a_run_that_another_program_has_is_tried_later(shop: Shop) -> None:
     assert "b" in shop.log
 
 
+@pytest.mark.slow
 def test_a_higher_priority_goes_first_and_a_delay_waits(shop: Shop) -> None:
     """Of those that are queued."""
     for name, priority, delay in (("low", 0, 0.0), ("late", 9, 3600.0), ("high", 5, 0.0)):
@@ -225,6 +228,7 @@ def test_a_higher_priority_goes_first_and_a_delay_waits(shop: Shop) -> None:
     assert shop.log == ["high", "low"]
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_is_submitted_again(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """How it failed is in the log and in the journal."""
     crashes = [True]
@@ -248,6 +252,7 @@ def test_a_run_that_failed_is_submitted_again(shop: Shop, caplog: pytest.LogCapt
     shop.with_worker(lambda: shop.until("a", "done"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", [Opened, Closed])
 def test_a_run_goes_on_when_its_journal_can_be_written_again(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, record: type[Any]
@@ -268,6 +273,7 @@ def test_a_run_goes_on_when_its_journal_can_be_written_again(
     assert len(failed) == 1
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_before_its_run_begins_is_in_the_log(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """The run stays queued, and is submitted again by the next `submit`."""
 
@@ -330,6 +336,7 @@ def test_a_run_that_sleeps_long_leaves_the_worker(shop: Shop, is_forked: bool) -
     assert shop.log.count("begin a") >= 2
 
 
+@pytest.mark.slow
 def test_a_run_that_does_something_beside_its_sleep_stays(shop: Shop) -> None:
     """What is under way would be lost, or in doubt."""
 

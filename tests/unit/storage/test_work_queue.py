@@ -84,6 +84,7 @@ def test_jobs_are_run_and_kept(place: str, backend: str) -> None:
     assert unknown.status == "gone"
 
 
+@pytest.mark.slow
 def test_those_of_a_higher_priority_go_first_and_delayed_ones_wait(file: str) -> None:
     """One worker that runs one job at a time takes them so."""
     ran: list[str] = []
@@ -136,6 +137,7 @@ def test_a_job_that_fails_says_why(file: str, caplog: pytest.LogCaptureFixture) 
     assert (b.status, b.text) == ("failed", "ZeroDivisionError: integer division or modulo by zero")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_job_that_runs_is_cancelled(place: str, backend: str) -> None:
     """Its effect is interrupted, its finalizers run before the program hears of it, with the job's last words."""
@@ -186,6 +188,7 @@ def test_preliminary_values_are_read_from_an_offset(place: str) -> None:
     assert _run(place, program) == (["2", "3", "4"], ("0", "1", "2", "3", "4"), ("4",))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_cancelled_lets_its_jobs_end(file: str) -> None:
     """Within the grace; what is not ready by then is interrupted, and another worker is told that it was begun."""
     attempts: list[int] = []
@@ -212,6 +215,7 @@ def test_a_worker_that_is_cancelled_lets_its_jobs_end(file: str) -> None:
     assert (ended.status, ended.text) == ("done", "attempt 2")
 
 
+@pytest.mark.slow
 def test_jobs_of_a_lost_worker_are_run_by_another_worker(place: str) -> None:
     """The worker runs each job once more. A cancelled job counts as stopped."""
     ran: list[tuple[str, int]] = []
@@ -236,6 +240,7 @@ def test_jobs_of_a_lost_worker_are_run_by_another_worker(place: str) -> None:
     assert [end.status for end in ends] == ["done"] * 9 + ["cancelled"]
 
 
+@pytest.mark.slow
 def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
     """However long it is silent: its lock says that it lives."""
     where = read_place(place)
@@ -275,6 +280,7 @@ def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
     assert (ended.status, ended.text) == ("failed", "3 workers were lost that were to run it")
 
 
+@pytest.mark.slow
 def test_jobs_that_a_worker_has_and_does_not_know_of_are_run(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker runs a job that the database gave it in a lost reply. A job that runs already does not run again."""
     from fxai.storage import job_dispatch
@@ -301,6 +307,7 @@ def test_jobs_that_a_worker_has_and_does_not_know_of_are_run(file: str, monkeypa
     assert _run(file, program) == ["1", "2"]
 
 
+@pytest.mark.slow
 def test_a_job_that_dbos_cannot_read_is_cancelled_in_the_end(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker gives the job back `attempts` times. Then it cancels the job, and does not take it for ever."""
     from fxai.storage import job_dispatch
@@ -317,6 +324,7 @@ def test_a_job_that_dbos_cannot_read_is_cancelled_in_the_end(file: str, monkeypa
     assert _run(file, program).status == "cancelled"
 
 
+@pytest.mark.slow
 def test_workers_of_one_process_share_its_jobs(file: str) -> None:
     """Each worker runs as many jobs as it may at once, and the second worker continues if the first one ends."""
     running, most = [0], [0]
@@ -373,6 +381,7 @@ def test_a_process_that_uses_dbos_has_no_worker(file: str) -> None:
         DBOS.destroy()
 
 
+@pytest.mark.slow
 def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
     """Others take it for dead, so it interrupts what it runs and fails."""
     place = str(tmp_path / "jobs.db")
