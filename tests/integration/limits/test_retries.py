@@ -66,6 +66,7 @@ def _used(allowances: Allowances, name: str, info: ModelInfo) -> tuple[int, int]
     return level.committed, level.reserved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["whole", "streamed", "agent"])
 def test_two_models_with_three_tries_are_six_requests(servers: tuple[Peer, Peer], how: str, backend: Backend) -> None:
     """Never more: neither the limit nor the fallback nor the loop of an agent asks again; nothing stays reserved."""

@@ -201,6 +201,7 @@ def test_a_run_that_is_done_stays_done() -> None:
     assert fx.run(runs.show("r")).state.status == "done"
 
 
+@pytest.mark.slow
 def test_a_crowd_of_runs_has_one_watch(tmp_path: Path) -> None:
     """Runs of one store are watched by one thread, which ends with them; one that is cancelled ends alone."""
     runs, counts, size = Runs.sqlite(tmp_path / "runs.db"), list[int](), 60

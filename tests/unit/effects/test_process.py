@@ -395,6 +395,7 @@ def test_where_the_system_tells_nothing_the_group_is_asked(backend: str, monkeyp
     assert (known, _run(program, backend)) == ([False, False], [True, False])
 
 
+@pytest.mark.slow
 def test_where_the_system_tells_nothing_the_group_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `/proc` what is in the program's group still ends with it."""
     monkeypatch.setattr("fxai.effects.process._PROC", Path("/no/such/folder"))

@@ -48,6 +48,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_told_holds_off_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What it raised goes to the log, once; the others are told all the same."""
     store, told = _store("table", tmp_path), queue.SimpleQueue[int]()
@@ -66,6 +67,7 @@ def test_one_that_cannot_be_told_holds_off_no_other(tmp_path: Path, caplog: pyte
     assert sum("it is damaged" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_read_is_looked_at_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The trouble is told once, and what comes after it is not lost."""
     store, told = _store("table", tmp_path), queue.SimpleQueue[int]()

@@ -649,7 +649,9 @@ def test_a_silent_stream_has_a_beat() -> None:
     assert "Late." in told
 
 
-@pytest.mark.parametrize(("on_leave", "ended"), [("continue", "done"), ("cancel", "stopped")])
+@pytest.mark.parametrize(
+    ("on_leave", "ended"), [pytest.param("continue", "done", marks=pytest.mark.slow), ("cancel", "stopped")]
+)
 def test_an_answer_whose_client_left(on_leave: str, ended: str) -> None:
     """It goes on to its end, or is cancelled, as the option says; either way it is kept."""
 

@@ -26,6 +26,7 @@ def reason(backend: Backend, command: tuple[str, ...], **options: Any) -> Any:
     return failed(backend, LanguageModel.generate_text("Hi").provide(host.model(*command, **options)))
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_ended_when_the_silence_is_too_long(backend: Backend, tmp_path: Path) -> None:
     """Silence is a timeout by the clock, and the program is gone, also one that ignores SIGTERM, with its children."""
     hangs = (
@@ -290,6 +291,7 @@ def test_one_that_reads_nothing_may_answer_all_the_same(backend: Backend) -> Non
     assert response.text == "hello world"
 
 
+@pytest.mark.slow
 def test_after_a_failure_the_next_request_starts_another(backend: Backend, tmp_path: Path) -> None:
     """One that died, was silent or has ended is started anew by the next request; the old one is gone."""
     dies = (
