@@ -156,7 +156,6 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
             return True
         return False
 
-    clause.deep = True
     clause.add("object", check)
 
 
@@ -186,7 +185,6 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
                 return False
         return True
 
-    clause.deep = True
     if takes is never and not patterns:
         known = frozenset(names)
         clause.add("object", lambda value, _: value.keys() <= known, 1 + len(known) // _LIST)
@@ -213,13 +211,11 @@ def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> No
                     return False
         return True
 
-    clause.deep = True
     clause.add("object", check, 1 + _PATTERN * len(checks))
 
 
 def _names(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     inner = to.of(rule).takes
-    clause.deep = True
     clause.add("object", lambda value, work: all(inner(name, work) for name in value))
 
 
@@ -238,7 +234,6 @@ def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: Any) ->
     def check(value: Any, work: Work) -> bool:
         return all(inner(value, work) for name, inner in checks.items() if name in value)
 
-    clause.deep = True
     clause.add("object", check, 1 + len(checks) // _LIST)
 
 
@@ -266,7 +261,6 @@ def _additional_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> Non
 
 def _places(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
-    clause.deep = True
     clause.add("array", lambda value, work: all(one(item, work) for one, item in zip(checks, value, strict=False)))
 
 
@@ -283,7 +277,6 @@ def _rest(to: Checks, clause: Clause, rule: Any, first: int) -> None:
             return True
         return False
 
-    clause.deep = True
     if takes is never:
         clause.add("array", lambda value, _: len(value) <= first)
     elif takes is not always:
@@ -306,7 +299,6 @@ def _contains(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
                 return False
         return bool(found >= least)
 
-    clause.deep = True
     clause.add("array", check)
 
 
@@ -324,7 +316,6 @@ def _unique(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 def _all_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
-    clause.deep = True
     clause.add("any", lambda value, work: all(one(value, work) for one in checks))
 
 
@@ -334,7 +325,6 @@ def _any_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
         _enum(to, clause, [value for values in listed for value in values or ()], _)
         return
     checks = tuple(to.of(inner).takes for inner in rule)
-    clause.deep = True
     clause.add("any", lambda value, work: any(one(value, work) for one in checks))
 
 
@@ -361,19 +351,16 @@ def _one_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
                 found = True
         return found
 
-    clause.deep = True
     clause.add("any", check)
 
 
 def _not(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     inner = to.of(rule).takes
-    clause.deep = True
     clause.add("any", lambda value, work: not inner(value, work))
 
 
 def _if(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     inner, then, otherwise = (to.of(one).takes for one in (rule, schema.get("then", True), schema.get("else", True)))
-    clause.deep = True
     clause.add("any", lambda value, work: (then if inner(value, work) else otherwise)(value, work))
 
 
@@ -454,7 +441,6 @@ def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: Any) 
         names = evaluated_names(to.part(schema), value, work, beside=True)
         return all(name in names or inner(item, work) for name, item in value.items())
 
-    clause.deep = True
     clause.add("object", check)
 
 
@@ -465,7 +451,6 @@ def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> No
         places = evaluated_items(to.part(schema), value, work, beside=True)
         return all(place in places or inner(item, work) for place, item in enumerate(value))
 
-    clause.deep = True
     clause.add("array", check)
 
 

@@ -143,7 +143,6 @@ class Engine:
                 return
             found = follow(self, part, rule)
             part.follows += (found,)
-            clause.deep = True
             clause.add("any", self._remembering(part, found))
         elif not _is_asserted(keyword, part.dialect) or (part.dialect.ref_alone and "$ref" in part.schema):
             return

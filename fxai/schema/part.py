@@ -14,6 +14,7 @@ costs one step, and each keyword of the schema costs one step.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, final
 
 import msgspec
@@ -97,16 +98,14 @@ class Clause:
 
     Attributes:
         kinds: The kinds that the keyword accepts. None if it is not `type`.
-        deep: True if the keyword contains schemas.
         weight: The steps that the keyword costs.
     """
 
-    __slots__ = ("by_type", "deep", "kinds", "weight")
+    __slots__ = ("by_type", "kinds", "weight")
 
     def __init__(self) -> None:
         self.by_type: dict[type, list[Check]] = {}
         self.kinds: frozenset[str] | None = None
-        self.deep: bool = False
         self.weight: int = 0
 
     def add(self, kind: str, check: Check, weight: int = 1) -> None:
@@ -125,10 +124,9 @@ class Clause:
 def join(clauses: Iterable[Clause], dialect: Dialect) -> tuple[Check, frozenset[type]]:
     """Return the check by several keywords, and the types whose values it accepts without a look."""
     table: dict[type, tuple[Check, ...]] = dict.fromkeys(_TYPES, ())
-    weight, deep = 1, False
+    weight = 1
     for clause in clauses:
         weight += clause.weight
-        deep = deep or clause.deep
         for tp, checks in clause.by_type.items():
             table[tp] += (*checks,)
     for kinds in (clause.kinds for clause in clauses if clause.kinds is not None):
@@ -137,29 +135,11 @@ def join(clauses: Iterable[Clause], dialect: Dialect) -> tuple[Check, frozenset[
             table[float] = (never if dialect.name == "draft-04" else _is_whole, *table[float])
         table = {tp: checks if tp in allowed else (never,) for tp, checks in table.items()}
     free = frozenset(tp for tp, checks in table.items() if not checks)
-    return (_deep if deep else _flat)(table, weight), free
+    return _all(table, weight), free
 
 
-def _flat(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
-    find = table.get
-
-    def check(value: object, work: Work) -> bool:
-        work.left -= weight
-        if work.left < 0:
-            raise ExhaustedError
-        checks = find(type(value))
-        for one in table[_kind(value)] if checks is None else checks:
-            if not one(value, work):
-                break
-        else:
-            return True
-        return False
-
-    return check
-
-
-def _deep(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
-    """Return the same for a schema that contains schemas: if the stack is used up, it continues on a new one."""
+def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
+    """Return the check by the keywords for the type of a value. If the stack is used up, it continues on a new one."""
     find = table.get
 
     def check(value: object, work: Work) -> bool:
@@ -176,7 +156,7 @@ def _deep(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
             else:
                 return True
         except RecursionError:
-            return new_stack(lambda: _once_more(checks, value, work))
+            return new_stack(partial(_once_more, checks, value, work))
         return False
 
     return check
