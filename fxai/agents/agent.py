@@ -60,6 +60,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import is_listed
 from fxai.tools.identity import OnConflict, ToolConflictError
 from fxai.tools.tool import Tool
+from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import Toolkit
 
@@ -520,8 +521,8 @@ def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, ob
     for condition in conditions:
         for tool in condition.names if isinstance(condition, HasToolCall) else ():
             if tool not in tools:
-                there = ", ".join(tools) or "no tools"
-                raise ValueError(f"has_tool_call({tool!r}): the agent {name!r} has no tool {tool!r}, it has {there}")
+                near, there = nearest_name(tool, tools), ", ".join(tools) or "no tools"
+                raise ValueError(f"has_tool_call({tool!r}): the agent {name!r} has no such tool{near}; it has {there}")
 
 
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:

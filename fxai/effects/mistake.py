@@ -37,9 +37,9 @@ class NoEffect(Protocol):
 
 
 Discarded: TypeAlias = NoEffect | type[object] | PlainAwaitable[object] | None
-"""For checkers: a value that may be discarded. An effect may not, because nothing would run it.
+"""For checkers: a value that a program may discard. If it discards an effect, nothing runs that effect.
 
-mypy does not find the methods of `object` in classes and in protocols, so the usual ones are listed.
+mypy finds no method of `object` in a class or in a protocol, so the union names classes and awaitables.
 """
 
 

@@ -160,16 +160,11 @@ class Runtime(Generic[_R_contra]):
         fiber = Fiber(context)
         try:
             pending = fiber.step(enclose(effect, context), None, None)
-            end: Any = fiber.finish() if pending is None else await fiber.drive(pending)
+            end: Exit[_A, _E] = fiber.finish() if pending is None else await fiber.drive(pending)
         except BaseException as raised:
             report(raised)
             raise
-        if end.__class__ is Succeeded:
-            value: _A = end.value
-            if value.__class__.__base__ is Instruction:
-                require_no_effect(value)
-            return value
-        raise end.cause.squash()
+        return _value(end)
 
     async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:
         """How `effect` ended, run in the current task with these services.

@@ -105,8 +105,8 @@ class Annotation(Generic[_K]):
     def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K, tuple[type, ...]]]:
         return (Annotation, (self._name, self._default, self._types))
 
-    def check(self, value: object) -> None:
-        """Do nothing for a value of the types of this key.
+    def freeze(self, value: object) -> Any:
+        """Return a value of this key as immutable data.
 
         Raises:
             TypeError: If `value` has another type.
@@ -114,6 +114,7 @@ class Annotation(Generic[_K]):
         if self._types and not isinstance(value, self._types):
             expected = " or ".join("None" if one is NoneType else f"a {one.__name__}" for one in self._types)
             raise TypeError(f"the annotation {self._name} is {value!r:.200}, but it must be {expected}")
+        return _frozen(value)
 
 
 Title: Annotation[str | None] = Annotation("title", None, (str, NoneType))
@@ -196,9 +197,7 @@ class Annotations:
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[Annotation[Any], Any] | None = None) -> None:
-        for key, value in (values or {}).items():
-            key.check(value)
-        self._values: dict[Annotation[Any], Any] = {k: _frozen(v) for k, v in (values or {}).items()}
+        self._values: dict[Annotation[Any], Any] = {k: k.freeze(v) for k, v in (values or {}).items()}
 
     def get(self, key: Annotation[_K]) -> _K:
         """The value of `key`, or its default."""

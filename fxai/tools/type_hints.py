@@ -228,33 +228,32 @@ def read_return(
     pairs = [_pair(arm, name, success) for arm in arms]
     declared = [pair for pair in pairs if pair is not None]
     if not declared:
-        found = _one(success, None if hint is NoneType else hint), _one(failure, Never)
-        _check_declared(name, "success", success, hint)
-        return Returned(*found, bare=True, awaited=awaited, threaded=not awaited)
+        value = _choose_type(name, "success", success, None if hint is NoneType else hint)
+        return Returned(
+            value, _choose_type(name, "failure", failure, Never), bare=True, awaited=awaited, threaded=not awaited
+        )
     if len(declared) < len(pairs):
         raise SchemaError(
             f"the function {name!r} returns {hint!r}, of which a part is a bare success and a part is not: "
             "return a Result in each case"
         )
     threaded = not awaited and all(_taken_apart(arm)[0] in _IN_A_THREAD for arm in arms)
-    found = _one(success, _union([s for s, _ in declared])), _one(failure, _union([f for _, f in declared]))
-    _check_declared(name, "success", success, _union([s for s, _ in declared]))
-    _check_declared(name, "failure", failure, _union([f for _, f in declared]))
-    return Returned(*found, threaded=threaded)
+    value = _choose_type(name, "success", success, _union([s for s, _ in declared]))
+    return Returned(value, _choose_type(name, "failure", failure, _union([f for _, f in declared])), threaded=threaded)
 
 
-def _check_declared(name: str, what: Literal["success", "failure"], given: Any, found: Any) -> None:
-    """Refuse an option that contradicts the return annotation.
+def _choose_type(name: str, what: Literal["success", "failure"], given: Any, found: Any) -> Any:
+    """Return the type that an option gives, or else the one that the return annotation of a function gives.
 
     Only classes are compared, because a generic type or a class of another library may describe the same data.
 
     Raises:
         SchemaError: If the annotation contains a class that is no subclass of the option, nor the reverse.
     """
+    if given is msgspec.UNSET:
+        return found
     options, returned = _plain_classes(given), _plain_classes(found)
-    if options is None or returned is None:
-        return
-    for one in returned:
+    for one in returned if options else ():
         wider = float if one is int else one
         if not any(issubclass(one, other) or issubclass(other, one) or other is wider for other in options):
             declared, option = inspect.formatannotation(found), inspect.formatannotation(given)
@@ -262,19 +261,16 @@ def _check_declared(name: str, what: Literal["success", "failure"], given: Any, 
                 f"the annotation of the function {name!r} says the {what} {declared}, but the option says "
                 f"{what}={option}: leave the option out, or correct the annotation"
             )
+    return given
 
 
-def _plain_classes(hint: Any) -> list[type] | None:
-    """The classes of a class or a union of classes; None if another type is among them."""
+def _plain_classes(hint: Any) -> list[type]:
+    """Return the members of a union of classes, or a class alone. Return nothing if another type is among them."""
     origin, arguments = _taken_apart(hint)
     arms = arguments if origin in (Union, UnionType) else (hint,)
     arms = tuple(NoneType if one is None else one for one in arms)
     plain = [one for one in arms if one in _SURELY_DATA or isinstance(one, _STRUCT) or is_dataclass(one)]
-    return [one for one in plain if isinstance(one, type)] if len(plain) == len(arms) else None
-
-
-def _one(given: Any, found: Any) -> Any:
-    return found if given is msgspec.UNSET else given
+    return [one for one in plain if isinstance(one, type)] if len(plain) == len(arms) else []
 
 
 def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -22,7 +22,10 @@ def test_a_condition_on_a_tool_that_the_agent_lacks_is_refused() -> None:
     agent: Any = Agent.make("adder", toolkit=Toolkit.make(add), stop_when=has_tool_call("ad"))
     later: Any = agent.with_tools(ToolSource(fx.succeed(BoundToolkit.make())))
 
-    with pytest.raises(ValueError, match=r"has_tool_call\('ad'\): the agent 'adder' has no tool 'ad', it has add$"):
+    with pytest.raises(
+        ValueError,
+        match=r"has_tool_call\('ad'\): the agent 'adder' has no such tool \(did you mean 'add'\?\); it has add$",
+    ):
         agent.execute("add")
     assert later.execute("add") is not None
 
