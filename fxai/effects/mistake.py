@@ -31,7 +31,7 @@ class PlainAwaitable(Protocol[_T_co]):
 
 
 class NoEffect(Protocol):
-    """For checkers: a value that is no effect. The size of each other object is an `int`."""
+    """A value that is no effect, for checkers. The size of each other object is an `int`."""
 
     def __sizeof__(self) -> int: ...
 
@@ -45,7 +45,7 @@ mypy finds no method of `object` in a class or in a protocol, so the union names
 
 @final
 class EffectInEffect:
-    """For checkers: what a program needs if a function for a value gives an effect. Nothing provides it."""
+    """A service that nothing provides. For checkers, a program needs it if a function for a value returns an effect."""
 
     def __sizeof__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -54,10 +54,10 @@ class EffectInEffect:
 
 
 def refuse_as_value(effect: object, *_: object) -> Never:
-    """What stands for the methods of a value in an effect or a stream: it has none, since nothing was run.
+    """Refuse a method of a value, because nothing has run the effect or the stream that would give the value.
 
     Raises:
-        TypeError: always, with how to get the value.
+        TypeError: Always. The message says how to get the value.
     """
     if type(effect).__name__ == "StreamOf":
         raise TypeError("a stream is not its items: `items = yield from stream.collect()` reads them")
@@ -68,7 +68,7 @@ def refuse_as_value(effect: object, *_: object) -> Never:
 
 
 def not_an_effect(given: object) -> TypeError:
-    """What to raise where a program gave, or was given, something that is no effect."""
+    """Return the error for an object in the place of an effect."""
     remedy = _remedy(given)
     what = "nothing (None)" if given is None else f"{given!r:.200}"
     return TypeError(f"an effect is needed here, and this is {what}: {remedy}")

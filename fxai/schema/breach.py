@@ -30,7 +30,7 @@ _MOST_FOLLOWED: Final = 32  # references one after the other
 
 @final
 class Breach(msgspec.Struct, frozen=True, eq=False):
-    """One keyword that a value breaks.
+    """A keyword that a value breaks.
 
     Attributes:
         keyword: The keyword. `false` for a schema that accepts nothing, `late` for a pattern that took too long.
@@ -71,7 +71,7 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
 
 
 class _EnoughError(ExhaustedError):
-    """As many breaches are found as fxai reports."""
+    """The end of a search that has found all breaches that fxai reports."""
 
 
 @final
@@ -158,7 +158,7 @@ class Finder(msgspec.Struct, eq=False):
 
 
 class Rule(NamedTuple):
-    """One keyword of a part, for the walk.
+    """A keyword of a part, for the walk.
 
     Attributes:
         keyword: The keyword.

@@ -1,4 +1,4 @@
-"""One compiled schema of a document, and the work of one decision.
+"""A compiled schema of a document, and the work of a decision.
 
 A step costs about the same wherever it is taken, so that the budget bounds the time. A visit of a value by a schema
 costs one step, and each keyword of the schema costs one step.
@@ -209,7 +209,7 @@ class Checks(Protocol):
 
 @final
 class Part:
-    """One compiled schema of a document.
+    """A compiled schema of a document.
 
     Attributes:
         engine: The engine of the document.

@@ -28,12 +28,12 @@ _LAG: Final = 10.0  # seconds that DBOS has to hand over a job that it took, and
 
 @final
 class ClaimedJob(msgspec.Struct, frozen=True):
-    """A job that a worker has, and nobody else."""
+    """A job that belongs to one worker."""
 
     kind: str
     id: str
     attempt: int
-    """From 1; at a second one an earlier worker had it, and was lost or ended."""
+    """The number of workers that have had the job, from 1. Earlier workers were lost or ended."""
     text: str
     damage: str = ""
     """Why the row in the database is not a job. Empty if it is a job."""

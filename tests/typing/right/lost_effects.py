@@ -34,7 +34,7 @@ def of_any(f: Callable[[], T]) -> Effect[T]:
 
 
 def kept(value: object, row: Row, protocol: Closes, anything: Any, kind: type[Plain], f: Callable[[], int]) -> None:
-    """Of each value `fx.sync` and `fx.wait` give its own type."""
+    """The type of an effect contains the type of its value."""
     assert_type(fx.sync(lambda: value), EffectOf[object, Never, None])
     assert_type(fx.sync(lambda: row), EffectOf[Row, Never, None])
     assert_type(fx.sync(lambda: protocol), EffectOf[Closes, Never, None])
@@ -58,7 +58,7 @@ def more(number: int | None, waits: Awaitable[int], rows: Iterator[int], block: 
 
 
 def discarded(value: object, row: Row, kind: type[Plain], f: Callable[[], int], waits: Awaitable[int]) -> None:
-    """What is no effect may be discarded."""
+    """A program may discard a value that is no effect."""
     one = fx.succeed(1)
     numbers = Stream.from_iterable([1, 2])
     fx.run(one.ensuring(fx.sync(lambda: print("x"))).ensuring(fx.succeed([1])).on_exit(lambda _: fx.succeed(value)))

@@ -1,4 +1,4 @@
-"""What is missing is missing around `limit`, `trace`, and `Layer.merge_all`, too."""
+"""Programs that lack a service around `limit`, `trace`, and `Layer.merge_all`."""
 
 from __future__ import annotations
 
