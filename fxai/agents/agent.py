@@ -497,7 +497,7 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
     if state is not None and agent.prompt is None:
         raise TypeError(f"the agent {agent.name!r} has no stateful prompt, so that no state can be given to its runs")
     binding = agent.binding
-    if agent.hooks.stop_when and binding.is_plain and agent.prompt is None and not agent.without_own:
+    if agent.hooks.stop_when and binding.is_fixed and agent.prompt is None and not agent.without_own:
         _check_stops(agent.name, agent.hooks.stop_when, binding.toolkit.tools)
     plan = RunPlan(
         binding.toolkit,

@@ -119,6 +119,11 @@ class Binding(msgspec.Struct, frozen=True):
         return all(_is_toolkit(offer.origin) for offer in self.offers)
 
     @property
+    def is_fixed(self) -> bool:
+        """Return True if the names of all tools are known before the run, and stay the same in it."""
+        return all(offer.bound is not None and not offer.bound.is_live for offer in self.offers)
+
+    @property
     def unanswered(self) -> Toolkit[Any]:
         """The known tools whose handlers must be given from outside, because none comes along."""
         bound = [offer.origin.toolkit for offer in self.offers if _is_bound(offer.origin)]

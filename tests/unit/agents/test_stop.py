@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fxai import BoundToolkit, ToolSource
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Budget, HasToolCall, Step, Steps, has_tool_call, step_count_is
 from fxai.agents.run_options import StepCountIs
-from fxai.effects import Backend, fx
+from fxai.effects import Backend, Layer, fx
 from fxai.messages import NetworkError, Response
 from fxai.testing import call, text
 from fxai.tools import Tool, Toolkit
@@ -18,16 +18,25 @@ from tests.kit.runs import BOTH, ONE, Way, end_of, unanswered
 
 def test_a_condition_on_a_tool_that_the_agent_lacks_is_refused() -> None:
     """Such a run would never stop. Tools of a source, or of a stateful prompt, are not known before the run."""
+
+    @tool
+    def halve(n: int) -> int:
+        """Halves a number."""
+        return n // 2
+
     add = Tool.make("add", success=int)
     agent: Any = Agent.make("adder", toolkit=Toolkit.make(add), stop_when=has_tool_call("ad"))
-    later: Any = agent.with_tools(ToolSource(fx.succeed(BoundToolkit.make())))
+    live: Any = BoundToolkit.of(Toolkit.empty(), Layer.empty(), now=fx.succeed(BoundToolkit.make()))
 
     with pytest.raises(
         ValueError,
         match=r"has_tool_call\('ad'\): the agent 'adder' has no such tool \(did you mean 'add'\?\); it has add$",
     ):
         agent.execute("add")
-    assert later.execute("add") is not None
+    with pytest.raises(ValueError, match=r"it has add, halve$"):
+        agent.with_tools(halve).execute("add")
+    for later in (ToolSource(fx.succeed(BoundToolkit.make())), live):
+        assert agent.with_tools(later).execute("add") is not None
 
 
 @BOTH
