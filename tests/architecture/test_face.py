@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 
+import pytest
+
 from tests.kit.every import every
 from tests.kit.source import PACKAGE, Module, modules
 
@@ -47,6 +49,7 @@ def _through_the_face(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno}"
 
 
+@pytest.mark.slow
 def test_nothing_inside_imports_the_face() -> None:
     """Inside the package, a name comes from the module that defines it: never from a face above, never relatively."""
     found = [place for module in modules() if module.name not in FACES for place in _through_the_face(module)]

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.kit.every import every
 from tests.kit.source import ROOT, modules, parse_source
@@ -108,6 +109,7 @@ def deep_imports() -> tuple[Deep, ...]:
     return tuple(_imports())
 
 
+@pytest.mark.slow
 def test_what_a_face_offers_is_imported_from_the_face() -> None:
     """So a module may be moved within its room, and no test but its own knows."""
     asked = sorted({f"{deep.module}:{deep.name}" for deep in deep_imports()})

@@ -149,11 +149,11 @@ def test_a_wrong_call_says_what_would_be_right(fxai: Run, arguments: list[str], 
     assert (ended.code, ended.out) == (code, "")
 
 
-BROKEN: list[tuple[str, int, str]] = [
+BROKEN: list[Any] = [
     ("no-such-program", 1, "it cannot be started by 'no-such-program'"),
     (python("raise SystemExit('no key is set')"), 1, "its standard error ends: no key is set"),
     (python("print('Welcome!'); input()"), 1, "; "),
-    (python("import time; time.sleep(60)"), 1, "; "),
+    pytest.param(python("import time; time.sleep(60)"), 1, "; ", marks=pytest.mark.slow),
     ("http://127.0.0.1:9/mcp", 1, "it cannot be reached at 'http://127.0.0.1:9/mcp'"),
     ("", 2, "no MCP server is named; give a command such as"),
     ("x=", 2, "no MCP server is named"),

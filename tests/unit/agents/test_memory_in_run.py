@@ -156,6 +156,7 @@ class Slow(Memory):
         return fx.sync(close)
 
 
+@pytest.mark.slow
 @every("way", WAYS)
 @every("at_limit", ["fail", "answer", "last_text"])
 def test_a_memory_is_loaded_in_the_time_of_the_run(at_limit: Any, way: str, backend: Backend) -> None:

@@ -116,6 +116,7 @@ def test_the_same_run_twice_is_the_same_job(shop: Shop) -> None:
     assert shop.log == ["a"]
 
 
+@pytest.mark.slow
 def test_two_programs_that_submit_a_run_at_once_make_one_job(shop: Shop) -> None:
     """One of them is told that it is new."""
     submitting = fx.for_each(range(4), lambda _: shop.runs.submit("a", "plain"), concurrency=None)
@@ -124,6 +125,7 @@ def test_two_programs_that_submit_a_run_at_once_make_one_job(shop: Shop) -> None
     assert shop.log == ["a"]
 
 
+@pytest.mark.slow
 def test_a_job_that_is_noted_and_not_submitted_yet_is_the_same(shop: Shop) -> None:
     """Its program was killed in between, or is about to submit it: no second job is made beside it."""
     noted = shop.runs.open("a", may_begin=True).flat_map(lambda one: one.append(Submitted(1.0, "plain", "a 0", 0)))
@@ -165,6 +167,7 @@ def test_an_answer_that_comes_at_once_is_not_lost(shop: Shop) -> None:
     assert sorted(shop.log) == [(name, 1) for name in names]
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_while_a_run_stops_is_used_by_the_same_worker(shop: Shop) -> None:
     """The run has not ended, although its program has: the worker runs the program again."""
     assert fx.run(shop.runs.submit("a", "hasty"))
@@ -201,6 +204,7 @@ def test_a_run_of_a_worker_is_cancelled(shop: Shop) -> None:
     assert shop.log == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_run_that_another_program_has_is_tried_later(shop: Shop) -> None:
     """The worker does not wait for it, and does not lose it."""
     begun: list[int] = []

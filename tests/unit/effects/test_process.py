@@ -244,6 +244,7 @@ def test_one_that_is_asked_has_its_time_to_end(backend: str) -> None:
     assert _run(program, backend) == [False, 7, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["in its group", "elsewhere"])
 def test_what_it_started_has_its_time_to_end(
     where: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -263,6 +263,7 @@ def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
     assert not is_alive(where, "silent")
 
 
+@pytest.mark.slow
 def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
     """It is given to a worker `attempts` times, and no more."""
     where = read_place(file)
@@ -587,6 +588,7 @@ def test_jobs_that_cannot_be_cancelled_are_in_the_log(
     assert "could not be cancelled or removed: the disk is full" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_database_that_stays_away_is_told_to_those_who_wait(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the first failure: after a time in which it could have come back."""
     from fxai.storage import work_queue

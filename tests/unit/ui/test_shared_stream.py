@@ -116,6 +116,7 @@ def test_a_second_store_reads_no_stream_of_another_turn(make: Make) -> None:
     assert fx.run(whole(second, id_="t2")) == fx.run(whole(second)) == event(0) + DONE
 
 
+@pytest.mark.slow
 def test_a_second_store_waits_for_a_turn_that_is_silent(tmp_path: Path) -> None:
     """As long as its process is there, also where the reader named no turn."""
     first, second = StreamStore.files(tmp_path), StreamStore.files(tmp_path)
