@@ -141,10 +141,10 @@ _MORE_RUN: Final = """\b
 Examples:
   fxai run
   fxai run "How many lines are in README.md?"
-  echo "Show the last 3 commits" | fxai run --json -
+  echo "Read notes.txt" | fxai run --json -
   fxai run --agent app.py:agent --layer app.py:live "Hello"
   fxai run --agent app.py:prompt --layer app.py:live --state state.json "Hello"
-  fxai run --model openai:gpt-5.5 "Show the last 3 commits"
+  fxai run --model openai:gpt-5.5 "Read notes.txt"
 
 The default agent reads the files and the git history of the current folder and changes nothing; files that may hold
 secrets it refuses, unless --show-secrets is given. The local model is small (270 million parameters): short requests

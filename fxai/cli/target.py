@@ -6,7 +6,7 @@ command or a URL.
 
 >>> found = find_tools("fxai.cli.example:agent")
 >>> [tool.name for tool in found.tools], found.layer
-(['count_lines', 'list_directory', 'read_text_file', 'git_log'], None)
+(['count_lines', 'list_directory', 'read_text_file'], None)
 
 A tool source is opened for as long as its tools are shown or called; all other targets have their tools at once.
 
