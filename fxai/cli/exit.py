@@ -101,8 +101,10 @@ class CliError(Exception):
 
 
 def is_server_failure(failure: object) -> bool:
-    """Whether it is a failure of an MCP server or of one of its tools; its text is the whole message."""
-    return type(failure).__name__ in ("McpError", "McpToolError")  # by name: their module needs the extra `mcp`
+    """Return True if a failure is of an MCP server or of a tool of a server. Its string is the whole message."""
+    from fxai.mcp.result import McpError, McpToolError  # most commands do not need it
+
+    return isinstance(failure, McpError | McpToolError)
 
 
 def error_of(cause: Cause[Any]) -> CliError:
@@ -115,6 +117,9 @@ def error_of(cause: Cause[Any]) -> CliError:
 
 
 def _failure_error(failure: object) -> CliError:
+    from fxai.durable.failure import DurableFailure  # most commands need none of these
+    from fxai.hosting.listening import CannotListen
+
     if isinstance(failure, CliError):
         return failure
     if isinstance(failure, AiError):
@@ -128,11 +133,9 @@ def _failure_error(failure: object) -> CliError:
         return CliError(said, "nothing of it was changed")
     if isinstance(failure, HandlerFailed):
         return CliError(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
-    if is_server_failure(failure) or type(failure).__name__ == "CannotListen":
+    if is_server_failure(failure) or isinstance(failure, CannotListen):
         return server_error(failure)
-    if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
-        return CliError(said, "")
-    if type(failure).__module__ == "fxai.durable.failure":  # which not every command has to import
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown | DurableFailure):
         return CliError(said, "")
     if isinstance(failure, InvalidResult):
         return CliError(said, "correct the handler, or the type that the tool declares")
