@@ -102,7 +102,7 @@ def test_a_cancelled_job_ends_its_call_by_the_reason() -> None:
     for stopping, text, expected in (
         (True, gave.decode(), b'"gave"'),
         (True, None, b"interrupt"),
-        (False, gave.decode(), b"it was cancelled in the queue"),
+        (False, gave.decode(), b"the call was cancelled in the queue"),
     ):
         call, pending = _call(_Queue())
         pending.stopping = stopping
