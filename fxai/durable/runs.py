@@ -5,7 +5,7 @@
 >>> fx.run_sync(runs.list())
 ()
 >>> print(fx.run_sync(runs.cancel("order-17").result()).failure())
-there is no run 'order-17' in this process; `fxai runs list` shows what there is
+no run 'order-17' in this process. `fxai runs list` shows all runs.
 """
 
 from __future__ import annotations

@@ -131,9 +131,9 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("runs", "show", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "resume", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "cancel", "nothing"), 1, "there is no run 'nothing'"),
+        (("runs", "show", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "resume", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "cancel", "nothing"), 1, "no run 'nothing'"),
         (("runs", "answer", "r", "x", "--approve"), 1, "it is not open"),
         (("runs", "answer", "r", "x"), 2, "give one of --approve"),
         (("runs", "answer", "r", "x", "--approve", "--again"), 2, "give one of --approve"),
