@@ -115,7 +115,7 @@ def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
     assert fxai(*line).code == 9
     resumed = fxai(*line)
     assert resumed.code == 1
-    assert "✗ whether the tool 'charge' was run is not known: it was begun" in resumed.out
+    assert "✗ whether the tool 'charge' was run is not known: it started" in resumed.out
     assert "broke" not in resumed.out
 
 
@@ -134,12 +134,12 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
         (("runs", "show", "nothing"), 1, "no run 'nothing'"),
         (("runs", "resume", "nothing"), 1, "no run 'nothing'"),
         (("runs", "cancel", "nothing"), 1, "no run 'nothing'"),
-        (("runs", "answer", "r", "x", "--approve"), 1, "it is not open"),
+        (("runs", "answer", "r", "x", "--approve"), 1, "not open"),
         (("runs", "answer", "r", "x"), 2, "give one of --approve"),
         (("runs", "answer", "r", "x", "--approve", "--again"), 2, "give one of --approve"),
         (("runs", "answer", "r", "x", "--result", "{"), 2, "needs the result as JSON"),
         (("runs", "answer", "r", "x=maybe"), 2, "needs the result as JSON"),
-        (("runs", "answer", "r", "x=approve"), 1, "it is not open"),
+        (("runs", "answer", "r", "x=approve"), 1, "not open"),
         (("runs", "answer", "r", "x=approve", "x=again"), 2, "the question x has two replies"),
         (("runs", "submit", "r", "shop:nothing"), 2, "no worker runs 'shop:nothing'"),
         (("runs", "submit", "r", "app.py:nothing"), 2, "fxai runs work app.py:nothing"),
