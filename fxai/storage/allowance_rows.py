@@ -39,9 +39,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.amount < 0:
-            raise ValueError(
-                f"the claim to {self.amount} under {self.key!r} must be at least 0"
-            )
+            raise ValueError(f"the claim to {self.amount} under {self.key!r} must be at least 0")
 
     def of(self, amount: int) -> Claim:
         """Return the claim with another amount."""

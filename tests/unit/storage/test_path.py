@@ -62,7 +62,7 @@ def test_what_can_be_no_path_is_refused_at_once(make: Make, path: str) -> None:
 @every("path", ["", ".", "..", "/", "a/.."])
 def test_a_folder_is_no_file(make: Make, path: str) -> None:
     """A file is asked for, and the path says that it is a folder."""
-    with pytest.raises(ValueError, match="is a directory. Use the path of a file"):
+    with pytest.raises(ValueError, match=r"is a directory\. Use the path of a file"):
         make(path)
 
 
