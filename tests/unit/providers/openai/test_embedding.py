@@ -163,8 +163,8 @@ def test_no_name_and_no_key_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nowhere:x", "there is no provider 'nowhere'; there is: local, openai"),
-        ("anthropic:x", "the provider 'anthropic' has no models that embed; these have: local, openai"),
+        ("nowhere:x", "unknown provider 'nowhere'. Use one of: local, openai"),
+        ("anthropic:x", "provider 'anthropic' has no embedding models. Use one of: local, openai"),
     ],
 )
 def test_a_name_of_no_model_that_embeds_is_a_reason(name: str, said: str) -> None:
