@@ -1,6 +1,6 @@
 """The actions of Anthropic's toolsets for a computer and a browser. Use them in the handler of a toolset.
 
-In a request to Anthropic, each action is a separate tool. In fxai, the actions are the parameters of one tool.
+In a request to Anthropic, each action is a separate tool. In fxai, the actions are the parameters of a single tool.
 
 >>> import msgspec
 >>> msgspec.convert({"action": "left_click", "coordinate": [10, 20]}, ComputerAction)

@@ -75,7 +75,7 @@ class UrlSources(Setting, frozen=True):
     user_input: AllSources | NoSources | None = None
 
 
-# -- what the provider runs
+# -- search and fetch
 
 SearchVersion: TypeAlias = Literal["20250305", "20260209", "20260318"]
 """The versions of the web search. From 20260209 on, programs can filter the results."""

@@ -1,4 +1,4 @@
-"""Facts about Anthropic's models, by name. Use `facts` to read the limits and abilities of a model.
+"""Facts of Anthropic's models, by name. Use `facts` to read the limits and abilities of a model.
 
 >>> facts("claude-opus-5-5").forced_calls, facts("us.anthropic.claude-opus-5-5-v1:0").family
 (False, 'claude-opus-5-5')
@@ -31,7 +31,7 @@ _VARIANT: Final = re.compile(rf"(?:-(?!{'|'.join(_LINES)})[a-z]+)+$")  # claude-
 
 
 def _parse(model: str) -> ModelName:
-    """Parse a name: Anthropic's name, or the name of the model at a cloud or a gateway."""
+    """Parse a name: Anthropic's name, or the name of the model on a cloud or a gateway."""
     found = _AROUND.match(model.lower())
     if found is None:
         return ModelName((model,), line=_DEFAULT_LINE, host="other")
@@ -82,7 +82,7 @@ TABLE: Final = FactTable(partial(read_table, "fxai.providers.anthropic"), _parse
 
 
 def facts(model: str) -> ModelFacts:
-    """Return the facts about a model of Anthropic, by its own name or by its name at a cloud.
+    """Return the facts of an Anthropic model, by its own name or by its name on a cloud.
 
     An unknown model has the facts of the newest model of its line. For forced calls, disabled thinking, and sampling,
     it has the value that every model accepts.

@@ -40,7 +40,7 @@ def file_id_of(part: FilePart) -> str | None:
 
 
 def file_block(part: FilePart) -> dict[str, Any]:
-    """Return the content block of a user's file: an image, a PDF, a text file, or an uploaded file.
+    """Return the content block of a user's file: an image, a PDF, text, or an uploaded file.
 
     `metadata["anthropic"]` sets other fields of the API: `title`, `context`, and `citations` of documents, and
     `transformations` of images. `"type": "container_upload"` adds an uploaded file to the container of code execution.

@@ -73,7 +73,7 @@ def with_cache(block: dict[str, Any], metadata: Metadata) -> dict[str, Any]:
 
 
 def text_block(part: TextPart) -> dict[str, Any] | None:
-    """Return the block of a text part with its citations, or the original block of unknown type, or None if empty."""
+    """Return the block of a text part with its citations, an original block of unknown type, or None if empty."""
     own = own_metadata(part.metadata)
     block = own.get("block")
     if is_object(block):
@@ -91,7 +91,7 @@ def citations_of(block: Mapping[str, Any]) -> list[Any]:
 
 
 def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return citations in the form of a request: without the fields that only responses have, and with a title."""
+    """Return citations in the form of a request: remove the fields that only responses have, and add a title."""
     citations: list[dict[str, Any]] = []
     for citation in filter(is_object, citations_of(own)):
         is_result = citation.get("type") in ("web_search_result_location", "search_result_location")
@@ -276,11 +276,11 @@ class History(msgspec.Struct, frozen=True):
     messages: list[dict[str, Any]]
     documents: tuple[Document, ...] = ()
     container: str | None = None
-    """The container of the program that waits for the results of the last calls."""
+    """The container of the program that needs the results of the last calls."""
     betas: tuple[str, ...] = ()
     """The beta features that the history requires."""
     added: frozenset[str] = frozenset()
-    """The tools that the messages define, by their names at Anthropic. The request must not define them again."""
+    """The tools that the messages define, by their Anthropic names. The request must not define them again."""
     notes: tuple[str, ...] = ()
     """Changes that depend on the end of the history, as messages of warnings."""
 
@@ -303,7 +303,7 @@ class _ToolChanges:
         self._notes = notes
         self._definitions: dict[str, dict[str, Any]] | None = None
         self.added: set[str] = set()
-        """The tools that a message defines, by their names at Anthropic."""
+        """The tools that a message defines, by their Anthropic names."""
         self.betas: dict[str, None] = {}
         """The beta features that the changes use."""
         self._removed: set[str] = set()  # to add these tools again, their names are sufficient
@@ -355,11 +355,11 @@ class _ToolChanges:
 
 @final
 class HistoryWriter:
-    """A writer of the messages of a history in order. You can append messages later.
+    """A writer of the messages of a history. You can append messages later.
 
     Args:
         tools: The tools of the request, for the names and the strict forms of calls.
-        facts: The facts of the model, complete. If the model or the API rejects a system message at its position, the
+        facts: The facts of the model, complete. If the model or the API rejects the position of a system message, the
             message becomes a marked part of a user message. If the model binds thinking, the writer computes digests.
         unsigned: The model whose thinking without a signature is sent back. See `reasoning_block`.
     """
@@ -367,7 +367,7 @@ class HistoryWriter:
     def __init__(self, tools: PreparedTools, facts: ModelFacts, unsigned: str | None = None) -> None:
         self._unsigned = unsigned
         self.notes: Notes = Notes()
-        """Warnings about omitted parts of the prompt."""
+        """Warnings for omitted parts of the prompt."""
         self._written: Sequence[Message] = ()
         self._tools = tools
         self._facts = facts
@@ -386,7 +386,7 @@ class HistoryWriter:
 
     @property
     def warnings(self) -> list[WarningPart]:
-        """Warnings about changes of the history and about omitted parts."""
+        """Warnings for changes of the history and for omitted parts."""
         return [*self._form.warnings, *self.notes.warnings]
 
     @property
@@ -504,7 +504,7 @@ class HistoryWriter:
     def _without_declined(
         self, made: list[tuple[AssistantContent, dict[str, Any]]]
     ) -> list[tuple[AssistantContent, dict[str, Any]]]:
-        """Return the blocks of a turn without the calls of a model that declined the turn.
+        """Remove the calls of a model that declined its turn from the blocks.
 
         Another model answered after the `fallback` block, and the API rejects the calls before it.
         """
@@ -591,7 +591,7 @@ def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages:
 
 
 def _without(messages: Sequence[dict[str, Any]], left_out: frozenset[int]) -> list[dict[str, Any]]:
-    """Return the messages without some blocks. Omit messages that would be empty."""
+    """Remove some blocks from the messages, and omit messages that would be empty."""
     kept: list[dict[str, Any]] = []
     for message in messages:
         content = message["content"]

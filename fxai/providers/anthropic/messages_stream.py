@@ -60,7 +60,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "thinking_delta": ("thinking", "thinking"),
     "input_json_delta": ("partial_json", "input"),
 }
-"""For each type of delta: the field with its text, and the member of the block that the text continues."""
+"""The field with the text of each type of delta, and the member of the block that the text continues."""
 
 _EVENT: Final = ("type", "message", "delta", "content_block")
 
@@ -85,7 +85,7 @@ class _Open:
 
 @final
 class Reader:
-    """A reader of the events of one stream. Create a new reader for each stream."""
+    """A reader of the events of a stream. Create a new reader for each stream."""
 
     def __init__(self, sent: PreparedRequest, *, method: str = "ask_stream") -> None:
         """Create the reader of the reply to a request. `method` is the name of the operation in failures."""
@@ -231,7 +231,7 @@ class Reader:
         return ()
 
     def _text_start(self, opened: _Open) -> tuple[StreamPart, ...]:
-        """Return the start of a text if it was delayed."""
+        """Return the delayed start of text, if any."""
         if not opened.waiting:
             return ()
         opened.waiting = False

@@ -65,7 +65,8 @@ class Config(msgspec.Struct, frozen=True):
 
     Attributes:
         model: The name of the model.
-        strict_json_schema: True if tools without the annotation `Strict` are strict. By default, they are strict if the
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
             model supports it.
         facts: The limits and abilities of the model. By default the facts that fxai has for this name.
         max_tokens: The maximum number of tokens of an answer if the request sets no limit. By default the model's
@@ -124,7 +125,7 @@ class AnthropicModel(LanguageModel):
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
         """Count the tokens of the request with Anthropic's endpoint. The count is close to the number in the bill.
 
-        The count excludes tokens that edits of the context remove. If another server has no such endpoint, the result
+        The count excludes tokens that edits of the context remove. If another server lacks the endpoint, the result
         is an estimate with a warning. fxai then sends no further count to this server.
 
         Fails with:
@@ -263,7 +264,8 @@ def layer(
 
     Args:
         model: The name of the model, such as `"claude-sonnet-5"`.
-        strict_json_schema: True if tools without the annotation `Strict` are strict. By default, they are strict if the
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
             model supports it. With True, an answer whose schema has no strict form fails before the request.
         facts: The limits and abilities of the model. With `"provider"`, fxai reads them from Anthropic's model endpoint
             when it builds the layer, like `read_facts`. By default the facts that fxai has for this name.

@@ -62,7 +62,7 @@ class ClearToolUses(_Edit, frozen=True, tag="clear_tool_uses_20250919"):
     """An edit that removes the results of old calls, and optionally their parameters."""
 
     trigger: InputTokens | ToolUses | None = None
-    """The size at which the edit starts. By default 100,000 tokens."""
+    """The size that starts the edit. By default 100,000 tokens."""
     keep: ToolUses | None = None
     """The number of recent calls that remain. By default 3."""
     clear_at_least: InputTokens | None = None
@@ -86,7 +86,7 @@ class Compact(_Edit, frozen=True, tag="compact_20260112"):
     """An edit that summarizes the older conversation. The summary is part of the answer and of the history."""
 
     trigger: InputTokens | None = None
-    """The size at which the edit starts. By default 150,000 tokens."""
+    """The size that starts the edit. By default 150,000 tokens."""
     instructions: str | None = None
     """Additional instructions for the summary."""
     pause_after_compaction: bool | None = None
@@ -171,7 +171,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         diagnostics: A request for the reasons of cache misses.
         fallback_credit_token: The credit of a refused request. fxai adds its beta feature.
         fallbacks: The models to try if this model refuses, or `"default"`. fxai adds the beta feature.
-        inference_geo: The region in which the model can run.
+        inference_geo: The permitted region of the model.
         mcp_servers: MCP servers that Anthropic calls. fxai adds the beta feature.
         metadata: Data about the request, such as `{"user_id": …}`.
         output_config: Fields that fxai merges with the fields for `reasoning` and for the schema of the answer.

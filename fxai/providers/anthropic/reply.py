@@ -76,7 +76,7 @@ class ReplyError(Exception):
 
 
 def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
-    """Return the parts of a whole reply in order: warnings, metadata, content, and the finish.
+    """Return the parts of a whole reply: warnings, metadata, content, and the finish.
 
     Args:
         data: The body of the answer.
@@ -115,7 +115,7 @@ def error_of(data: object, method: str) -> AiError:
 
 
 def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
-    """Return the metadata of a message at its start. The finish contains the other data."""
+    """Return the metadata of a message that starts. The finish contains the other data."""
     return ResponseMetadata(_text(message, "id"), _text(message, "model"), prefix_break=sent.prefix_break)
 
 
@@ -153,7 +153,7 @@ def _text(fields: Mapping[str, Any], key: str) -> str | None:
 
 @final
 class Blocks:
-    """A reader of the content blocks of one message, in order."""
+    """A reader of the content blocks of a message."""
 
     def __init__(self, sent: PreparedRequest) -> None:
         self._sent = sent
@@ -382,7 +382,7 @@ def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def text_at(block: Any, key: str, pointer: str) -> str:
-    """Return the string at a key of a received object.
+    """Return the string of a key in a received object.
 
     Raises:
         ReplyError: If the value is not a string. The error contains the location.

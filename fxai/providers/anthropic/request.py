@@ -74,7 +74,7 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     extra_headers: tuple[tuple[str, str], ...] = ()
     """Headers from the options of the request."""
     warnings: tuple[WarningPart, ...] = ()
-    """Warnings about omitted or changed parts, for the response."""
+    """Warnings for omitted or changed parts, for the response."""
     answer: AnswerForm | None = None
     """The form of an answer with a schema. None for free text."""
     documents: tuple[Document, ...] = ()
@@ -82,7 +82,7 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     max_tokens: int = 0
     """The maximum number of tokens of the answer."""
     bound: Bound | None = None
-    """The prefix to which the model binds the thinking of the answer. None if it does not bind thinking."""
+    """The prefix of the thinking in the answer. None if the model does not bind thinking."""
     prefix_break: PrefixBreak | None = None
     """The change since the model wrote the newest thinking of the history, if its blocks reveal the change."""
     unsigned: str | None = None
@@ -128,7 +128,8 @@ def prepare_request(
         model: The name of the model.
         stream: True if the reply is a stream.
         eager: True if tools stream their arguments without validation. By default the value of `stream`.
-        strict_json_schema: True if tools without the annotation `Strict` are strict. By default, they are strict if the
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
             model supports it. With True, an answer whose schema has no strict form is an error. Otherwise, fxai
             requests the answer with a tool and adds a warning.
         facts: The limits and abilities of the model. By default the facts that fxai has for this name.
@@ -141,7 +142,7 @@ def prepare_request(
     Raises:
         PreparationError: If fxai cannot send a tool, the tool choice, a part of the prompt, or an option, or if JSON
             cannot represent a value.
-        NameConflictError: If two tools would have the same name at Anthropic.
+        NameConflictError: If two tools would have the same Anthropic name.
     """
     notes = Notes()
     known = _known_facts(model, facts, notes)
@@ -171,7 +172,7 @@ def prepare_request(
 
 
 def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
-    """Return complete facts. For an unknown model without facts from the program, add a warning."""
+    """Return complete facts. If the model is unknown and the program states no facts, add a warning."""
     if facts is not None:
         return TABLE.complete(facts)
     known = TABLE.facts(model)
@@ -317,7 +318,7 @@ class _Writing:
         fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if is_open else alone
 
     def common(self, most: int) -> None:
-        """Write the options that all providers share, and warn about unsupported options."""
+        """Write the options that all providers share, and add a warning for each unsupported option."""
         request = self._request
         self.body["max_tokens"] = most
         if request.temperature is not None:

@@ -121,7 +121,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _without_marks(block: Any) -> Any:
-    """Return the block without marks for the cache, which can also be in the content of a result."""
+    """Remove the marks for the cache from a block. They can also be in the content of a result."""
     if not is_object(block):
         return block
     plain = {key: value for key, value in block.items() if key != "cache_control"}
@@ -140,7 +140,7 @@ class Thought(msgspec.Struct, frozen=True, eq=False):
 
     block: dict[str, Any]
     bound: Bound | None
-    """The prefix in which the model wrote the block. None if the history does not contain it."""
+    """The prefix of the block when the model wrote it. None if the history does not contain it."""
     messages: str
     within: str
 
@@ -175,7 +175,7 @@ def check(thoughts: Sequence[Thought], head: Head, messages: str, *, has_remedy:
     """Decide which thinking blocks a request can send.
 
     Args:
-        thoughts: The thinking blocks of the history, in order.
+        thoughts: The thinking blocks of the history, from first to last.
         head: The head of the request.
         messages: The digest of all content of the request.
         has_remedy: True if the request can ask the API to drop blocks that do not fit.

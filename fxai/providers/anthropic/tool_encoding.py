@@ -89,7 +89,7 @@ MOST: Final = Cost(tools=20, optional=24, unions=16)
 
 
 def cost_of(document: Any) -> Cost:
-    """Return the size of one strict schema."""
+    """Return the size of a strict schema."""
     schemas = list(_schemas(document))
     optional = sum(name not in one.get("required", ()) for one in schemas for name in one.get("properties", ()))
     return Cost(1, optional, sum("anyOf" in one or is_array(one.get("type")) for one in schemas))
@@ -109,7 +109,7 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Settled]:
-    """Return the tools, without strict mode above the limits. `provided` is the number of the provider's strict tools.
+    """Disable the strict mode of tools above the limits. `provided` is the number of the provider's strict tools.
 
     Raises:
         PreparationError: If the tools with the annotation `Strict` exceed a limit.
@@ -153,7 +153,7 @@ def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, mo
 
     Args:
         body: The body, which this function changes.
-        names: The names of the tools by their names at Anthropic.
+        names: The names of the tools by their Anthropic names.
         notes: The warnings of the request.
         most: Maximum number of marks.
 
@@ -173,7 +173,7 @@ def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, mo
 
 
 def _order_lifetimes(body: Mapping[str, Any], marks: Sequence[_Mark], notes: Notes) -> None:
-    """Increase the lifetime of marks before a mark of one hour to one hour."""
+    """Increase the lifetime of marks before a one-hour mark to one hour."""
     is_long = is_object(body.get(_MARK)) and body[_MARK].get("ttl") == _LONG
     for mark in reversed(marks):
         value = mark.holder[_MARK]
@@ -195,7 +195,7 @@ def _by_use(marks: list[_Mark]) -> list[_Mark]:
 
 
 def _marks(body: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[_Mark]:
-    """Yield the marks in the order in which the provider reads them."""
+    """Yield the marks in the reading order of the provider."""
     for tool in body.get("tools", ()):
         if is_object(tool.get(_MARK)):
             wire = str(tool.get("name", tool.get("type")))
@@ -222,7 +222,7 @@ def _marks_in(block: Any, section: str, where: str) -> Iterator[_Mark]:
 _WHERE: Final = "Anthropic's Messages API"
 
 TOOLSETS: Final[Mapping[str, str]] = {"computer_toolset_20260801": "computer", "browser_toolset_20260801": "browser"}
-"""The toolsets, which the model sees as several tools, and their names at Anthropic."""
+"""The toolsets, which the model sees as several tools, and their Anthropic names."""
 
 _Caller: TypeAlias = Literal["direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"]
 _PROGRAMS: Final = ("code_execution_20250825", "code_execution_20260120", "code_execution_20260521")
@@ -251,7 +251,7 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def kind_of(tool: AnyTool) -> str:
-    """Return the type of a tool at Anthropic: `"custom"`, or the type of the provider's own tool."""
+    """Return the Anthropic type of a tool: `"custom"`, or the type of the provider's own tool."""
     return "custom" if tool.provider is None else tool.provider.id.partition(".")[2]
 
 
@@ -287,7 +287,7 @@ class Writer:
         return False
 
     def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """Encode a local tool or a tool of Anthropic, with its name at Anthropic."""
+        """Encode a local tool or a tool of Anthropic, with its Anthropic name."""
         tool, kind = settled.tool, kind_of(settled.tool)
         flag = {} if settled.strict is None else {"strict": settled.strict}
         more = {**flag, **self._examples(settled), **extras}
@@ -384,19 +384,20 @@ def prepare_tools(
     Args:
         toolkit: A toolkit or any tools.
         model: The name of the model.
-        strict_json_schema: True if tools without the annotation `Strict` are strict. By default, they are strict if the
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
             model supports it.
         facts: The limits and abilities of the model. By default the facts that fxai has for this name.
         tool_choice: The tools that the model can or must call. `ToolChoice.one_of` sends only its tools. None omits the
             field.
-        parallel_tool_calls: True if the model can call several tools in one turn. None omits the field.
+        parallel_tool_calls: True if the model can call several tools per turn. None omits the field.
         stream: True if the answer is a stream. Tools then stream their arguments.
 
     Raises:
         PreparationError: If a tool with the annotation `Strict` cannot be strict, or if all strict tools exceed a
             limit. If a choice names an unknown tool. If `provider_options["anthropic"]` of a tool are invalid. If a
             tool that the provider runs needs an approval.
-        NameConflictError: If two tools would have the same name at Anthropic.
+        NameConflictError: If two tools would have the same Anthropic name.
     """
     notes = Notes()
     tools = _choose(tuple(toolkit), tool_choice, notes)

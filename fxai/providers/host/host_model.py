@@ -52,7 +52,7 @@ class HostModel(LanguageModel):
     @property
     @override
     def info(self) -> ModelInfo:
-        """The command without its directory. fxai reads it without a request."""
+        """The command without its directory. fxai needs no request to read it."""
         return ModelInfo("host", self._program.name)
 
     @override
@@ -223,7 +223,7 @@ def _options(request: ModelRequest) -> dict[str, Any]:
 
 
 def _omissions(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart]:
-    """Return warnings about the parts of a request that the program does not receive."""
+    """Return a warning for each part of a request that the program does not receive."""
     found: list[WarningPart] = []
     offered = _own_tools(request) if "tools" in takes else []
     for tool in request.tools:

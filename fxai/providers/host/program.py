@@ -339,7 +339,7 @@ class Process:
     # -- reading
 
     async def line(self) -> bytes | None:
-        """Return the next line without its line end, also if the end of the output cut it. Return None at the end.
+        """Return the next line without its line end, even if it is incomplete. Return None when the output ends.
 
         Raises `TooMuchError` if the line or the answer exceeds its limit.
         """
@@ -388,7 +388,7 @@ class Process:
 
 
 async def _receive(stream: ByteReceiveStream) -> bytes:
-    """Return the next bytes, or b"" at the end."""
+    """Return the next bytes, or b"" when the stream ends."""
     try:
         return await stream.receive(_CHUNK)
     except GONE:

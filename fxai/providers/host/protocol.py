@@ -90,7 +90,7 @@ class Called(_Message, frozen=True, tag="tool_call", kw_only=True):
 
 @final
 class Warned(_Message, frozen=True, tag="warning", kw_only=True):
-    """A warning about a part of the request that the host ignored."""
+    """A warning for a part of the request that the host ignored."""
 
     message: str
     subject: str | None = None
@@ -187,7 +187,7 @@ class Reply:
     __slots__ = ("_begun", "_called", "_count", "_dynamic", "_name", "_open", "_text", "warnings")
 
     warnings: tuple[WarningPart, ...]
-    """Warnings about parts of the request that the host did not receive. They precede all other parts."""
+    """Warnings for parts of the request that the host did not receive. They precede all other parts."""
 
     def __init__(self, name: str, dynamic: Mapping[str, bool]) -> None:
         """Create the turn of the program `name`. `dynamic` maps the names of tools to True for dynamic tools."""
@@ -244,7 +244,7 @@ class Reply:
         self._begun = True
 
     def _add(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamPart]:
-        """Append text to the open part of this kind. If no such part is open, start one."""
+        """Append text to the open part of this kind. If another part is open, end it and start a new part."""
         if kind == "text":
             self._text.append(text)
         if self._open != kind:

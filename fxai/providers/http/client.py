@@ -70,7 +70,7 @@ _LARGEST: Final = 512 * 2**20  # bytes of an answer; the next constant limits th
 _LARGEST_ERROR: Final = 2**20
 _MISSING: Final = (404, 405, 501)
 _ERROR_TIME: Final = 10.0  # seconds to read the body of an error
-_BUFFERED: Final = 16_384  # received but unread pieces: 64 KiB in chunks of one byte
+_BUFFERED: Final = 16_384  # received but unread pieces: 64 KiB in single-byte chunks
 _KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
 _BOM: Final = b"\xef\xbb\xbf"
 _FIRST_BYTES: Final = 6  # enough to recognize the first field of a stream of events
@@ -142,7 +142,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def is_missing(self) -> bool:
-        """True if the server has no such resource. Only a request with `may_be_missing` returns this answer."""
+        """True if the server does not have this resource. Only a request with `may_be_missing` returns this answer."""
         return self.status in _MISSING
 
     def header(self, name: str) -> str | None:
@@ -182,7 +182,7 @@ class Client:
         return self._line.server
 
     def redact(self, error: AiError) -> AiError:
-        """Return the failure without the secrets of the client. Use it for messages that a provider's package reads."""
+        """Remove the secrets of the client from a failure. Use it for messages that a provider's package reads."""
         return msgspec.structs.replace(error, reason=self._line.redact_reason(error.reason, _NO_CALL))
 
     def post(
@@ -471,18 +471,18 @@ class Line:
         return self._base.copy_with(raw_path=(joined or b"/") + (b"?" + queries if queries else b""))
 
     def _to_error(self, error: Exception, call: Call) -> AiError | None:
-        """Return the typed failure of an exception, without secrets. Return None for a defect."""
+        """Return the typed failure of an exception, or None for a defect. The failure has no secrets."""
         reason = reason_of_fault(error, self._base, self.timeout)
         return None if reason is None else AiError(self.module, call.method, self.redact_reason(reason, call))
 
     def redact_reason(self, reason: Reason, call: Call) -> Reason:
-        """Return the reason without the secrets of a call."""
+        """Remove the secrets of a call from a reason."""
         texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
         secrets = self._secrets(call)
         return msgspec.structs.replace(reason, **{name: redact(text, secrets) for name, text in texts.items()})
 
     def _redact(self, body: bytes, call: Call) -> bytes:
-        """Return the body of an error without secrets."""
+        """Remove the secrets from the body of an error."""
         return redact(body.decode("utf-8", "replace"), self._secrets(call)).encode()
 
     def _secrets(self, call: Call) -> list[str]:
@@ -591,7 +591,7 @@ class _Reading:
         return None if self._pieces is None else await anext(self._pieces, None)
 
     def following(self) -> Effect[tuple[Event, _Reading] | None, AiError]:
-        """Return the next event, or None at the end."""
+        """Return the next event, or None when the stream ends."""
         if self._ready:
             return fx.succeed((self._ready.popleft(), self))
         deadline, line = self.deadline, self._line
@@ -671,7 +671,7 @@ async def _read(response: httpx2.Response, largest: int, read: list[bytes]) -> b
 
 
 async def _leave(pieces: AsyncGenerator[bytes, None]) -> None:
-    """Close an unfinished generator and the generators that it reads from. `aclose` alone would leave those open.
+    """Close an unfinished generator and the generators that it reads from. `aclose` alone would not close those.
 
     Continuing in a cancelled scope ends each of them at its next wait for the network. trio warns about any open one.
     """

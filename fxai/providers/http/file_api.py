@@ -69,7 +69,7 @@ def missing_answer(description: str, pointer: str = "") -> BrokenAnswerError:
 
 @final
 class HttpFileStore(FileStore):
-    """The files of an account at a provider.
+    """The files of an account on the server of a provider.
 
     Args:
         client: The client that sends the requests.

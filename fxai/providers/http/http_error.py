@@ -35,7 +35,7 @@ class BrokenAnswerError(Exception):
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return the text without the secrets. Servers and libraries can repeat secrets, also in a different case."""
+    """Remove the secrets from the text. Servers and libraries can repeat secrets, also in a different case."""
     for secret in secrets:
         pattern = re.escape(secret)
         if len(secret) < _SHORT:  # only as a word: a key such as "x" would remove the x from other words
@@ -69,7 +69,7 @@ def hide_secrets_in_logs() -> None:
 
 
 def address_of(url: httpx2.URL) -> str:
-    """Return the address of a request without its user, password, and query, which can be private."""
+    """Return the address of a request. Remove its user, password, and query, which can be private."""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
 

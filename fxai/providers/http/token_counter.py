@@ -46,7 +46,7 @@ class TokenCounter:
             request: The request to count.
             path: The path of the server's endpoint, relative to the client's address.
             encode: An effect that returns the body of the count request.
-            warnings: Warnings about parts of the request that the body omits.
+            warnings: Warnings for parts of the request that the body omits.
             headers: Additional headers.
 
         Fails with:

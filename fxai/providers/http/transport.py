@@ -39,7 +39,7 @@ class Transport(Reference):
 
     @abstractmethod
     def over(self, live: Callable[[], AsyncBaseTransport]) -> AsyncBaseTransport | None:
-        """Return the transport of one client, or None to use the network. The client closes the transport.
+        """Return the transport of a client, or None to use the network. The client closes the transport.
 
         Args:
             live: A function that creates the client's network transport, with its proxies. The caller closes it.
@@ -69,7 +69,7 @@ _NETWORK = _Network()
 
 @final
 class Timeout(msgspec.Struct, frozen=True, kw_only=True):
-    """The time limits of one attempt, in seconds. None removes a limit.
+    """The time limits of an attempt, in seconds. None removes a limit.
 
     Attributes:
         connect: Seconds to open a connection, including the name, TCP, and TLS.

@@ -64,7 +64,7 @@ def _replace_half(found: re.Match[str]) -> str:
 
 @final
 class JsonEvents:
-    """A reader of the events of one stream. It joins characters whose halves are in two events.
+    """A reader of the events of a stream. It joins characters whose halves are in two events.
 
     An event that ends with a first half stays pending until the same string continues. If another event arrives first,
     U+FFFD replaces the half.
@@ -98,7 +98,7 @@ class JsonEvents:
         return ready
 
     def end(self) -> list[Any]:
-        """Return the pending events at the end of the stream."""
+        """Return the pending events when the stream ends."""
         for holder, member in self._ends.values():
             holder[member] = _mend(holder[member])
         self._ends.clear()

@@ -157,8 +157,8 @@ class Engine:
     async def complete(self, task: Completion, on_text: OnText | None = None) -> Completed:
         """Complete a prompt. ``on_text`` receives each piece of the text immediately.
 
-        If the maximum number of concurrent runs is active, the call waits. Raises `LocalError` if the context fills
-        before or during the completion, or if llama.cpp rejects the prompt or fails.
+        If the maximum number of concurrent runs is active, the new run stays pending. Raises `LocalError` if the
+        context fills before or during the completion, or if llama.cpp rejects the prompt or fails.
         """
         self._home.require()
         return await in_thread(lambda: self._complete(task, on_text), limiter=self._limiter)
@@ -166,7 +166,8 @@ class Engine:
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """Return the vectors of the strings, of length 1, and the tokens that they used. The engine must embed.
 
-        The call waits like `complete`. Raises `LocalError` if a string exceeds the context, or if llama.cpp fails.
+        The call can stay pending like `complete`. Raises `LocalError` if a string exceeds the context, or if llama.cpp
+        fails.
         """
         self._home.require()
         return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
@@ -234,7 +235,7 @@ class Engine:
         vectors: list[list[float]] = []
         usage = Usage(input_tokens=0)
         with self._at_work():
-            for text in texts:  # one by one, so that a cancelled run can stop after each string
+            for text in texts:  # a single string per request, so that a cancelled run can stop after each string
                 from_thread.check_cancelled()
                 said: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
                 if self.closed:

@@ -43,7 +43,7 @@ _LARGEST: Final = 10**DIGITS - 1
 
 
 def integers(low: int | None, high: int | None) -> str | None:
-    """Return the GBNF alternatives of the integers from ``low`` to ``high``, both included. Return None for none.
+    """Return the GBNF alternatives of the integers from ``low`` to ``high``, or None if the range is empty.
 
     Without a bound, the integers have at most 15 digits, or one digit more than the other bound.
 
@@ -140,7 +140,7 @@ def _natural(low: int, high: int) -> list[str]:
 
 
 def _joined_lengths(parts: list[str], low: int, high: int) -> list[str]:
-    """Shorten the alternatives if they are all natural numbers up to some number of digits."""
+    """Join the alternatives if they are all natural numbers up to some number of digits."""
     if low > 1 or set(str(high)) != {"9"} or high < 10:
         return parts
     return ['"0"'] * (low == 0) + [f"[1-9] [0-9]{{0,{len(str(high)) - 1}}}"]
@@ -414,7 +414,7 @@ _SLACK: Final = 64
 
 
 def _ranges(text: str) -> Ranges:
-    """Return the characters of one element of a pattern, or some of them."""
+    """Return the characters of an element of a pattern, or some of them."""
     if text == ".":
         return _without(_NEWLINES)
     if text[0] == "[":

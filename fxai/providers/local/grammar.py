@@ -138,7 +138,7 @@ def _key(place: Place) -> _Key:
 
 
 class _Writer:
-    """A writer of the rules of one grammar."""
+    """A writer of the rules of a grammar."""
 
     def __init__(self, schema: Any, bounds: Bounds) -> None:
         self.variants = Variants(copy_data(schema))

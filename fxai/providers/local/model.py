@@ -52,7 +52,7 @@ class LocalModel(LanguageModel):
     @property
     @override
     def info(self) -> ModelInfo:
-        """The name of the model. fxai reads it without a request."""
+        """The name of the model. fxai needs no request to read it."""
         return ModelInfo("local", self.name)
 
     @override
@@ -71,7 +71,7 @@ class LocalModel(LanguageModel):
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """Count the tokens that a turn with an answer reads, with the tokenizer of the model. Nothing is generated.
+        """Count the tokens that a turn with an answer reads, with the tokenizer of the model.
 
         The count includes the prompt of the answer. If the request has tools, it also includes the prompt to choose a
         tool. A turn that calls a tool reads the prompt for the tool's parameters instead of the answer's prompt.

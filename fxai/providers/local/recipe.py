@@ -310,7 +310,7 @@ def narrow(schema: Mapping[str, Any], request: str, examples: Examples) -> dict[
 
 
 def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list[Any]:
-    """Return the permitted values of one property, or [] if the examples permit any value."""
+    """Return the permitted values of a property, or [] if the examples permit any value."""
     listed = schema.get("enum")
     if isinstance(listed, list):
         return _values_named(lambda text: _listed_values(text, schema["enum"]), request, examples)

@@ -1,4 +1,4 @@
-"""One turn of the local model: choose a tool, fill its parameters, or answer. The engine's callers stream its parts.
+"""A turn of the local model. Use `Turn` to choose a tool, fill its parameters, or answer, and to stream the parts.
 
 >>> Wanted.of(("add", "weather"), "none").names
 ()

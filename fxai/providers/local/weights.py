@@ -211,7 +211,7 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progre
 
 
 def check_file(path: Path, *, sha256: str | None = None, on_progress: OnProgress | None = None) -> Path:
-    """Check that the file at ``path`` is a GGUF file with the SHA-256, if it is given. Return the path.
+    """Check that the file at ``path`` is a GGUF file with the SHA-256, if `sha256` is set. Return the path.
 
     Raises `LocalError` with a `ModelUnavailableError` if the file is missing, is not a readable GGUF file, or has a
     different checksum.
