@@ -1,13 +1,13 @@
-"""Models by name: the provider before the colon, its name for the model after it.
+"""Layers of models by name. Use this module if the name of the model is in a setting.
 
-A provider is a package of this folder, or a server that such a package reaches, `groq:` and the like. It is imported
-when a name asks for it; none is named here.
+A name consists of a provider, a colon, and the provider's name of the model. A provider is a package in this folder or
+a server that a package supports, such as `groq:`. fxai imports a package only if a name needs it.
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel
 >>> reply = LanguageModel.generate_text("Hello").provide(from_name("nowhere:large"))
 >>> print(fx.run_result(reply).failure().message)
-providers.from_name: Model 'nowhere:large' is unavailable: ...there is no provider 'nowhere'; there is: ...local...
+providers.from_name: Model 'nowhere:large' is unavailable: ...unknown provider 'nowhere'. Use one of: ...local...
 """
 
 from __future__ import annotations
@@ -30,44 +30,45 @@ _EMBEDDING: Final = "embedding_layer"
 
 
 def provider_names(what: str = _LAYER) -> tuple[str, ...]:
-    """The names of the providers that have language models; it imports the packages of all.
+    """Return the names of the providers of language models. The function imports the packages of all providers.
 
     Args:
-        what: What a provider must have: `"layer"`, or `"embedding_layer"` for models that embed.
+        what: The function that a provider must have: `"layer"`, or `"embedding_layer"` for embedding models.
     """
     own = {name for name in _packages() if _maker(name, what) is not None}
     return tuple(sorted(own | set(_servers() if what == _LAYER else ())))
 
 
 def _servers() -> dict[str, str]:
-    """The servers that have a name, each with the package that reaches it: one with a module `server`."""
+    """Return the package of each server that has a name. The module `server` of a package lists its servers."""
     packages = [name for name in _packages() if (_FOLDER / name / "server.py").is_file()]
     return {name: package for package in packages for name in import_module(f"{__package__}.{package}.server").SERVERS}
 
 
 def _packages() -> list[str]:
-    """The names of the packages in this folder."""
+    """Return the names of the packages in this folder."""
     return [found.name for found in pkgutil.iter_modules([str(_FOLDER)]) if found.ispkg]
 
 
 def _maker(provider: str, what: str) -> Any:
-    """The function for a model's layer; None where there is no such provider, or it has no such models."""
+    """Return the function that creates the layer of a model, or None if the provider or the function does not exist."""
     if provider not in _packages():
         return None
     return getattr(import_module(f"{__package__}.{provider}"), what, None)
 
 
 def from_name(name: str, **options: Any) -> Layer[LanguageModel, AiError]:
-    """The layer of the language model called `name`: `"openai:gpt-5.5"`, `"groq:openai/gpt-oss-120b"`, `"local"`.
+    """Return the layer of a language model: `"openai:gpt-5.5"`, `"groq:openai/gpt-oss-120b"`, or `"local"`.
 
     Args:
-        name: A provider or a server, and after a colon what it calls the model; without that, the provider's default,
-            which only `local` has. `"local:/path/to/model.gguf"` is a file; `"azure:deployment=gpt-5.5"` says which
-            model a deployment runs.
-        options: What the `layer` of that provider takes besides.
+        name: A provider or a server, a colon, and its name of the model. Without the colon, the provider uses its
+            default model, which only `local` has. `"local:/path/to/model.gguf"` names a file.
+            `"azure:deployment=gpt-5.5"` names a deployment and the model that it runs.
+        options: Other arguments for the `layer` of the provider.
 
     Fails with:
-        AiError: `ModelUnavailableError`: no such provider; and as the provider's own layer: no key, no extra.
+        AiError: `ModelUnavailableError` if the provider is unknown. The provider's layer can fail too, for example
+            because of a missing key or a missing extra.
     """
     provider, _, model = name.partition(":")
     maker = _maker(provider, _LAYER)
@@ -79,14 +80,15 @@ def from_name(name: str, **options: Any) -> Layer[LanguageModel, AiError]:
 
 
 def embedding_from_name(name: str, **options: Any) -> Layer[EmbeddingModel, AiError]:
-    """The layer of the model called `name` that embeds: `"openai:text-embedding-3-small"`, `"local"`.
+    """Return the layer of an embedding model: `"openai:text-embedding-3-small"` or `"local"`.
 
     Args:
-        name: As of `from_name`.
-        options: What the `embedding_layer` of that provider takes besides.
+        name: The same form as for `from_name`.
+        options: Other arguments for the `embedding_layer` of the provider.
 
     Fails with:
-        AiError: `ModelUnavailableError`: no such provider, or it has no embeddings; and as the provider's own layer.
+        AiError: `ModelUnavailableError` if the provider is unknown or has no embedding models. The provider's layer
+            can fail too.
     """
     provider, _, model = name.partition(":")
     maker = _maker(provider, _EMBEDDING)
@@ -97,7 +99,7 @@ def embedding_from_name(name: str, **options: Any) -> Layer[EmbeddingModel, AiEr
 
 def _unknown(name: str, provider: str, method: str, what: str) -> AiError:
     there = ", ".join(provider_names(what))
-    problem = f"there is no provider {provider!r}; there is: {there}"
+    problem = f"unknown provider {provider!r}. Use one of: {there}"
     if what == _EMBEDDING and provider in provider_names():
-        problem = f"the provider {provider!r} has no models that embed; these have: {there}"
+        problem = f"provider {provider!r} has no embedding models. Use one of: {there}"
     return AiError("providers", method, ModelUnavailableError(model=name, problem="unknown-model", description=problem))

@@ -106,7 +106,7 @@ def test_a_host_speaks_text_or_json_and_nothing_else(case: Case) -> None:
     one, two, other = case.given.split("/")
 
     assert [host.model("cat", format=one).__class__, host.model("cat", format=two).__class__] == [Layer, Layer]
-    with pytest.raises(ValueError, match="it is 'text' or 'json'"):
+    with pytest.raises(ValueError, match="format must be 'text' or 'json', got 'other'"):
         host.model("cat", format=other)
 
 
@@ -277,7 +277,7 @@ def test_an_unknown_provider_is_a_failure_and_never_a_mock(case: Case) -> None:
     reason = _reason(_asks(from_name("nowhere:large")))
 
     assert isinstance(reason, ModelUnavailableError)
-    assert "there is: alibaba, anthropic, " in reason.description
+    assert "Use one of: alibaba, anthropic, " in reason.description
     assert case.kind == "changed: never silently mock"
 
 

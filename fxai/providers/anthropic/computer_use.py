@@ -1,6 +1,6 @@
-"""A computer and a browser, as Anthropic's toolsets use them: each action, and which of them the model has.
+"""The actions of Anthropic's toolsets for a computer and a browser. Use them in the handler of a toolset.
 
-On the wire each action is a tool of its own; here the actions are the parameters of one tool.
+In a request to Anthropic, each action is a separate tool. In fxai, the actions are the parameters of a single tool.
 
 >>> import msgspec
 >>> msgspec.convert({"action": "left_click", "coordinate": [10, 20]}, ComputerAction)
@@ -18,18 +18,18 @@ import msgspec
 from fxai.models.prepared_tools import Setting
 
 Coordinate: TypeAlias = tuple[int, int]
-"""Pixels from the left and from the top."""
+"""Pixels from the left edge and from the top edge."""
 
 Region: TypeAlias = tuple[int, int, int, int]
-"""Left, top, right and bottom, in pixels."""
+"""The left, top, right, and bottom edges, in pixels."""
 
 Direction: TypeAlias = Literal["up", "down", "left", "right"]
-"""Where to scroll."""
+"""The direction of scrolling."""
 
 
 @final
 class CoordinateTarget(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="coordinate"):
-    """A place on the page, in pixels from the left and the top."""
+    """A position on the page, in pixels from the left and the top."""
 
     x: int
     y: int
@@ -37,18 +37,18 @@ class CoordinateTarget(msgspec.Struct, frozen=True, kw_only=True, tag_field="typ
 
 @final
 class RefTarget(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="ref"):
-    """An element of the page, by the reference that reading the page gave."""
+    """An element of the page, by a reference from reading the page."""
 
     ref: str
 
 
 Target: TypeAlias = CoordinateTarget | RefTarget
-"""A place or an element."""
+"""A position or an element."""
 
 
 @final
 class Member(Setting, frozen=True):
-    """One action of a toolset: whether the model has it, and whether it must search for it first."""
+    """An action of a toolset: True if the model has the action, and True if it must search for the action first."""
 
     enabled: bool | None = None
     defer_loading: bool | None = None
@@ -58,11 +58,11 @@ class Member(Setting, frozen=True):
 
 
 class _ComputerAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
-    """What a computer is asked to do."""
+    """An action of a computer."""
 
 
 class _ComputerClick(_ComputerAction, frozen=True):
-    """A click, with the keys of `text` held down; without a coordinate, where the pointer is."""
+    """A click while the keys of `text` are pressed. Without a coordinate, the pointer does not move."""
 
     coordinate: Coordinate | None = None
     text: str | None = None
@@ -70,7 +70,7 @@ class _ComputerClick(_ComputerAction, frozen=True):
 
 @final
 class ComputerKey(_ComputerAction, frozen=True, tag="key"):
-    """Press a key or keys together, such as `ctrl+s`."""
+    """Press a key or several keys together, such as `ctrl+s`."""
 
     text: str
     repeat: int | None = None
@@ -78,7 +78,7 @@ class ComputerKey(_ComputerAction, frozen=True, tag="key"):
 
 @final
 class ComputerHoldKey(_ComputerAction, frozen=True, tag="hold_key"):
-    """Hold keys down for some seconds."""
+    """Press keys for a number of seconds."""
 
     text: str
     duration: int
@@ -86,14 +86,14 @@ class ComputerHoldKey(_ComputerAction, frozen=True, tag="hold_key"):
 
 @final
 class ComputerType(_ComputerAction, frozen=True, tag="type"):
-    """Type a text."""
+    """Type text."""
 
     text: str
 
 
 @final
 class ComputerCursorPosition(_ComputerAction, frozen=True, tag="cursor_position"):
-    """Say where the pointer is."""
+    """Return the position of the pointer."""
 
 
 @final
@@ -105,22 +105,22 @@ class ComputerMouseMove(_ComputerAction, frozen=True, tag="mouse_move"):
 
 @final
 class ComputerLeftMouseDown(_ComputerAction, frozen=True, tag="left_mouse_down"):
-    """Press the left button where the pointer is."""
+    """Press the left button at the position of the pointer."""
 
 
 @final
 class ComputerLeftMouseUp(_ComputerAction, frozen=True, tag="left_mouse_up"):
-    """Let the left button go."""
+    """Release the left button."""
 
 
 @final
 class ComputerLeftClick(_ComputerClick, frozen=True, tag="left_click"):
-    """Click, with the keys of `text` held down; without a coordinate, where the pointer is."""
+    """Click while the keys of `text` are pressed. Without a coordinate, do not move the pointer."""
 
 
 @final
 class ComputerLeftClickDrag(_ComputerAction, frozen=True, tag="left_click_drag"):
-    """Press the left button at one place and let it go at another."""
+    """Press the left button at one position and release it at another position."""
 
     start_coordinate: Coordinate
     coordinate: Coordinate
@@ -149,7 +149,7 @@ class ComputerTripleClick(_ComputerClick, frozen=True, tag="triple_click"):
 
 @final
 class ComputerScroll(_ComputerAction, frozen=True, tag="scroll"):
-    """Scroll by so many notches."""
+    """Scroll by a number of notches."""
 
     scroll_direction: Direction
     scroll_amount: int
@@ -159,19 +159,19 @@ class ComputerScroll(_ComputerAction, frozen=True, tag="scroll"):
 
 @final
 class ComputerWait(_ComputerAction, frozen=True, tag="wait"):
-    """Wait for some seconds."""
+    """Wait for a number of seconds."""
 
     duration: int
 
 
 @final
 class ComputerScreenshot(_ComputerAction, frozen=True, tag="screenshot"):
-    """Take a picture of the screen."""
+    """Take a screenshot."""
 
 
 @final
 class ComputerZoom(_ComputerAction, frozen=True, tag="zoom"):
-    """Take a picture of a part of the screen: left, top, right, bottom."""
+    """Take a screenshot of a region: left, top, right, bottom."""
 
     region: Region
 
@@ -195,12 +195,12 @@ ComputerAction: TypeAlias = (
     | ComputerScreenshot
     | ComputerZoom
 )
-"""One thing that a computer is asked to do."""
+"""An action of a computer."""
 
 
 @final
 class ComputerConfigs(Setting, frozen=True):
-    """Which actions of the computer the model has; None: the provider's own default."""
+    """The actions of the computer that the model has. By default, the provider's defaults apply."""
 
     cursor_position: Member | None = None
     double_click: Member | None = None
@@ -225,24 +225,24 @@ class ComputerConfigs(Setting, frozen=True):
 
 
 class _BrowserAction(msgspec.Struct, frozen=True, tag_field="action"):
-    """What a browser is asked to do."""
+    """An action of a browser."""
 
 
 class _TabAction(_BrowserAction, frozen=True, kw_only=True):
-    """An action on a tab; `tab_id` None: the one that is shown."""
+    """An action on a tab. By default, the action uses the visible tab."""
 
     tab_id: str | None = None
 
 
 class _Click(_TabAction, frozen=True):
-    """A click on something, with `modifiers` held down."""
+    """A click on a target while `modifiers` are pressed."""
 
     target: Target
     modifiers: str | None = None
 
 
 class _PointerAction(_TabAction, frozen=True):
-    """An action of the pointer at a place."""
+    """An action of the pointer at a position."""
 
     target: CoordinateTarget
 
@@ -256,7 +256,7 @@ class BrowserNavigate(_TabAction, frozen=True, tag="navigate"):
 
 @final
 class BrowserListTabs(_BrowserAction, frozen=True, tag="list_tabs"):
-    """Say which tabs are open."""
+    """List the open tabs."""
 
 
 @final
@@ -280,7 +280,7 @@ class BrowserCloseTab(_BrowserAction, frozen=True, tag="close_tab"):
 
 @final
 class BrowserReadPage(_TabAction, frozen=True, tag="read_page"):
-    """Say what the page holds, as a tree of elements with references."""
+    """Return the contents of the page as a tree of elements with references."""
 
     filter: Literal["interactive", "all"] | None = None
     ref: str | None = None
@@ -289,22 +289,22 @@ class BrowserReadPage(_TabAction, frozen=True, tag="read_page"):
 
 @final
 class BrowserGetPageText(_TabAction, frozen=True, tag="get_page_text"):
-    """Give the text of the page."""
+    """Return the text of the page."""
 
 
 @final
 class BrowserReadConsole(_TabAction, frozen=True, tag="read_console"):
-    """Give what the page wrote to its console."""
+    """Return the output of the page on its console."""
 
 
 @final
 class BrowserReadNetwork(_TabAction, frozen=True, tag="read_network"):
-    """Give what the page asked of the network."""
+    """Return the network requests of the page."""
 
 
 @final
 class BrowserFind(_TabAction, frozen=True, tag="find"):
-    """Find elements by words."""
+    """Find elements by a description."""
 
     query: str
 
@@ -319,7 +319,7 @@ class BrowserFormInput(_TabAction, frozen=True, tag="form_input"):
 
 @final
 class BrowserFileUpload(_TabAction, frozen=True, tag="file_upload"):
-    """Put files into a field: of this machine, or documents that were given."""
+    """Add files to a field: files of this machine, or documents of the conversation."""
 
     target: RefTarget
     paths: tuple[str, ...] | None = None
@@ -328,58 +328,58 @@ class BrowserFileUpload(_TabAction, frozen=True, tag="file_upload"):
 
 @final
 class BrowserScrollTo(_TabAction, frozen=True, tag="scroll_to"):
-    """Scroll until an element is in sight."""
+    """Scroll until an element is visible."""
 
     target: RefTarget
 
 
 @final
 class BrowserScreenshot(_TabAction, frozen=True, tag="screenshot"):
-    """Take a picture of the page."""
+    """Take a screenshot of the page."""
 
 
 @final
 class BrowserZoom(_TabAction, frozen=True, tag="zoom"):
-    """Take a picture of a part of the page: left, top, right, bottom."""
+    """Take a screenshot of a region of the page: left, top, right, bottom."""
 
     region: Region
 
 
 @final
 class BrowserLeftClick(_Click, frozen=True, tag="left_click"):
-    """Click, with `modifiers` held down."""
+    """Click while `modifiers` are pressed."""
 
 
 @final
 class BrowserRightClick(_Click, frozen=True, tag="right_click"):
-    """Click with the right button, with `modifiers` held down."""
+    """Click with the right button while `modifiers` are pressed."""
 
 
 @final
 class BrowserMiddleClick(_Click, frozen=True, tag="middle_click"):
-    """Click with the middle button, with `modifiers` held down."""
+    """Click with the middle button while `modifiers` are pressed."""
 
 
 @final
 class BrowserDoubleClick(_Click, frozen=True, tag="double_click"):
-    """Click twice, with `modifiers` held down."""
+    """Click twice while `modifiers` are pressed."""
 
 
 @final
 class BrowserTripleClick(_Click, frozen=True, tag="triple_click"):
-    """Click three times, with `modifiers` held down."""
+    """Click three times while `modifiers` are pressed."""
 
 
 @final
 class BrowserHover(_TabAction, frozen=True, tag="hover"):
-    """Move the pointer over something."""
+    """Move the pointer over a target."""
 
     target: Target
 
 
 @final
 class BrowserLeftClickDrag(_TabAction, frozen=True, tag="left_click_drag"):
-    """Press the left button at one place and let it go at another."""
+    """Press the left button at one position and release it at another position."""
 
     start: CoordinateTarget = msgspec.field(name="from")
     target: CoordinateTarget
@@ -392,7 +392,7 @@ class BrowserLeftMouseDown(_PointerAction, frozen=True, tag="left_mouse_down"):
 
 @final
 class BrowserLeftMouseUp(_PointerAction, frozen=True, tag="left_mouse_up"):
-    """Let the left button go."""
+    """Release the left button."""
 
 
 @final
@@ -402,7 +402,7 @@ class BrowserMouseMove(_PointerAction, frozen=True, tag="mouse_move"):
 
 @final
 class BrowserScroll(_TabAction, frozen=True, tag="scroll"):
-    """Scroll at a place, by so many notches."""
+    """Scroll at a position by a number of notches."""
 
     target: CoordinateTarget
     scroll_direction: Direction
@@ -411,14 +411,14 @@ class BrowserScroll(_TabAction, frozen=True, tag="scroll"):
 
 @final
 class BrowserType(_TabAction, frozen=True, tag="type"):
-    """Type a text."""
+    """Type text."""
 
     text: str
 
 
 @final
 class BrowserKey(_TabAction, frozen=True, tag="key"):
-    """Press a key or keys together, some times."""
+    """Press a key or several keys together, a number of times."""
 
     text: str
     repeat: int | None = None
@@ -426,7 +426,7 @@ class BrowserKey(_TabAction, frozen=True, tag="key"):
 
 @final
 class BrowserHoldKey(_TabAction, frozen=True, tag="hold_key"):
-    """Hold keys down for some seconds."""
+    """Press keys for a number of seconds."""
 
     text: str
     duration: float
@@ -434,7 +434,7 @@ class BrowserHoldKey(_TabAction, frozen=True, tag="hold_key"):
 
 @final
 class BrowserWait(_TabAction, frozen=True, tag="wait"):
-    """Wait for some seconds."""
+    """Wait for a number of seconds."""
 
     duration: float
 
@@ -479,12 +479,12 @@ BrowserAction: TypeAlias = (
     | BrowserWait
     | BrowserJavascriptExec
 )
-"""One thing that a browser is asked to do."""
+"""An action of a browser."""
 
 
 @final
 class BrowserConfigs(Setting, frozen=True):
-    """Which actions of the browser the model has; None: the provider's own default."""
+    """The actions of the browser that the model has. By default, the provider's defaults apply."""
 
     close_tab: Member | None = None
     double_click: Member | None = None

@@ -1,7 +1,7 @@
-"""Fields of a request for thinking, sampling, and limits, within the facts of the model.
+"""Request fields for thinking, sampling, and limits. The request encoder uses them with the facts of the model.
 
-The API refuses a whole request for one field that the model does not accept. This module sends the nearest accepted
-value with a warning, or no value.
+The API rejects a whole request for one field that the model does not accept. This module sends the nearest accepted
+value with a warning, or omits the field.
 
 >>> from fxai.providers.anthropic.known_models import facts
 >>> thinking_fields("high", facts("claude-opus-4-8"), 4096, Notes())
@@ -48,10 +48,10 @@ def thinking_fields(
 ) -> dict[str, Any]:
     """Return the fields of a request for a portable effort.
 
-    A thinking budget takes at most half of the tokens of an answer.
+    A thinking budget is at most half of the tokens of an answer.
 
     Args:
-        effort: The portable effort. None: the model's own default, without a field.
+        effort: The portable effort. None omits the field, so that the model uses its default.
         facts: The facts of the model, complete.
         max_tokens: Maximum number of tokens of the answer.
         notes: The warnings of the request.
@@ -74,7 +74,7 @@ def thinking_fields(
     )
     if kind == "enabled" and not thinking:
         least = facts.thinking_budget_min or 0
-        _warn(notes, f"a thinking budget has at least {least} tokens beside the answer. Allow {2 * least} max_tokens.")
+        _warn(notes, f"a thinking budget needs at least {least} tokens. Set max_tokens to at least {2 * least}.")
     accepted = _levels(facts) if thinking else facts.efforts_without_thinking or ()
     fields = _effort_fields(effort, accepted, facts, notes)
     return {"thinking": thinking, **fields} if thinking else fields
@@ -108,7 +108,7 @@ def _budget(effort: ReasoningEffort, facts: ModelFacts, max_tokens: int) -> dict
 def _effort_fields(
     effort: ReasoningEffort, accepted: tuple[ReasoningEffort, ...], facts: ModelFacts, notes: Notes
 ) -> dict[str, Any]:
-    """Return the field of the nearest effort; it is empty if the model accepts no effort."""
+    """Return the field of the nearest effort, or {} if the model accepts no effort."""
     levels = _levels(facts)
     nearest = nearest_effort(effort, [one for one in levels if one in accepted])
     if nearest is None:
@@ -139,7 +139,7 @@ def thinks(body: Mapping[str, Any], facts: ModelFacts) -> bool:
 
 
 def check_sampling(body: dict[str, Any], facts: ModelFacts, notes: Notes) -> None:
-    """Remove the sampling parameters that a model refuses from the body of a request, each with a warning.
+    """Remove the sampling parameters that the model rejects from a request, each with a warning.
 
     Args:
         body: The body, which this function changes.
@@ -164,7 +164,7 @@ def check_sampling(body: dict[str, Any], facts: ModelFacts, notes: Notes) -> Non
 
 
 def _refused_sampling(body: Mapping[str, Any], facts: ModelFacts) -> str | None:
-    """Return the reason why a model refuses sampling parameters. None if it accepts them."""
+    """Return the reason why a model rejects sampling parameters, or None if it accepts them."""
     if facts.sampling == "never":
         return f"the model {facts.model!r} accepts no sampling parameters"
     return f"the model {facts.model!r} accepts no sampling parameters while it thinks" if thinks(body, facts) else None
@@ -178,7 +178,7 @@ def answer_limit(request: ModelRequest, default: int | None, facts: ModelFacts, 
 
     Args:
         request: The request.
-        default: The limit of a request without one. None: the limit of the model.
+        default: The limit of a request without one. None means the limit of the model.
         facts: The facts of the model, complete.
         notes: The warnings of the request.
     """

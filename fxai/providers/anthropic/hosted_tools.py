@@ -1,8 +1,8 @@
-"""Hosted tools: run by Anthropic, ready for a toolkit; they need no handler.
+"""Hosted tools that Anthropic runs. Add them to a toolkit. They need no handler.
 
-Each constructor takes what the tool is set up with, its name in the toolkit, and the options of every tool
-(`ToolOptions`); a wrong argument is a `SchemaError`. What is left out is not sent, and the provider's own default
-holds. The version is the newest unless another one is asked for.
+Each constructor accepts the settings of the tool, its name in the toolkit, and the options of every tool
+(`ToolOptions`). An invalid argument raises a `SchemaError`. fxai does not send omitted settings, so that the provider
+uses its default. The default version is the newest.
 
 >>> search = web_search(max_uses=2, user_location=UserLocation(city="Oslo", country="NO"))
 >>> search.name, search.requires_handler
@@ -26,59 +26,59 @@ _Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 @final
 class Citations(Setting, frozen=True):
-    """Whether the answer cites what was fetched."""
+    """The setting of citations. True if the answer cites the fetched pages."""
 
     enabled: bool | None = None
 
 
 @final
 class ToolReference(Setting, frozen=True, tag_field="type", tag="tool_reference"):
-    """A tool, by its name on the wire."""
+    """A tool, by its name in the request to Anthropic."""
 
     name: str
 
 
 @final
 class AllSources(Setting, frozen=True, tag_field="type", tag="all"):
-    """Every URL that stands there may be fetched."""
+    """Permission to fetch every URL of a source."""
 
 
 @final
 class NoSources(Setting, frozen=True, tag_field="type", tag="none"):
-    """No URL that stands there may be fetched."""
+    """A rule against fetching any URL of a source."""
 
 
 @final
 class OnlySources(Setting, frozen=True, tag_field="type", tag="only"):
-    """URLs in the results of these tools may be fetched."""
+    """Permission to fetch URLs in the results of these tools."""
 
     tools: tuple[ToolReference, ...]
 
 
 @final
 class ExceptSources(Setting, frozen=True, tag_field="type", tag="except"):
-    """URLs in the results of all tools but these may be fetched."""
+    """Permission to fetch URLs in the results of all other tools."""
 
     tools: tuple[ToolReference, ...]
 
 
 UrlSource: TypeAlias = AllSources | NoSources | OnlySources | ExceptSources
-"""Which URLs may be fetched, of those that stand somewhere."""
+"""The URLs of a source that the tool can fetch."""
 
 
 @final
 class UrlSources(Setting, frozen=True):
-    """Where a URL must stand to be fetched: in results of our tools, of the provider's, in what the user wrote."""
+    """The sources of URLs that the tool can fetch: results of your tools, of the provider's tools, and user input."""
 
     client_tool_results: UrlSource | None = None
     server_tool_results: UrlSource | None = None
     user_input: AllSources | NoSources | None = None
 
 
-# -- what the provider runs
+# -- search and fetch
 
 SearchVersion: TypeAlias = Literal["20250305", "20260209", "20260318"]
-"""The versions of the web search. From 20260209 on, what is found may be filtered by programs."""
+"""The versions of the web search. From 20260209 on, programs can filter the results."""
 
 
 class _WebSearch(Setting, frozen=True):
@@ -103,20 +103,20 @@ def web_search(
     response_inclusion: Literal["full", "excluded"] | None = None,
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """A search of the web, run by Anthropic.
+    """Create a search of the web that Anthropic runs.
 
     Args:
-        name: its name in the toolkit.
-        version: the newest, or another one.
-        max_uses: how often it may search in one request.
-        allowed_domains: the only domains; not together with `blocked_domains`.
-        blocked_domains: all domains but these.
-        user_location: about where the user is.
-        response_inclusion: whether the response holds results that only a program has read; from 20260318 on.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        version: The version. By default the newest.
+        max_uses: The maximum number of searches in one request.
+        allowed_domains: The only domains to search. You cannot combine them with `blocked_domains`.
+        blocked_domains: Domains to exclude.
+        user_location: The approximate location of the user.
+        response_inclusion: The inclusion of results that only a program has read. From version 20260318 on.
+        options: The options of every tool.
 
     Raises:
-        SchemaError: an arg of a wrong type, one that the version has not, or both lists of domains.
+        SchemaError: If an argument has a wrong type, if the version does not support it, or if both lists are set.
     """
     given: dict[str, Any] = {"max_uses": max_uses, "user_location": user_location}
     given |= _domains("web_search", allowed_domains, blocked_domains)
@@ -127,7 +127,7 @@ def web_search(
 
 
 FetchVersion: TypeAlias = Literal["20250910", "20260209", "20260309", "20260318"]
-"""The versions of the web fetch. From 20260209 on, what is fetched may be filtered by programs."""
+"""The versions of the web fetch. From 20260209 on, programs can filter the pages."""
 
 
 class _WebFetch(Setting, frozen=True):
@@ -151,24 +151,24 @@ _FETCHES: Mapping[str, type[_WebFetch]] = {"20260309": _WebFetch20260309, "20260
 
 
 class FetchArgs(TypedDict, total=False):
-    """What `web_fetch` may be set up with beside domains; what is left out is the provider's own default."""
+    """The settings of `web_fetch` except domains. By default, the provider's defaults apply."""
 
     max_uses: int
-    """How often it may fetch in one request."""
+    """The maximum number of fetches in one request."""
     citations: Citations
-    """Whether the answer cites what was fetched."""
+    """The setting of citations. True if the answer cites the fetched pages."""
     max_content_tokens: int
-    """How much of a page the model gets, in tokens, about."""
+    """The approximate maximum size of a page for the model, in tokens."""
     url_sources: UrlSources
-    """Where a URL must stand to be fetched."""
+    """The sources of URLs that the tool can fetch."""
     use_cache: bool
-    """Whether a stored copy will do; from 20260309 on."""
+    """True if a cached copy is sufficient. From version 20260309 on."""
     response_inclusion: Literal["full", "excluded"]
-    """Whether the response holds pages that only a program has read; from 20260318 on."""
+    """The inclusion of pages that only a program has read. From version 20260318 on."""
 
 
 class _FetchOptions(FetchArgs, ToolOptions, total=False):
-    """Both, side by side."""
+    """The settings of `web_fetch` and the options of every tool."""
 
 
 def web_fetch(
@@ -179,17 +179,17 @@ def web_fetch(
     blocked_domains: Iterable[str] | None = None,
     **given: Unpack[_FetchOptions],
 ) -> HostedTool:
-    """Pages and PDFs by their URLs, fetched by Anthropic.
+    """Create a tool that fetches pages and PDFs by their URLs. Anthropic runs it.
 
     Args:
-        name: its name in the toolkit.
-        version: the newest, or another one.
-        allowed_domains: the only domains; not together with `blocked_domains`.
-        blocked_domains: all domains but these.
-        given: see `FetchArgs` and `ToolOptions`.
+        name: The name of the tool in the toolkit.
+        version: The version. By default the newest.
+        allowed_domains: The only domains to fetch from. You cannot combine them with `blocked_domains`.
+        blocked_domains: Domains to exclude.
+        given: Other settings. See `FetchArgs` and `ToolOptions`.
 
     Raises:
-        SchemaError: an arg of a wrong type, one that the version has not, or both lists of domains.
+        SchemaError: If an argument has a wrong type, if the version does not support it, or if both lists are set.
     """
     domains = _domains("web_fetch", allowed_domains, blocked_domains)
     return hosted_tool(
@@ -199,9 +199,9 @@ def web_fetch(
 
 def _domains(tool: str, allowed: Iterable[str] | None, blocked: Iterable[str] | None) -> dict[str, Any]:
     if allowed is not None and blocked is not None:
-        raise SchemaError(f"{tool} takes allowed_domains or blocked_domains, not both")
+        raise SchemaError(f"{tool}: allowed_domains and blocked_domains are both set. Set only one of them.")
     lists = {"allowed_domains": allowed, "blocked_domains": blocked}
-    # A text is an iterable of texts as well: left as it is, so that it is refused.
+    # A string is also an iterable of strings. It stays unchanged, so that the check rejects it.
     return {key: given if isinstance(given, str) else list(given) for key, given in lists.items() if given is not None}
 
 
@@ -211,14 +211,14 @@ def code_execution(
     version: Literal["20250522", "20250825", "20260120", "20260521"] = "20260521",
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """Code in a container of Anthropic's; from 20250825 on with a shell, and tools can be called from it."""
+    """Create a tool for code in Anthropic's container. From 20250825 on, it has a shell, and code can call tools."""
     return hosted_tool(f"anthropic.code_execution_{version}", name, "code_execution", Setting, {}, options)
 
 
 def tool_search(
     *, name: str = "tool_search", by: Literal["bm25", "regex"] = "bm25", **options: Unpack[ToolOptions]
 ) -> HostedTool:
-    """The search that finds tools annotated with `DeferLoading`: by words (`"bm25"`) or by a pattern (`"regex"`)."""
+    """Create a search for tools with `DeferLoading`. It searches by words (`"bm25"`) or by a pattern (`"regex"`)."""
     return hosted_tool(
         f"anthropic.tool_search_tool_{by}_20251119", name, f"tool_search_tool_{by}", Setting, {}, options
     )

@@ -1,4 +1,4 @@
-"""Facts about Anthropic's models, from their names. Use `facts` to read the limits and abilities of a model.
+"""Facts of Anthropic's models, by name. Use `facts` to read the limits and abilities of a model.
 
 >>> facts("claude-opus-5-5").forced_calls, facts("us.anthropic.claude-opus-5-5-v1:0").family
 (False, 'claude-opus-5-5')
@@ -17,7 +17,7 @@ from fxai.models.model_facts import ModelFacts
 
 _LINES: Final = ("opus", "sonnet", "haiku", "fable", "mythos")
 _DEFAULT_LINE: Final = "sonnet"
-_PLAIN: Final = re.compile(r"claude[a-z0-9.-]*$")  # a cloud or a gateway writes more than this
+_PLAIN: Final = re.compile(r"claude[a-z0-9.-]*$")  # clouds and gateways add other characters
 _AROUND: Final = re.compile(
     r"(?:.*/)?"  # the path of a gateway or a resource: anthropic/…, arn:…:foundation-model/…
     r"(?:[a-z-]+\.)*?"  # the region and the vendor of a cloud: us.anthropic.…
@@ -31,7 +31,7 @@ _VARIANT: Final = re.compile(rf"(?:-(?!{'|'.join(_LINES)})[a-z]+)+$")  # claude-
 
 
 def _parse(model: str) -> ModelName:
-    """Return the reading of a name: Anthropic's own name, or the name of the model at a cloud or a gateway."""
+    """Parse a name: Anthropic's name, or the name of the model on a cloud or a gateway."""
     found = _AROUND.match(model.lower())
     if found is None:
         return ModelName((model,), line=_DEFAULT_LINE, host="other")
@@ -82,10 +82,10 @@ TABLE: Final = FactTable(partial(read_table, "fxai.providers.anthropic"), _parse
 
 
 def facts(model: str) -> ModelFacts:
-    """Return the facts about a model of Anthropic, by its own name or by its name at a cloud.
+    """Return the facts of an Anthropic model, by its own name or by its name on a cloud.
 
-    An unknown model takes the facts of the newest model of its line; forced calls, disabled thinking and sampling take
-    the value that no model refuses.
+    An unknown model has the facts of the newest model of its line. For forced calls, disabled thinking, and sampling,
+    it has the value that every model accepts.
 
     Args:
         model: The name, such as `"claude-opus-5-5"` or `"us.anthropic.claude-opus-5-5-v1:0"`.

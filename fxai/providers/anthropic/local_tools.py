@@ -1,4 +1,4 @@
-"""Local tools: defined by Anthropic and run here, by a handler, ready for a toolkit; with what each asks for.
+"""Local tools that Anthropic defines and your handler runs. Use a constructor to add a tool to a toolkit.
 
 >>> shell = bash(name="shell")
 >>> shell.name, shell.provider.name, shell.requires_handler
@@ -23,11 +23,11 @@ from fxai.tools.tool_options import ToolOptions
 
 @final
 class BashCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A line for a shell that stays open from call to call, or the wish for a fresh one.
+    """A command line for a persistent shell, or a request to restart the shell.
 
     Attributes:
-        command: The line; None with `restart`.
-        restart: Whether the shell is to be started anew.
+        command: The command line, or None with `restart`.
+        restart: True to start the shell again.
     """
 
     command: str | None = None
@@ -35,16 +35,16 @@ class BashCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command"):
-    """What an editor or a memory is asked to do."""
+    """A command for an editor or a memory."""
 
 
 @final
 class View(_Command, frozen=True, tag="view"):
-    """Show a file, or what a folder holds.
+    """Show a file or the contents of a folder.
 
     Attributes:
-        path: Which.
-        view_range: The first and the last line, from 1; -1 is the end. None: all.
+        path: The path of the file or folder.
+        view_range: The first and the last line, from 1; -1 is the end. None shows all lines.
     """
 
     path: str
@@ -53,7 +53,7 @@ class View(_Command, frozen=True, tag="view"):
 
 @final
 class Create(_Command, frozen=True, tag="create"):
-    """Write a file with this text."""
+    """Write a file with the text `file_text`."""
 
     path: str
     file_text: str
@@ -61,7 +61,7 @@ class Create(_Command, frozen=True, tag="create"):
 
 @final
 class StrReplace(_Command, frozen=True, tag="str_replace"):
-    """Put `new_str` in the place of `old_str`, which must stand there once."""
+    """Replace `old_str` with `new_str`. The file must contain `old_str` exactly once."""
 
     path: str
     old_str: str
@@ -70,7 +70,7 @@ class StrReplace(_Command, frozen=True, tag="str_replace"):
 
 @final
 class Insert(_Command, frozen=True, tag="insert"):
-    """Put a text after a line; 0 is the beginning."""
+    """Insert text after a line. Line 0 is the start of the file."""
 
     path: str
     insert_line: int
@@ -79,7 +79,7 @@ class Insert(_Command, frozen=True, tag="insert"):
 
 @final
 class InsertNewStr(_Command, frozen=True, tag="insert"):
-    """`Insert`, as the editor of January 2025 asks for it."""
+    """The command `Insert` of the editor of January 2025."""
 
     path: str
     insert_line: int
@@ -88,7 +88,7 @@ class InsertNewStr(_Command, frozen=True, tag="insert"):
 
 @final
 class UndoEdit(_Command, frozen=True, tag="undo_edit"):
-    """Take back the last change of a file; only the editor of January 2025 asks for it."""
+    """Undo the last change of a file. Only the editor of January 2025 has this command."""
 
     path: str
 
@@ -109,30 +109,30 @@ class Rename(_Command, frozen=True, tag="rename"):
 
 
 EditorCommand: TypeAlias = View | Create | StrReplace | Insert
-"""What the text editor asks for."""
+"""The commands of the text editor."""
 
 EditorCommand20250124: TypeAlias = View | Create | StrReplace | InsertNewStr | UndoEdit
-"""What the text editor of January 2025 asks for."""
+"""The commands of the text editor of January 2025."""
 
 MemoryCommand: TypeAlias = View | Create | StrReplace | Insert | Delete | Rename
-"""What the memory asks for; paths start with `/memories`."""
+"""The commands of the memory. Paths start with `/memories`."""
 
 
 class TextContent(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
-    """A text for the model."""
+    """Text for the model."""
 
     text: str
 
 
 class ImageContent(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
-    """A picture for the model: its media type, such as `"image/png"`, and its bytes."""
+    """An image for the model: its media type, such as `"image/png"`, and its bytes."""
 
     media_type: str
     data: bytes
 
 
 ToolContent: TypeAlias = TextContent | ImageContent
-"""What an action of a computer or a browser gives: words or a picture."""
+"""The result of an action of a computer or a browser: text or an image."""
 
 _EDITOR: Schema[EditorCommand] = Schema.of(EditorCommand)
 _EDITOR_20250124: Schema[EditorCommand20250124] = Schema.of(EditorCommand20250124)
@@ -142,7 +142,7 @@ _BROWSER: Schema[BrowserAction] = Schema.of(BrowserAction)
 
 
 def bash(*, name: str = "bash", **options: Unpack[ToolOptions]) -> Tool[BashCommand, str, str]:
-    """A shell on this machine; its handler keeps it open from call to call and gives what it wrote."""
+    """Create a tool for a shell on this machine. Its handler keeps the shell open and returns its output."""
     return local_tool("anthropic.bash_20250124", name, "bash", BashCommand, str)(**options)
 
 
@@ -169,16 +169,16 @@ def text_editor(
     max_characters: int | None = None,
     **options: Unpack[ToolOptions],
 ) -> Any:
-    """An editor of files on this machine; its handler does what is asked and gives what the model should see.
+    """Create a tool for an editor of files on this machine. Its handler runs the command and returns the output.
 
     Args:
-        name: its name in the toolkit.
-        version: 20250728 (Claude 4 and newer), or an earlier one; that of January 2025 can undo.
-        max_characters: how much of a file is shown at most; in 20250728 alone.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        version: The version. By default 20250728, for Claude 4 and newer. The version of January 2025 can undo.
+        max_characters: The maximum number of characters of a file to show. Only in 20250728.
+        options: The options of every tool.
 
     Raises:
-        SchemaError: an arg of a wrong type, or one that the version has not.
+        SchemaError: If an argument has a wrong type, or if the version does not support it.
     """
     wire = "str_replace_editor" if version == "20250124" else "str_replace_based_edit_tool"
     parameters = cast("Schema[Any]", _EDITOR_20250124 if version == "20250124" else _EDITOR)
@@ -188,7 +188,7 @@ def text_editor(
 
 
 def memory(*, name: str = "memory", **options: Unpack[ToolOptions]) -> Tool[MemoryCommand, str, str]:
-    """Files that the model keeps from one conversation to the next; its handler stores them."""
+    """Create a tool for files that the model keeps between conversations. Its handler stores the files."""
     return local_tool("anthropic.memory_20250818", name, "memory", _MEMORY, str)(**options)
 
 
@@ -199,12 +199,12 @@ class _ComputerToolset(Setting, frozen=True):
 def computer_toolset(
     *, name: str = "computer", configs: ComputerConfigs | None = None, **options: Unpack[ToolOptions]
 ) -> Tool[ComputerAction, list[ToolContent], str]:
-    """A computer that the model uses: one tool here, on the wire a tool for each action.
+    """Create a tool for a computer. The model sees a tool for each action.
 
     Args:
-        name: its name in the toolkit.
-        configs: which actions the model has.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        configs: The actions of the model.
+        options: The options of every tool.
     """
     id_ = "anthropic.computer_toolset_20260801"
     make = local_tool(id_, name, "computer", _COMPUTER, list[ToolContent], _ComputerToolset)
@@ -218,12 +218,12 @@ class _BrowserToolset(Setting, frozen=True):
 def browser_toolset(
     *, name: str = "browser", configs: BrowserConfigs | None = None, **options: Unpack[ToolOptions]
 ) -> Tool[BrowserAction, list[ToolContent], str]:
-    """A browser that the model uses: one tool here, on the wire a tool for each action.
+    """Create a tool for a browser. The model sees a tool for each action.
 
     Args:
-        name: its name in the toolkit.
-        configs: which actions the model has.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        configs: The actions of the model.
+        options: The options of every tool.
     """
     id_ = "anthropic.browser_toolset_20260801"
     make = local_tool(id_, name, "browser", _BROWSER, list[ToolContent], _BrowserToolset)

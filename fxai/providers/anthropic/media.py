@@ -1,6 +1,6 @@
-"""Files on Anthropic's wire: images and documents, by their bytes, by their URL, or by the id of an upload.
+"""Files in requests to Anthropic. Use this module to encode images and documents by bytes, URL, or id of an upload.
 
-A URL that is `file_…` means that id.
+A URL that starts with `file_` is an id of an upload.
 
 >>> from fxai.messages.message import FilePart
 >>> file_block(FilePart.of_url("image/png", "https://example.org/cat.png"))
@@ -29,31 +29,31 @@ _OF_DOCUMENTS: Final = ("title", "context", "citations")
 
 
 def refusal(description: str) -> PreparationError:
-    """The error that a part of the prompt cannot be sent."""
+    """Return the error of a part that fxai cannot send."""
     return PreparationError(InvalidUserInputError(description=description))
 
 
 def file_id_of(part: FilePart) -> str | None:
-    """The id of an uploaded file; None for any other file."""
+    """Return the id of an uploaded file, or None for any other file."""
     data = part.data
     return data.url if isinstance(data, FileUrl) and _UPLOADED.fullmatch(data.url) else None
 
 
 def file_block(part: FilePart) -> dict[str, Any]:
-    """The content block of a file that a user sends.
+    """Return the content block of a user's file: an image, a PDF, text, or an uploaded file.
 
-    An image, a PDF, a text, or an uploaded file. What the API has besides is taken from `metadata["anthropic"]`:
-    `title`, `context` and `citations` of documents, `transformations` of images; `"type": "container_upload"` puts an
-    uploaded file into the container of code execution. A document's title is the file's name unless it is given.
+    `metadata["anthropic"]` sets other fields of the API: `title`, `context`, and `citations` of documents, and
+    `transformations` of images. `"type": "container_upload"` adds an uploaded file to the container of code execution.
+    The default title of a document is the name of the file.
 
-    Raises `PreparationError`: the API has no place for such a file, or it is not what its media type says.
+    Raises `PreparationError` if the API does not support the file, or if the file does not match its media type.
     """
     own = own_metadata(part.metadata)
     file_id = file_id_of(part)
     if file_id is not None and own.get("type") == "container_upload":
         return {"type": "container_upload", "file_id": file_id}
     is_image = part.media_type.startswith("image/") and not part.media_type.startswith("image/svg")
-    kind = "image" if is_image else "document"  # the API has no place for SVG but as text
+    kind = "image" if is_image else "document"  # the API accepts SVG only as text
     source = _source(part, kind) if file_id is None else {"type": "file", "file_id": file_id}
     return {"type": kind, "source": source, **_extras(part, kind, own)}
 
@@ -74,10 +74,10 @@ def _source(part: FilePart, kind: str) -> dict[str, Any]:
     if isinstance(data, bytes):
         return _of_bytes(part.media_type, data)
     if data.url.startswith("data:"):
-        raise refusal("a data: URL cannot be read; give the bytes of the file")
+        raise refusal("cannot read a data: URL. Pass the bytes of the file.")
     if kind == "image" or part.media_type == _PDF:
         return {"type": "url", "url": data.url}
-    raise refusal(f"a file of type {part.media_type!r} is sent by its bytes: Anthropic fetches images and PDFs alone")
+    raise refusal(f"Anthropic cannot fetch a file of type {part.media_type!r} from a URL. Pass its bytes.")
 
 
 def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
@@ -89,4 +89,4 @@ def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
         except UnicodeDecodeError as error:
             raise refusal(f"a file of type {media_type!r} is not UTF-8 text: {error}") from None
     known = ", ".join((*_IMAGES, _PDF, "text/*"))
-    raise refusal(f"a file of type {media_type!r} cannot be sent; Anthropic takes {known}")
+    raise refusal(f"Anthropic does not accept files of type {media_type!r}. Use one of: {known}.")

@@ -1,8 +1,9 @@
-"""Prompts for Anthropic's Messages API: the `messages` and `system` of a request, and the blocks of their content.
+"""Prompts for Anthropic's Messages API. Use this module to convert prompts to `messages` and `system` of a request.
 
-Its messages alternate: users and results of tools have one role, and messages of one role in a row are one. Each call
-is answered in the message after it, the results first. What only Anthropic has of a part (signatures, citations, the
-caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came.
+The API requires alternating roles. Users and tool results have the same role, and the writer merges consecutive
+messages with the same role. The results of calls are first in the next message. `metadata["anthropic"]` of a part
+contains its Anthropic-specific data (signatures, citations, the caller of a tool). The writer sends this data back
+unchanged.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.prepared_tools import PreparedTools
@@ -66,13 +67,13 @@ _BLOCK_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def with_cache(block: dict[str, Any], metadata: Metadata) -> dict[str, Any]:
-    """The block, marked for the cache where the metadata says so."""
+    """Return the block, with a mark for the cache if the metadata contains it."""
     mark = own_metadata(metadata).get("cache_control")
     return {**block, "cache_control": mark} if is_object(mark) else block
 
 
 def text_block(part: TextPart) -> dict[str, Any] | None:
-    """The block of a text, with what it cites; a block that no part is made for, as it came; None for no text."""
+    """Return the block of a text part with its citations, an original block of unknown type, or None if empty."""
     own = own_metadata(part.metadata)
     block = own.get("block")
     if is_object(block):
@@ -84,13 +85,13 @@ def text_block(part: TextPart) -> dict[str, Any] | None:
 
 
 def citations_of(block: Mapping[str, Any]) -> list[Any]:
-    """The citations of a block, or of the metadata of a part, as they came; none where that is no list."""
+    """Return the citations of a block or of the metadata of a part, unchanged. Return [] if they are not a list."""
     citations = block.get("citations")
     return list(citations) if is_array(citations) else []
 
 
 def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Citations as a request has them: objects, without what only responses have, with the title, which may be null."""
+    """Return citations in the form of a request: remove the fields that only responses have, and add a title."""
     citations: list[dict[str, Any]] = []
     for citation in filter(is_object, citations_of(own)):
         is_result = citation.get("type") in ("web_search_result_location", "search_result_location")
@@ -100,10 +101,10 @@ def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[str, Any] | None:
-    """Return the block of reasoning, or None if the server refuses it.
+    """Return the block of reasoning, or None if the server rejects it.
 
-    Anthropic accepts only thinking that it signed. Another server that speaks its API signs none, and needs its own
-    thinking again.
+    Anthropic accepts only thinking that it signed. Another server with Anthropic's API does not sign its thinking, but
+    requires it in later requests.
 
     Args:
         part: The reasoning.
@@ -120,16 +121,16 @@ def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[st
 
 
 def made_file_block(part: FilePart) -> dict[str, Any] | None:
-    """The block of a file that the model made in its container; None for others, which the wire refuses there."""
+    """Return the block of a file from the model's container, or None for other files, which the API rejects here."""
     if own_metadata(part.metadata).get("type") != "container_upload" or not isinstance(part.data, FileUrl):
         return None
     return {"type": "container_upload", "file_id": part.data.url}
 
 
 def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
-    """The block of a call of one of our tools, as the model wrote it.
+    """Return the block of a call of a local tool in the model's form.
 
-    Parameters that are no JSON go under the key that Anthropic's documentation names for them.
+    Anthropic's documentation names a key for arguments that are not JSON.
     """
     wire = tools.wire_call(part.name, part.params)
     own = own_metadata(part.metadata)
@@ -140,7 +141,7 @@ def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
 
 
 def toolset_of(part: ToolCallPart, toolset: str | None) -> str | None:
-    """The set that a call names: that of its tool, or of a tool that is not there any more, as the call came."""
+    """Return the toolset of a call: the set of its tool, or the set in the original call if the tool was removed."""
     named = own_metadata(part.metadata).get("toolset_name")
     return named if toolset is None and isinstance(named, str) else toolset
 
@@ -154,7 +155,7 @@ def _input(part: ToolCallPart, params: Any) -> dict[str, Any]:
 
 
 def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
-    """The block of a call that Anthropic ran, or of its result; None where another provider did."""
+    """Return the block of a call that Anthropic ran, or of its result. Return None for a call of another provider."""
     own = own_metadata(part.metadata)
     if "type" not in own:
         return None
@@ -168,9 +169,9 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
 
 
 def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[FilePart], None]) -> dict[str, Any]:
-    """The block of the result of a call of a tool that runs here; `toolset` is what the call names.
+    """Return the block of the result of a local call. `toolset` is the toolset of the call.
 
-    `lost` is called with each file that the API does not take; a note to the model stands in its place.
+    The function calls `lost` with each file that the API does not accept. A note to the model replaces the file.
     """
     content = _content(part.result, lost)
     fields = {"content": content, "is_error": part.is_failure or None, "toolset_name": toolset}
@@ -179,14 +180,14 @@ def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[File
 
 
 def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
-    """A result for the model: a text as it is, texts and pictures as blocks, anything else as JSON text."""
+    """Convert a result for the model: a string unchanged, text and images as blocks, any other value as JSON text."""
     if result is None:
         return None
     if isinstance(result, str):
         return result
     if is_object(result) and result.get("type") == "execution-denied":
         return str(result.get("reason") or _DENIED)
-    contents = [one for one in result if not _is_empty(one)] if is_array(result) else []  # the API refuses empty texts
+    contents = [one for one in result if not _is_empty(one)] if is_array(result) else []  # the API rejects empty text
     blocks = [_content_block(one, lost) for one in contents]
     known = [block for block in blocks if block is not None]
     return known if known and len(known) == len(blocks) else json_of(result).decode()
@@ -201,7 +202,7 @@ def _is_empty(one: Any) -> bool:
 
 
 def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
-    """A block of a result: in the API's own form, or a picture or file as `ToolContent` and `FilePart` have them."""
+    """Return a block of a result from the API's own form, or from a `ToolContent` or `FilePart`."""
     if not is_object(one):
         return None
     kind, fields = one.get("type"), frozenset(one) - {"type", "cache_control"}
@@ -221,7 +222,7 @@ def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dic
     try:
         part = msgspec.convert({**one, "type": "file"}, FilePart)
     except msgspec.ValidationError:
-        return None  # it is sent as JSON text
+        return None  # the caller sends the value as JSON text
     try:
         return file_block(part)
     except PreparationError:
@@ -230,16 +231,16 @@ def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dic
 
 
 def _loss(part: AssistantContent, _turn: AssistantMessage, unsigned: str | None = None) -> str | None:
-    """Return why a part of a turn is left out. None if the API accepts it."""
+    """Return the reason why fxai omits a part of a turn, or None if the API accepts it."""
     if part.type == "reasoning" and reasoning_block(part, unsigned) is None:
         what = "reasoning that Anthropic did not sign"
     elif part.type == "file" and made_file_block(part) is None:
-        what = f"a file of type {part.media_type!r} that a model made"
+        what = f"a generated file of type {part.media_type!r}"
     elif isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed and hosted_block(part) is None:
-        what = f"what another provider did for {part.name!r}"
+        what = f"a call or result of {part.name!r} at another provider"
     else:
         return None
-    return f"{what} is left out of the history: Anthropic's Messages API refuses it"
+    return f"{what} is omitted from the history: Anthropic's Messages API rejects it"
 
 
 def _is_block(part: AssistantContent) -> bool:
@@ -256,12 +257,12 @@ _RULES: Final = HistoryRules(
     loss=_loss,
     is_block=_is_block,
 )
-_UNMARKED: Final = ("thinking", "redacted_thinking", "fallback")  # blocks that take no mark for the cache
+_UNMARKED: Final = ("thinking", "redacted_thinking", "fallback")  # blocks that cannot have a mark for the cache
 
 
 @final
 class Document(msgspec.Struct, frozen=True):
-    """A document of the request, which citations name by its place among all of them."""
+    """A document of the request. Citations contain its index among all documents."""
 
     media_type: str | None = None
     title: str | None = None
@@ -269,55 +270,55 @@ class Document(msgspec.Struct, frozen=True):
 
 @final
 class History(msgspec.Struct, frozen=True):
-    """A prompt as Anthropic's API has it: the system prompt, the messages, and what else they decide of a request."""
+    """A prompt in the form of Anthropic's API: the system prompt, the messages, and their effects on the request."""
 
     system: list[dict[str, Any]]
     messages: list[dict[str, Any]]
     documents: tuple[Document, ...] = ()
     container: str | None = None
-    """The container whose program waits for the results of the last calls."""
+    """The container of the program that needs the results of the last calls."""
     betas: tuple[str, ...] = ()
-    """The beta features that it needs."""
+    """The beta features that the history requires."""
     added: frozenset[str] = frozenset()
-    """The tools that it defines, by their names on the wire: the request does not define them besides."""
+    """The tools that the messages define, by their Anthropic names. The request must not define them again."""
     notes: tuple[str, ...] = ()
     """Changes that depend on the end of the history, as messages of warnings."""
 
     def __hash__(self) -> int:
-        return hash(self.documents)  # the rest is plain data
+        return hash(self.documents)  # the other fields are not hashable
 
 
 _NO_TOOLS: Final[frozenset[str]] = frozenset()
-_NO_MESSAGE: Final = "there is nothing to answer: the prompt has no message but system messages"
+_NO_MESSAGE: Final = "nothing to answer: the prompt has only system messages and blank messages. Add a user message."
 _BY_NAME: Final = "mid-conversation-tool-changes-2026-07-01"
 _BY_VALUE: Final = "inline-tools-2026-09-15"
 
 
 @final
 class _ToolChanges:
-    """Writes the changes of tools in a conversation: which come where, by their definition or by their name."""
+    """A writer of the changes of tools in a conversation, with the definitions or the names of the tools."""
 
     def __init__(self, tools: PreparedTools, notes: Notes) -> None:
         self._tools = tools
         self._notes = notes
         self._definitions: dict[str, dict[str, Any]] | None = None
         self.added: set[str] = set()
-        """The tools that were defined in a message, by their names on the wire."""
+        """The tools that a message defines, by their Anthropic names."""
         self.betas: dict[str, None] = {}
-        """The beta features that were used."""
-        self._removed: set[str] = set()  # those that come back are defined already
+        """The beta features that the changes use."""
+        self._removed: set[str] = set()  # to add these tools again, their names are sufficient
 
     def blocks(self, message: SystemMessage) -> list[dict[str, Any]]:
-        """The changes that a system message says."""
+        """Return the blocks of the changes in a system message."""
         found = [self._add(name) for name in message.added_tools]
         found += [self._remove(name) for name in message.removed_tools]
         return [block for block in found if block is not None]
 
     def leave(self, message: SystemMessage) -> None:
-        """Notes that the changes of a message are not made where it stands."""
+        """Add a warning for each change of a message that the request cannot contain."""
         for name in message.removed_tools:
             problem = (
-                f"the tool {name!r} stays: this model, or this place of the conversation, takes no change of tools"
+                f"tool {name!r} remains: the model, or the API at this position, does not support changes of tools"
             )
             self._notes.warn("unsupported-option", name, problem)
 
@@ -347,26 +348,26 @@ class _ToolChanges:
             self._definitions = {str(tool.get("name")): tool for tool in self._tools.tools}
         definition = self._definitions.get(self._tools.naming.sent(name))
         if definition is None:
-            problem = f"the tool {name!r} comes or goes in the conversation, and is none of those of the request"
+            problem = f"tool {name!r} is added or removed in the conversation, but is not a tool of the request"
             self._notes.warn("unsupported-tool", name, problem)
         return definition
 
 
 @final
 class HistoryWriter:
-    """Writes the messages of a history in order; further messages can be added later.
+    """A writer of the messages of a history. You can append messages later.
 
     Args:
         tools: The tools of the request, for the names and the strict forms of calls.
-        facts: The facts of the model, complete. If it refuses system messages between others, or refuses one in its
-            place, the text is a marked part of a user message. If it binds thinking, the writer digests what it writes.
-        unsigned: The model whose thinking without a signature goes back, as of `reasoning_block`.
+        facts: The facts of the model, complete. If the model or the API rejects the position of a system message, the
+            message becomes a marked part of a user message. If the model binds thinking, the writer computes digests.
+        unsigned: The model whose thinking without a signature is sent back. See `reasoning_block`.
     """
 
     def __init__(self, tools: PreparedTools, facts: ModelFacts, unsigned: str | None = None) -> None:
         self._unsigned = unsigned
         self.notes: Notes = Notes()
-        """What of the prompt is left out."""
+        """Warnings for omitted parts of the prompt."""
         self._written: Sequence[Message] = ()
         self._tools = tools
         self._facts = facts
@@ -377,20 +378,20 @@ class HistoryWriter:
         self._changes = _ToolChanges(tools, self.notes)
         self._form = HistoryForm(msgspec.structs.replace(_RULES, loss=partial(_loss, unsigned=unsigned)), tools.naming)
         self._ends_in_system = False
-        self._has_fallback = False  # whether a block says where another model went on
+        self._has_fallback = False  # True if a block marks the point where another model continued
         self._declined: set[str] = set()  # the ids of calls of models that declined their turn
         self._digest: PrefixDigest | None = PrefixDigest() if facts.binds_thinking else None
         self.thoughts: list[Thought] = []
-        """The thinking blocks, in order, if the model binds them."""
+        """The thinking blocks in order, if the model binds them."""
 
     @property
     def warnings(self) -> list[WarningPart]:
-        """The changes of the history, and what of it could not be written."""
+        """Warnings for changes of the history and for omitted parts."""
         return [*self._form.warnings, *self.notes.warnings]
 
     @property
     def is_extensible(self) -> bool:
-        """True if further messages can be added, because none of them can change what is written."""
+        """True if you can append messages without changing the written messages."""
         return self._form.is_extensible and not self._ends_in_system
 
     @property
@@ -400,13 +401,13 @@ class HistoryWriter:
 
     @property
     def digest(self) -> str:
-        """The digest of all content so far; empty if the model does not bind thinking."""
+        """The digest of all content until now. Empty if the model does not bind thinking."""
         return "" if self._digest is None else self._digest.hexdigest()
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """Write the messages that come next; gives the blocks that they are.
+        """Write the next messages and return their blocks.
 
-        Raises `PreparationError`: a file cannot be sent; a call has no result.
+        Raises `PreparationError` if fxai cannot send a file, or if a call has no result.
         """
         self._written = formed = self._form.add(messages)
         blocks: list[dict[str, Any]] = []
@@ -430,15 +431,15 @@ class HistoryWriter:
             case ToolMessage():
                 results = [part for part in message.content if part.type == "tool-result"]
                 answers = [self._answer(part) for part in results if part.id not in self._declined]
-                return self._say("user", answers, {})  # answers to approval requests are not the provider's
+                return self._say("user", answers, {})  # the provider does not receive answers to approval requests
 
     def history(self, left_out: frozenset[int] = frozenset()) -> History:
-        """The history as it stands; what is written behind it later does not change it.
+        """Return the history. Later messages do not change the returned value.
 
         Args:
-            left_out: The thinking blocks that the history leaves out, by `id`.
+            left_out: The thinking blocks to omit, by `id`.
 
-        Raises `PreparationError`: there is no message.
+        Raises `PreparationError` if the history has no message.
         """
         if not self._messages:
             raise refusal(_NO_MESSAGE)
@@ -458,7 +459,7 @@ class HistoryWriter:
         )
 
     def _end(self, written: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
-        """Return the messages with an end that the model accepts: a prefill without trailing space, or no prefill."""
+        """Return the messages with a valid end: a prefill without trailing space, or no prefill."""
         *before, last = written
         content = list(last["content"])
         messages = [*before, {**last, "content": content}]
@@ -467,7 +468,7 @@ class HistoryWriter:
         if self._facts.prefill:
             content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
             return messages
-        problem = f"the model {self._facts.model!r} accepts no assistant message at the end"
+        problem = f"model {self._facts.model!r} does not accept an assistant message at the end"
         notes.append(f"{problem}: fxai appends a user message that asks it to continue")
         return [*messages, {"role": "user", "content": [{"type": "text", "text": _CONTINUE}]}]
 
@@ -477,14 +478,14 @@ class HistoryWriter:
         if self._facts.system_between and self._has_turn(place):
             return self._say("system", [*blocks, *self._changes.blocks(message)], {})
         self._changes.leave(message)
-        if self._messages:  # the head was sent before, so that a change of it would break the prefix
+        if self._messages:  # the head was sent before; changing it would break the prefix
             marked = [{**block, "text": _mark_system(block["text"])} for block in blocks]
             return self._say("user", marked, {})
         self._system += blocks
         return blocks
 
     def _has_turn(self, place: int) -> bool:
-        """Whether a system message can stand here: a message of the user before it, the model's turn after it."""
+        """Return True if a system message is valid here: after a user message and before the model's turn."""
         before = self._messages[-1]["role"] if self._messages else None
         behind = next((one.role for one in self._written[place + 1 :] if one.role != "system"), "assistant")
         return before in ("user", "system") and behind == "assistant"
@@ -503,9 +504,9 @@ class HistoryWriter:
     def _without_declined(
         self, made: list[tuple[AssistantContent, dict[str, Any]]]
     ) -> list[tuple[AssistantContent, dict[str, Any]]]:
-        """Return the blocks of a turn without the calls of a model that declined it.
+        """Remove the calls of a model that declined its turn from the blocks.
 
-        Another model answered after the `fallback` block, and the API refuses the calls before it.
+        Another model answered after the `fallback` block, and the API rejects the calls before it.
         """
         last = max((at for at, (_, block) in enumerate(made) if block.get("type") == "fallback"), default=-1)
         if last < 0:
@@ -513,7 +514,7 @@ class HistoryWriter:
         self._has_fallback = True
         declined = {block["id"] for _, block in made[:last] if block.get("type") == "tool_use"}
         if declined:
-            problem = "calls of a model that declined the turn are left out of the history: Anthropic refuses them"
+            problem = "calls of a model that declined the turn are omitted from the history: Anthropic rejects them"
             self.notes.warn("other", None, problem)
         self._declined |= declined
         return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined]
@@ -552,7 +553,7 @@ class HistoryWriter:
 
     def _left_out(self, part: FilePart) -> None:
         what = f"a file of type {part.media_type!r} in a tool's result"
-        self.notes.warn("history", None, f"{what} is left out: Anthropic's Messages API refuses it")
+        self.notes.warn("history", None, f"{what} is omitted: Anthropic's Messages API rejects it")
 
     def _answer(self, result: ToolResultPart) -> dict[str, Any]:
         call = self._form.call(result.id)
@@ -561,19 +562,19 @@ class HistoryWriter:
         return result_block(known, None if call is None else toolset_of(call, named), self._left_out)
 
     def _with_known_references(self, part: ToolResultPart) -> ToolResultPart:
-        """Return a result that refers to tools of the request only: the API refuses other references."""
+        """Return a result that refers only to tools of the request. The API rejects other references."""
         names = [one.get("tool_name") for one in part.result if _is_reference(one)] if is_array(part.result) else []
         gone = [name for name in names if name not in self._tools.names]
         if not gone:
             return part
-        self.notes.warn("history", part.name, f"references to tools that are not in this request are left out: {gone}")
+        self.notes.warn("history", part.name, f"references to tools outside this request are omitted: {gone}")
         kept = [one for one in part.result if not _is_reference(one) or one["tool_name"] not in gone]
         texts = [{"type": "text", "text": f"(the tool {name!r} is not available now)"} for name in gone]
         return msgspec.structs.replace(part, result=[*kept, *texts])
 
 
 def _mark_system(text: str) -> str:
-    """Return the text of a system message as a user message shows it to a model without system messages there."""
+    """Mark the text of a system message for a user message, if the model supports no system message there."""
     return f"<system>\n{text}\n</system>"
 
 
@@ -590,7 +591,7 @@ def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages:
 
 
 def _without(messages: Sequence[dict[str, Any]], left_out: frozenset[int]) -> list[dict[str, Any]]:
-    """Return the messages without some blocks. A message without any other block is left out."""
+    """Remove some blocks from the messages, and omit messages that would be empty."""
     kept: list[dict[str, Any]] = []
     for message in messages:
         content = message["content"]
@@ -604,10 +605,10 @@ def _without(messages: Sequence[dict[str, Any]], left_out: frozenset[int]) -> li
 
 
 def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset[str], list[dict[str, Any]]]:
-    """Turn system messages that no answer of the model follows into marked parts of user messages.
+    """Convert system messages without a following answer to marked parts of user messages. The API rejects them.
 
-    The API refuses such a message. It remains if the turn after it is left out of the history. Returns the tools that
-    these messages define, which the request must define itself.
+    Such a message remains if the history omits the turn after it. Return the tools that these messages define. The
+    request must define these tools itself.
     """
     after = [one["role"] for one in messages[1:]] + ["assistant"]
     if all(one["role"] != "system" or role == "assistant" for one, role in zip(messages, after, strict=True)):
@@ -625,12 +626,12 @@ def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset
             kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
         elif content:
             kept.append({**one, "role": role, "content": content})
-    notes.append("a system message is a part of a user message, because no answer of the model follows its place")
+    notes.append("a system message became part of a user message: the model's answer does not follow it")
     return frozenset(added), kept
 
 
 def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:
-    """The documents in order, those in results of tools among them."""
+    """Yield the documents in order, including the documents in tool results."""
     for block in blocks:
         inside = block.get("content")
         for one in (block, *(inside if is_array(inside) else ())):

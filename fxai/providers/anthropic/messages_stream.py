@@ -1,7 +1,7 @@
-"""Streams of Anthropic's Messages API: from its events to the parts of a response, as they come.
+"""Streams of Anthropic's Messages API. Use `Reader` to convert the events of a stream to the parts of a response.
 
-Each event is looked at once and each text joined once, so the work grows with the length of the stream and no faster.
-Blocks may be interleaved: each is known by its index.
+The reader handles each event once and joins each text once, so the cost is linear in the length of the stream. Blocks
+can alternate. Their index identifies them.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
@@ -60,14 +60,14 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "thinking_delta": ("thinking", "thinking"),
     "input_json_delta": ("partial_json", "input"),
 }
-"""By the type of a delta: where its text is, and the member of the block that it goes on with."""
+"""The field with the text of each type of delta, and the member of the block that the text continues."""
 
 _EVENT: Final = ("type", "message", "delta", "content_block")
 
 
 @final
 class _Open:
-    """A content block that has begun and not ended."""
+    """A content block that started and did not end."""
 
     __slots__ = ("block", "citations", "id", "kind", "pieces", "silent", "waiting")
 
@@ -78,40 +78,40 @@ class _Open:
         self.pieces: list[str] = []
         self.citations: list[Any] = citations_of(block)
         self.silent = silent
-        """Whether it is given only when it is whole."""
+        """True if the reader emits the block only after its end."""
         self.waiting = self.kind == "text" and not silent
-        """Whether it is a text whose start is given with its first piece: a stream that is cut before has none."""
+        """True if the first piece must emit the start of the text. A stream that ends earlier then has no text part."""
 
 
 @final
 class Reader:
-    """Reads one stream, event by event. It keeps what came, and is used once."""
+    """A reader of the events of a stream. Create a new reader for each stream."""
 
     def __init__(self, sent: PreparedRequest, *, method: str = "ask_stream") -> None:
-        """The reader of the reply to a request; `method` is the operation that a failure names."""
+        """Create the reader of the reply to a request. `method` is the name of the operation in failures."""
         self._sent = sent
         self._method = method
         self._blocks = Blocks(sent)
         self._open: dict[int, _Open] = {}
-        self._newest = -1  # the index of the block that began last
-        self._usage: dict[str, Any] = {}  # each count that comes is a total; what is left out or null stands
+        self._newest = -1  # the index of the newest block
+        self._usage: dict[str, Any] = {}  # each count is a total; a missing or null count does not change it
         self._ended: dict[str, Any] = {}
         self._metadata: ResponseMetadata | None = None
         self._events = JsonEvents()
         self._held: list[StreamPart] = []  # parts before an error in the same event
         self.done: bool = False
-        """Whether the message is whole."""
+        """True after the end of the message."""
 
     def read(self, data: str, name: str = "") -> Result[tuple[StreamPart, ...], AiError]:
-        """Return the parts of an event; none for events and deltas that this version does not know.
+        """Return the parts of an event. Unknown events and deltas have no parts.
 
         Args:
             data: The data of the event.
             name: The name of the event.
 
         Fails with:
-            AiError: The provider's own error if the event is one; `InvalidOutputError`: it is no event, or not one that
-                can stand here. The parts before it stand; `rest` returns the parts that were held back.
+            AiError: If the event is an error, the provider's error. `InvalidOutputError` if the event is invalid or
+                unexpected. The earlier parts remain valid. `rest` returns the delayed parts.
         """
         if name == WHOLE:
             self.done = True
@@ -119,7 +119,7 @@ class Reader:
         try:
             events = self._events.read(data)
         except JSON_ERRORS as error:
-            wrong = ReplyError("", f"an event is no JSON: {error}").to_error(self._method)
+            wrong = ReplyError("", f"an event is not JSON: {error}").to_error(self._method)
             return Failure(error_of(data, self._method) if name == "error" else wrong)
         return self._read(events, name)
 
@@ -138,10 +138,10 @@ class Reader:
         return Success(tuple(parts))
 
     def end(self) -> Result[tuple[StreamPart, ...], AiError]:
-        """Return the last parts, because no event follows.
+        """End the stream and return the last parts.
 
         Fails with:
-            AiError: `NetworkError`: the message was not whole.
+            AiError: `NetworkError` if the message is incomplete.
         """
         last = self._read(() if self.done else self._events.end())
         if self.done or isinstance(last, Failure):
@@ -151,7 +151,7 @@ class Reader:
         return Failure(AiError(NAME, self._method, problem))
 
     def rest(self) -> tuple[StreamPart, ...]:
-        """What was held back of a stream that broke off: an answer, as it came."""
+        """Return the delayed parts of a broken stream: the unchanged text of an answer."""
         before, self._held = tuple(self._held), []
         held = [(opened.id, "".join(opened.pieces)) for opened in self._open.values() if opened.silent]
         self._open.clear()
@@ -179,17 +179,17 @@ class Reader:
 
     def _start(self, message: Any) -> Iterable[StreamPart]:
         if not is_object(message):
-            raise ReplyError("/message", "a message belongs here")
+            raise ReplyError("/message", "expected a message")
         self._usage.update(_not_null(message.get("usage")))
         self._ended.update(_not_null(message))
         metadata, before = metadata_of(message, self._sent), self._metadata
         self._metadata = metadata
         warnings = self._sent.warnings if before is None else ()
-        told = () if metadata == before else (metadata,)  # servers behind another one may send the start twice
+        told = () if metadata == before else (metadata,)  # a server behind a proxy can send the start twice
         return (*warnings, *told, *self._blocks_at_start(message))
 
     def _blocks_at_start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
-        """The parts of a message that is whole when it starts, as one that goes on with a program's calls is."""
+        """Return the parts of a message that is complete at its start, such as a message with a program's calls."""
         content: Any = message.get("content")
         if message.get("stop_reason") is None or not is_array(content):
             return
@@ -199,11 +199,11 @@ class Reader:
 
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
-        ended = list(self._stop(index)) if index in self._open else []  # servers give several blocks one index
+        ended = list(self._stop(index)) if index in self._open else []  # some servers reuse an index
         block = self._blocks.with_id(block)
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
-        newest = self._open.get(self._newest)  # of the open blocks, the one alone whose start may not be given yet
+        newest = self._open.get(self._newest)  # only the newest open block can have a delayed start
         opened = _Open(block, index, silent=self._is_answer(block))
         self._open[index], self._newest = opened, index
         started = [*ended, *(() if newest is None else self._text_start(newest)), *self._first_parts(opened)]
@@ -231,7 +231,7 @@ class Reader:
         return ()
 
     def _text_start(self, opened: _Open) -> tuple[StreamPart, ...]:
-        """The start of a text, if it was not given yet."""
+        """Return the delayed start of text, if any."""
         if not opened.waiting:
             return ()
         opened.waiting = False
@@ -240,7 +240,7 @@ class Reader:
     def _extend(self, index: int, delta: Any) -> Iterable[StreamPart]:
         opened = self._open.get(index)
         if opened is None:
-            raise ReplyError("/index", f"the block {index} has not started, or is whole")
+            raise ReplyError("/index", f"block {index} is not open")
         kind = text_at(delta, "type", "/delta")
         if kind in _TEXTS:
             member, grown = _TEXTS[kind]
@@ -268,7 +268,7 @@ class Reader:
     def _stop(self, index: int, *, is_cut: bool = False) -> Iterable[StreamPart]:
         opened = self._open.pop(index, None)
         if opened is None:
-            raise ReplyError("/index", f"the block {index} has not started, or is whole")
+            raise ReplyError("/index", f"block {index} is not open")
         written = "".join(opened.pieces)
         if opened.kind in ("text", "thinking"):
             opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
@@ -278,7 +278,7 @@ class Reader:
         return [event for part in parts for event in self._whole(part, opened)]
 
     def _whole(self, part: Part, opened: _Open) -> tuple[StreamPart, ...]:
-        """The last parts of a block, of the whole part that it is."""
+        """Return the last parts of a block from its whole part."""
         if part.type == "text":
             ended = TextEnd(opened.id, metadata=part.metadata)
             if opened.kind == "text" and not opened.silent:
@@ -298,12 +298,12 @@ class Reader:
         return [*cut, *stream_of(self._blocks.end(self._ended, self._usage))]
 
     def _cut(self, index: int) -> Iterable[StreamPart]:
-        """The last parts of a block that the end of the message cut, which only a message may that became too long."""
+        """Return the last parts of a block that the end of the message cut. Only a token limit can cut a block."""
         if self._ended.get("stop_reason") not in CUT:
             raise ReplyError("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
         opened = self._open[index]
         if opened.kind in _CALLS and not opened.pieces:
-            opened.pieces.append("{")  # without any text it would be a call without parameters, which could be run
+            opened.pieces.append("{")  # empty text would be a valid call without arguments, which could run
         return self._stop(index, is_cut=True)
 
 
@@ -314,5 +314,5 @@ def _not_null(fields: Any) -> dict[str, Any]:
 def _index(event: Mapping[str, Any]) -> int:
     index = event.get("index")
     if not isinstance(index, int):
-        raise ReplyError("/index", "the number of a block belongs here")
+        raise ReplyError("/index", "expected the number of a block")
     return index

@@ -1,4 +1,4 @@
-"""Anthropic's models as a service: a layer that asks them over HTTP, by the Messages API.
+"""Models of Anthropic as a service. Use `layer` to send requests to the Messages API over HTTP.
 
 >>> type(layer("claude-sonnet-5", api_key="sk-1")).__name__
 'LayerOf'
@@ -49,25 +49,28 @@ if TYPE_CHECKING:
     import httpx2
 
 BASE_URL: Final = "https://api.anthropic.com"
-"""Where Anthropic's API is."""
+"""The address of Anthropic's API."""
 _HOST: Final = BASE_URL.rpartition("/")[2]
 KEY: Final = "ANTHROPIC_API_KEY"
-"""The environment variable that holds the key."""
+"""The environment variable with the key."""
 
 _PATH: Final = "/v1/messages"
-# A reply that takes more than ten minutes is cut on the way; the official SDKs ask for a stream beyond this as well.
+# The network can cut a longer answer after ten minutes. The official SDKs also require a stream above this limit.
 _MOST_AT_ONCE: Final = 21_333
 
 
 @final
 class Config(msgspec.Struct, frozen=True):
-    """How a model is asked.
+    """The settings of a model.
 
     Attributes:
-        model: Its name.
-        strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
-        facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
-        max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
+        model: The name of the model.
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
+            model supports it.
+        facts: The limits and abilities of the model. By default the facts that fxai has for this name.
+        max_tokens: The maximum number of tokens of an answer if the request sets no limit. By default the model's
+            limit.
     """
 
     model: str
@@ -78,7 +81,7 @@ class Config(msgspec.Struct, frozen=True):
 
 @final
 class AnthropicModel(LanguageModel):
-    """A model of Anthropic's, asked over HTTP; `layer` makes one."""
+    """A model of Anthropic over HTTP. Create it with `layer`."""
 
     def __init__(self, client: Client, config: Config) -> None:
         self._client = client
@@ -87,12 +90,12 @@ class AnthropicModel(LanguageModel):
         self._cache: Cache = RequestCache()
         self._counter = TokenCounter(client, NAME, "the server counts no tokens")
         self.name: str = config.model
-        """The model's name."""
+        """The name of the model."""
 
     @property
     @override
     def info(self) -> ModelInfo:
-        """Its name, and the server that it is asked of."""
+        """The name of the model and its server."""
         return ModelInfo("anthropic", self.name, *self._client.server)
 
     @property
@@ -103,30 +106,30 @@ class AnthropicModel(LanguageModel):
         return facts_by_name(self.name) if given is None else given
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The model's turn, whole. One that may be long is asked for as a stream, so that nothing cuts it on the way.
+        """Return the model's turn as a whole. fxai streams a potentially long turn, so that the network cannot cut it.
 
         Fails with:
-            AiError: The request cannot be sent as it is; the provider refuses it or fails; the reply is none.
+            AiError: If fxai cannot encode the request, if the provider rejects it or fails, or if the reply is invalid.
         """
         return fx.suspend(lambda: self._whole(request))
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part; a reader that stops early closes the connection.
+        """Stream the parts of the model's turn. If the reader stops early, the connection closes.
 
         Fails with:
-            AiError: As `ask`; also when the stream is cut: the parts that came before it stand.
+            AiError: If `ask` would fail, or if the connection cuts the stream. The earlier parts remain valid.
         """
         return StreamOf.suspend(lambda: self._stream(request, "ask_stream"))
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that the request takes, as Anthropic counts them: near the number that it will charge.
+        """Count the tokens of the request with Anthropic's endpoint. The count is close to the number in the bill.
 
-        With edits of the context, what is left after them. A server of others that counts none gives an estimate with
-        a warning; it is not asked for another count then.
+        The count excludes tokens that edits of the context remove. If another server lacks the endpoint, the result
+        is an estimate with a warning. fxai then sends no further count to this server.
 
         Fails with:
-            AiError: As `ask`.
+            AiError: If `ask` would fail.
         """
         return fx.suspend(lambda: self._count(request))
 
@@ -138,7 +141,7 @@ class AnthropicModel(LanguageModel):
         return self._counter.count(request, f"{_PATH}/count_tokens", body, sent.warnings, sent.headers)
 
     def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
-        """The request as it is sent; arguments and errors as `prepare_request`."""
+        """Prepare a request without sending it. `prepare_request` documents the arguments and errors."""
         config: dict[str, Any] = msgspec.structs.asdict(self._config)
         official = self._client.server[0] == _HOST
         return prepare_request(request, stream=stream, eager=eager, cache=self._cache, official=official, **config)
@@ -162,9 +165,9 @@ class AnthropicModel(LanguageModel):
 
     @fx.gen
     def _read(self, sent: PreparedRequest, method: str, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
-        """Reads the events of a stream to their end, and emits their parts.
+        """Read the events of a stream until it ends, and emit their parts.
 
-        Where it breaks off, whatever came and was held back is emitted before the failure.
+        If the stream breaks, the delayed parts precede the failure.
         """
         reader, tags = Reader(sent, method=method), ThinkTags(NAME)
         pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method).pull()
@@ -198,11 +201,11 @@ class AnthropicModel(LanguageModel):
 
 
 def _read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], AiError]:
-    """Return the parts of a whole answer. Some servers send a stream of events in any case."""
+    """Return the parts of a whole answer. Some servers send a stream of events to every request."""
     if not FIRST_FIELD.match(body):
         return parse_reply(body, sent)
     reader, parts = Reader(sent, method="ask"), list[StreamPart]()
-    events, _ = read_events([body])  # an event that was cut is the failure of `end`
+    events, _ = read_events([body])  # `end` reports an event that was cut
     for event in events:
         if not (event.is_empty or reader.done):
             read = reader.read(event.data, event.name)
@@ -224,12 +227,12 @@ def open_account(
     retry: Schedule[AiError, Any] | None = RETRY,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> Effect[Client, AiError, Scope]:
-    """A client of the API, with a pool of connections of its own, which is closed with the scope.
+    """Open a client of the API with its own pool of connections. The scope closes it.
 
     The arguments are `ConnectionOptions`.
 
     Fails with:
-        AiError: `AuthenticationError("MissingKey")`: there is no key; and as `open_client`.
+        AiError: `AuthenticationError("MissingKey")` if no key is available. `open_client` can fail too.
     """
 
     def opening(key: Secret) -> Effect[Client, AiError, Scope]:
@@ -255,26 +258,28 @@ def layer(
     max_tokens: int | None = None,
     **connection: Unpack[ConnectionOptions],
 ) -> Layer[LanguageModel, AiError]:
-    """The layer of a model of Anthropic's, or of one that a server offers by the same API. Needs the extra `anthropic`.
+    """Return the layer of a model of Anthropic or of a server with the same API. It requires the extra `anthropic`.
 
-    Nothing is imported, read or sent before it is built. It has one pool of connections, closed with its scope.
+    fxai imports, reads, and sends nothing before it builds the layer. The scope closes the layer's pool of connections.
 
     Args:
-        model: The model's name, `"claude-sonnet-5"`.
-        strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
-            With True, an answer whose schema has no strict form is a failure before the request.
+        model: The name of the model, such as `"claude-sonnet-5"`.
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
+            model supports it. With True, an answer whose schema has no strict form fails before the request.
         facts: The limits and abilities of the model. With `"provider"`, fxai reads them from Anthropic's model endpoint
-            when it builds the layer, as `read_facts`. Default: the facts that fxai knows by its name.
-        max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
-        connection: The key, by default what `ANTHROPIC_API_KEY` holds, the address, the timeouts and the like; see
+            when it builds the layer, like `read_facts`. By default the facts that fxai has for this name.
+        max_tokens: The maximum number of tokens of an answer if the request sets no limit. By default the model's
+            limit.
+        connection: The key (by default `ANTHROPIC_API_KEY`), the address, the timeouts, and other settings. See
             `ConnectionOptions`.
 
     Fails with:
-        AiError: `ModelUnavailableError`: no model is named, or a package is not installed; `AuthenticationError`:
-            there is no key; `NetworkError`: base_url or proxy is none.
+        AiError: `ModelUnavailableError` if `model` is missing or a package is not installed. `AuthenticationError` if
+            no key is available. `NetworkError` if `base_url` or `proxy` is invalid.
     """
     account = open_account(**connection)
-    nameless = ModelUnavailableError(NAME, "unknown-model", "name one, such as 'anthropic:claude-sonnet-5'")
+    nameless = ModelUnavailableError(NAME, "unknown-model", "Name a model, such as 'anthropic:claude-sonnet-5'.")
     failure = fx.fail(AiError(NAME, "layer", nameless))
 
     @fx.gen
@@ -287,17 +292,17 @@ def layer(
 
 
 def read_facts(model: str, **connection: Unpack[ConnectionOptions]) -> Effect[ModelFacts, AiError]:
-    """Read the facts of a model from Anthropic's model endpoint, with one GET. They win over the facts of fxai's table.
+    """Read the facts of a model from Anthropic's model endpoint, with one GET. They replace the facts of fxai's table.
 
-    The endpoint states the limits, the lifecycle, the kinds of input, structured outputs, thinking types and efforts.
+    The endpoint states the limits, the lifecycle, the kinds of input, structured outputs, thinking types, and efforts.
     Pass the result to `layer(…, facts=…)`.
 
     Args:
         model: The name of the model.
-        connection: The key, the address and the timeouts; see `ConnectionOptions`.
+        connection: The key, the address, and the timeouts. See `ConnectionOptions`.
 
     Fails with:
-        AiError: As `layer`; `ModelUnavailableError`: Anthropic does not serve the model; `InvalidOutputError`: the
-            answer does not describe a model.
+        AiError: The failures of `layer`. `ModelUnavailableError` if Anthropic does not serve the model.
+            `InvalidOutputError` if the answer does not describe a model.
     """
     return fx.scoped(open_account(**connection).flat_map(lambda client: facts_from(client, model)))

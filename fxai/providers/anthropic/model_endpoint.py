@@ -1,4 +1,4 @@
-"""Facts from Anthropic's model endpoint. fxai reads them only if a program asks for them.
+"""Facts from Anthropic's model endpoint. fxai reads them only if a program requests them.
 
 >>> from fxai.providers.anthropic.known_models import facts
 >>> page = b'{"type": "model", "id": "claude-opus-6", "max_tokens": 256000, "lifecycle": "active"}'
@@ -62,14 +62,14 @@ class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
 
 
 def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
-    """Return the facts of a model from the endpoint, merged over the facts of the table.
+    """Return the facts of a model. The values of the endpoint replace the values of the table.
 
     Args:
         client: A client of the API.
         model: The name of the model.
 
     Fails with:
-        AiError: As `Client.get`; `InvalidOutputError`: the answer does not describe a model.
+        AiError: If the request fails. `InvalidOutputError` if the answer does not describe a model.
     """
     answered = client.get(f"/v1/models/{quote(model, safe='')}", method="read_facts")
 
@@ -81,7 +81,7 @@ def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
 
 
 def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts, InvalidOutputError]:
-    """Return facts with the values of the endpoint, which win.
+    """Replace facts by the values of the endpoint.
 
     Args:
         facts: The facts of the table.
@@ -98,10 +98,10 @@ def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts
 
 
 def _values(page: _Page) -> dict[str, Any]:
-    """Return the fields of ModelFacts that a page states; the others are None."""
+    """Return the fields of ModelFacts that a page states. All other fields are None."""
     can = page.capabilities or _Capabilities()
     structured = None if can.structured_outputs is None else can.structured_outputs.supported
-    is_dated = page.created_at is not None and page.created_at.year > 1970  # the epoch stands for an unknown date
+    is_dated = page.created_at is not None and page.created_at.year > 1970  # the epoch means an unknown date
     values: dict[str, Any] = {
         "released": page.created_at.date() if is_dated and page.created_at is not None else None,
         "retires": None if page.retires_at is None else page.retires_at.date(),

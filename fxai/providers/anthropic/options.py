@@ -1,4 +1,4 @@
-"""Options that only Anthropic has, as `provider_options["anthropic"]` of a request.
+"""Options that only Anthropic supports. Set them as `provider_options["anthropic"]` of a request.
 
 >>> options_of_request({"anthropic": {"service_tier": "auto"}}).fields
 {'service_tier': 'auto'}
@@ -20,7 +20,7 @@ NAME: Final = "anthropic"
 """The name of the provider, in metadata and options."""
 
 FALLBACK_BETA: Final = "server-side-fallback-2026-07-01"
-"""The beta of `fallbacks`, and of a `fallback` block in the history."""
+"""The beta feature of `fallbacks`, and of a `fallback` block in the history."""
 
 _BETAS: Final[Mapping[str, str]] = {
     "mcp_servers": "mcp-client-2025-11-20",
@@ -33,7 +33,7 @@ _BETAS: Final[Mapping[str, str]] = {
 class _Edit(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"
 ):
-    """A part of the options for the context; what is None is not sent, and Anthropic's own default holds."""
+    """An element of the options for the context. fxai does not send None, so that Anthropic uses its default."""
 
 
 @final
@@ -45,7 +45,7 @@ class InputTokens(_Edit, frozen=True, tag="input_tokens"):
 
 @final
 class ToolUses(_Edit, frozen=True, tag="tool_uses"):
-    """A number of calls of tools."""
+    """A number of tool calls."""
 
     value: int
 
@@ -59,43 +59,43 @@ class ThinkingTurns(_Edit, frozen=True, tag="thinking_turns"):
 
 @final
 class ClearToolUses(_Edit, frozen=True, tag="clear_tool_uses_20250919"):
-    """Leaves out the results of older calls, and their parameters if asked to."""
+    """An edit that removes the results of old calls, and optionally their parameters."""
 
     trigger: InputTokens | ToolUses | None = None
-    """From when on; None: from 100,000 tokens on."""
+    """The size that starts the edit. By default 100,000 tokens."""
     keep: ToolUses | None = None
-    """How many of the last calls stay; None: 3."""
+    """The number of recent calls that remain. By default 3."""
     clear_at_least: InputTokens | None = None
-    """How much must become free, since the cache is lost behind the place; None: anything."""
+    """The minimum size to remove, because every edit loses the cache after it. By default any size."""
     clear_tool_inputs: bool | tuple[str, ...] | None = None
-    """Whether the parameters go, too, or those of which tools."""
+    """True to remove the parameters too, or the names of the tools whose parameters to remove."""
     exclude_tools: tuple[str, ...] | None = None
-    """The tools whose calls stay."""
+    """The tools whose calls remain."""
 
 
 @final
 class ClearThinking(_Edit, frozen=True, tag="clear_thinking_20251015"):
-    """Leaves out the thinking of older turns."""
+    """An edit that removes the thinking of old turns."""
 
     keep: ThinkingTurns | Literal["all"] | None = None
-    """In how many of the last turns it stays."""
+    """The number of recent turns whose thinking remains."""
 
 
 @final
 class Compact(_Edit, frozen=True, tag="compact_20260112"):
-    """Has the older conversation summarized; the summary comes in the answer and goes back with the history."""
+    """An edit that summarizes the older conversation. The summary is part of the answer and of the history."""
 
     trigger: InputTokens | None = None
-    """From when on; None: from 150,000 tokens on."""
+    """The size that starts the edit. By default 150,000 tokens."""
     instructions: str | None = None
-    """What the summary should hold besides."""
+    """Additional instructions for the summary."""
     pause_after_compaction: bool | None = None
-    """Whether the turn pauses behind the summary."""
+    """True if the turn pauses after the summary."""
 
 
 @final
 class ContextManagement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How Anthropic edits the context before the model reads it; the history here stays as it is."""
+    """The edits that Anthropic applies to the context before the model reads it. The local history is unchanged."""
 
     edits: tuple[ClearToolUses | ClearThinking | Compact, ...] = ()
     """The edits, in this order."""
@@ -109,21 +109,20 @@ class ContextManagement(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 @final
 class Compaction(_Edit, frozen=True, tag="summarize"):
-    """Has the whole conversation summarized, in place of an answer: the parts are one that holds the summary.
+    """A request to summarize the whole conversation instead of answering. The answer has one part with the summary.
 
-    A prompt that begins with it, in place of what it summarizes, goes on from there.
+    To continue, start a prompt with this part instead of the summarized messages.
     """
 
     instructions: str | None = None
-    """How to summarize, in place of Anthropic's own prompt for that."""
+    """Instructions for the summary, which replace Anthropic's prompt."""
 
 
 @final
 class FallbackModel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A model that answers if the requested model refuses, with values in place of the values of the request.
+    """A model that answers if the requested model refuses. Its values replace the values of the request.
 
-    A field that you leave out takes the value of the request, if the model accepts it. None stands for the default of
-    the model.
+    A field that you omit has the value of the request if the model accepts it. None means the default of the model.
     """
 
     model: str
@@ -138,7 +137,7 @@ class FallbackModel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The thinking."""
 
     def __hash__(self) -> int:
-        return hash(self.model)  # the rest is plain data
+        return hash(self.model)  # the other fields are not hashable
 
 
 @final
@@ -148,7 +147,7 @@ class FallbackCredit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     token: str
     """The `fallback_credit_token` in the `stop_details` of the refusal. It expires after five minutes."""
     mode: Literal["strict", "best_effort"] | None = None
-    """`"best_effort"`: Anthropic answers also if the token fails. Default: the request fails with the token."""
+    """`"best_effort"`: Anthropic also answers if the token is invalid. By default the request then fails."""
 
 
 _EDITING: Final = "context-management-2025-06-27"
@@ -161,29 +160,29 @@ _APART: Final = {"betas", "extra_body", *_HEADERS}
 
 @final
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What `provider_options["anthropic"]` of a request may hold; it wins over the options that all providers share.
+    """The fields of `provider_options["anthropic"]` of a request. They replace the options that all providers share.
 
     Attributes:
-        betas: Beta features that the request names.
-        cache_control: Marks the last block of the request for the cache.
-        compaction: Asks for a summary of the conversation, and for no answer; a beta, which is named.
+        betas: Beta features of the request.
+        cache_control: A mark for the cache on the last block of the request.
+        compaction: A request for a summary of the conversation instead of an answer. fxai adds its beta feature.
         container: The container of an earlier response, by its id, or with skills.
-        context_management: How the context is edited; its betas are named.
-        diagnostics: Asks why the cache was missed.
-        fallback_credit_token: The credit of a refused request; a beta, which is named.
-        fallbacks: The models that answer in turn if this model refuses, or `"default"`; a beta, which is named.
-        inference_geo: Where the model may run.
-        mcp_servers: MCP servers that Anthropic asks; a beta, which is named.
-        metadata: About the request, such as `{"user_id": …}`.
-        output_config: Joined with the fields for `reasoning` and for the schema of the answer.
+        context_management: The edits of the context. fxai adds their beta features.
+        diagnostics: A request for the reasons of cache misses.
+        fallback_credit_token: The credit of a refused request. fxai adds its beta feature.
+        fallbacks: The models to try if this model refuses, or `"default"`. fxai adds the beta feature.
+        inference_geo: The permitted region of the model.
+        mcp_servers: MCP servers that Anthropic calls. fxai adds the beta feature.
+        metadata: Data about the request, such as `{"user_id": …}`.
+        output_config: Fields that fxai merges with the fields for `reasoning` and for the schema of the answer.
         service_tier: The tier of service.
-        speed: `"fast"` for more tokens a second; some models want a beta for it.
-        thinking: In place of the fields for `reasoning`.
-        top_k: The number of tokens to sample from. fxai omits it with a warning if the model refuses it.
-        top_p: The probability mass to sample from. fxai omits it with a warning if the model refuses it.
-        user_profile_id: On whose behalf; a header.
-        workspace_id: In which workspace; a header.
-        extra_body: Anything else, merged into the request unchecked.
+        speed: `"fast"` for more tokens per second. Some models require a beta feature.
+        thinking: The thinking fields, which replace the fields for `reasoning`.
+        top_k: The number of tokens to sample from. fxai omits it with a warning if the model rejects it.
+        top_p: The probability mass to sample from. fxai omits it with a warning if the model rejects it.
+        user_profile_id: The user of the request, as a header.
+        workspace_id: The workspace of the request, as a header.
+        extra_body: Any other fields. fxai merges them into the request without a check.
     """
 
     betas: tuple[str, ...] = ()
@@ -208,47 +207,47 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     extra_body: dict[str, Any] = {}
 
     def __hash__(self) -> int:
-        return hash((self.betas, self.service_tier, self.speed))  # the rest is plain data
+        return hash((self.betas, self.service_tier, self.speed))  # the other fields are not hashable
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of the request that they set, plain, without `extra_body`."""
+        """The fields of the request from these options as plain data, without `extra_body`."""
         fields = msgspec.to_builtins(self).items()
         return {name: value for name, value in fields if name not in _APART and value is not None and value != ()}
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the request that they set."""
+        """The headers of the request from these options."""
         headers = {header: getattr(self, name) for name, header in _HEADERS.items()}
         return {header: value for header, value in headers.items() if value is not None}
 
     @property
     def all_betas(self) -> tuple[str, ...]:
-        """The beta features to name: those of the option, and those that a field needs."""
+        """The beta features of the request: the option `betas`, and the features that other fields require."""
         needed = (beta for name, beta in _BETAS.items() if getattr(self, name) not in (None, ()))
         edits = () if self.context_management is None else self.context_management.betas
         return tuple(dict.fromkeys((*self.betas, *needed, *edits)))
 
 
 def options_of_request(options: Mapping[str, Any]) -> RequestOptions:
-    """The options of a request for Anthropic, checked.
+    """Return the checked options of a request for Anthropic.
 
     Args:
-        options: the options by provider.
+        options: The options by provider.
 
     Raises:
-        PreparationError: they are none, with the place and what belongs there.
+        PreparationError: If the options are invalid. The error contains the location and the expected value.
     """
-    remedy, where = "; extra_body takes any other field", f"provider_options[{NAME!r}]"
+    remedy, where = ". Set other fields with extra_body.", f"provider_options[{NAME!r}]"
     found = checked_options(options.get(NAME, {}), RequestOptions, where, remedy)
     if found.fallbacks and found.fallback_credit_token is not None:
-        problem = "Anthropic refuses fallbacks together with fallback_credit_token. Leave one of them out."
+        problem = "Anthropic rejects fallbacks together with fallback_credit_token. Remove one of them."
         raise PreparationError.of(where, problem)
     return found
 
 
 def own_metadata(metadata: Metadata) -> Mapping[str, Any]:
-    """Anthropic's own part of the metadata; empty where there is none.
+    """Return Anthropic's part of the metadata, or an empty mapping.
 
     >>> own_metadata({"anthropic": {"signature": "S"}, "other": {}})
     {'signature': 'S'}

@@ -1,7 +1,7 @@
-"""Replies of Anthropic's Messages API: the content blocks of a message as the parts of a response.
+"""Replies of Anthropic's Messages API. Use `parse_reply` to convert a message to the parts of a response.
 
-What has no place in a part goes into its `metadata["anthropic"]`, so that the history brings it back as it came. A
-block that has no kind of part is an empty text that holds it.
+`metadata["anthropic"]` of a part contains the data that the part has no field for. Later requests send this data back
+unchanged. A block of an unknown type becomes an empty text part with the block in its metadata.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
@@ -56,45 +56,45 @@ _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     "refusal": "content-filter",
 }
 CUT: Final = ("max_tokens", "model_context_window_exceeded")
-"""The stop reasons of a message whose last block may be cut."""
+"""The stop reasons of a message whose last block can be incomplete."""
 
 _PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
-"""The fields of a message that have a place of their own."""
+"""The fields of a message that have their own fields in a response."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 class ReplyError(Exception):
-    """An answer that is not what it should be, with the place, and what belongs there."""
+    """An invalid answer, with the location and the expected value."""
 
     def __init__(self, pointer: str, description: str, reason: Reason | None = None) -> None:
         super().__init__(f"{pointer}: {description}")
         self.reason: Reason = reason or InvalidOutputError(description=description, pointer=pointer)
 
     def to_error(self, method: str) -> AiError:
-        """The failure, as the value that an effect fails with."""
+        """Convert the error to the failure of an effect."""
         return AiError(NAME, method, self.reason)
 
 
 def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
-    """The parts of a whole reply, in its order: warnings, metadata, content, how it finished.
+    """Return the parts of a whole reply: warnings, metadata, content, and the finish.
 
     Args:
-        data: the body of the answer.
-        sent: the request that it answers.
-        method: the operation that a failure names.
+        data: The body of the answer.
+        sent: The request of the answer.
+        method: The name of the operation in failures.
 
     Fails with:
-        AiError: `InvalidOutputError`: it is no message; the provider's own error where the body is one.
+        AiError: `InvalidOutputError` if the body is not a message. If the body is an error, the provider's error.
     """
     try:
         message = read_json(data)
     except JSON_ERRORS as error:
-        return Failure(ReplyError("", f"the reply is no JSON: {error}").to_error(method))
+        return Failure(ReplyError("", f"the reply is not JSON: {error}").to_error(method))
     if is_object(message) and error_in(message, "content") is not None:
         return Failure(error_of(message, method))
     try:
         if not is_object(message) or not is_array(message.get("content")):
-            raise ReplyError("/content", "a message with a list of content blocks belongs here")
+            raise ReplyError("/content", "expected a message with a list of content blocks")
         blocks = Blocks(sent)
         whole, is_cut = message["content"], message.get("stop_reason") in CUT
         content = [
@@ -110,12 +110,12 @@ def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask"
 
 
 def error_of(data: object, method: str) -> AiError:
-    """Return the error of a body or an event: an object, or its words."""
+    """Return the error of a body or an event, which is an object or a string."""
     return AiError(NAME, method, reason_of_body(data, otherwise=500))
 
 
 def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
-    """The metadata of a message; what else it says is known at its end, and stands there."""
+    """Return the metadata of a message that starts. The finish contains the other data."""
     return ResponseMetadata(_text(message, "id"), _text(message, "model"), prefix_break=sent.prefix_break)
 
 
@@ -125,7 +125,7 @@ def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
 
 
 def _refusal(ended: Mapping[str, Any]) -> ContentPolicyError:
-    """Return the reason of a refusal, with the provider's explanation, and the category as the code."""
+    """Return the reason of a refusal, with the provider's explanation, and with the category as the code."""
     found = ended.get("stop_details")
     details: Mapping[str, Any] = found if is_object(found) else {}
     words = _text(details, "explanation") or "the model refused to answer"
@@ -133,7 +133,7 @@ def _refusal(ended: Mapping[str, Any]) -> ContentPolicyError:
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage:
-    """Tokens, the cached ones among the input: the API counts them apart."""
+    """Return the usage. Its input tokens include the cached tokens, which the API counts separately."""
     plain, output, read, written = (_count(counts, key) for key in _COUNTS)
     known = [count for count in (plain, read, written) if count is not None]
     details = counts.get("output_tokens_details")
@@ -153,22 +153,22 @@ def _text(fields: Mapping[str, Any], key: str) -> str | None:
 
 @final
 class Blocks:
-    """Reads the content blocks of one message, in order."""
+    """A reader of the content blocks of a message."""
 
     def __init__(self, sent: PreparedRequest) -> None:
         self._sent = sent
-        self._names: dict[str, str] = {}  # of calls that the provider runs, by id: their results have none
+        self._names: dict[str, str] = {}  # names of provider calls by id; the results contain no name
         self._sources: set[tuple[Any, ...]] = set()
-        self._has_calls = False  # a tool of ours
-        self._has_answer = False  # by the tool that stands for the answer
-        self._programmed = False  # a tool of ours, by a program in a container
-        self._is_empty = True  # whether no block came
-        self._nameless = 0  # the calls that came without an id
+        self._has_calls = False  # True after a call of a local tool
+        self._has_answer = False  # True after a call of the tool for the answer
+        self._programmed = False  # True after a call of a local tool from a program in a container
+        self._is_empty = True  # True before the first block
+        self._nameless = 0  # number of calls without an id
         self._bound = sent.bound
-        self._digest: PrefixDigest | None = None  # of the blocks so far, after the first that is no thinking
+        self._digest: PrefixDigest | None = None  # of the blocks until now, from the first block without thinking
 
     def parts(self, block: Any, pointer: str, *, is_cut: bool = False) -> list[Part]:
-        """The parts of a block.
+        """Return the parts of a block.
 
         Args:
             block: The block.
@@ -176,7 +176,7 @@ class Blocks:
             is_cut: True if the end of the message cut the block.
 
         Raises:
-            ReplyError: it lacks what its type must have.
+            ReplyError: If the block lacks a required field.
         """
         kind = text_at(block, "type", pointer)
         self._is_empty = False
@@ -193,14 +193,14 @@ class Blocks:
         return parts
 
     def with_id(self, block: dict[str, Any]) -> dict[str, Any]:
-        """Return the block of a call with an id, because some servers give none."""
+        """Return the block of a call with an id, because some servers omit the id."""
         if block.get("type") != "tool_use" or block.get("id") not in (None, ""):
             return block
         self._nameless += 1
         return {**block, "id": f"call_{self._nameless}"}
 
     def _bind(self, part: Part, block: Mapping[str, Any], bound: Bound) -> Part:
-        """Return the reasoning with its prefix, without which a later request could not tell whether it is valid."""
+        """Return the reasoning with its prefix. Without the prefix, a later request could not validate the block."""
         within = "" if self._digest is None else self._digest.hexdigest()
         data = msgspec.structs.replace(bound, within=within).to_data()
         self._bound = msgspec.structs.replace(bound, previous=fingerprint(block))
@@ -228,7 +228,7 @@ class Blocks:
                 return [Text("", metadata={NAME: {"block": block}})]
 
     def name_of(self, block: Mapping[str, Any], pointer: str) -> str:
-        """The name, in the toolkit, of the tool that a call is of."""
+        """Return the name of a call's tool in the toolkit."""
         wire = text_at(block, "name", pointer)
         names = self._sent.tools.names
         if block.get("type") == "tool_use":
@@ -237,10 +237,10 @@ class Blocks:
         return names.get(known, known)
 
     def end(self, ended: Mapping[str, Any], usage: Any) -> list[Part]:
-        """How the message ends: its finish, and before it the container whose program waits for results.
+        """Return the finish of the message. A text part with the container precedes it if a program waits for results.
 
-        The program goes on only where the next request names its container: an empty text carries it there. `ended`
-        holds the reason, and what else is said of the message: the message, or that and what a stream says at its end.
+        The program continues only if the next request names its container. The empty text part stores the container in
+        the history. `ended` contains the stop reason and other fields of the message, or of the end of a stream.
         """
         stop = ended.get("stop_reason")
         error = error_of_finish(stop)
@@ -270,7 +270,7 @@ class Blocks:
         return [Text(text, metadata=_extras(block, "citations")), *self._new_sources(citations)]
 
     def _new_sources(self, citations: list[Any]) -> Iterable[Source]:
-        """The sources of citations, each once in a message."""
+        """Yield the sources of citations, each only once per message."""
         for citation in filter(is_object, citations):
             source = self._source(citation)
             if source is None:
@@ -332,7 +332,7 @@ class Blocks:
         return ToolResult(id_, name, content, is_failure=failed, provider_executed=True, metadata=metadata)
 
     def _name_of_result(self, kind: str) -> str:
-        """The tool whose result is of this type: its call was in an earlier turn, which was paused."""
+        """Return the tool for a result type. The call was in an earlier turn that paused."""
         wire = kind.removesuffix("_tool_result")
         names = self._sent.tools.names
         known = "code_execution" if wire.endswith("_code_execution") and wire not in names else wire
@@ -340,20 +340,20 @@ class Blocks:
 
 
 def _with_own(part: Part, more: Mapping[str, Any]) -> Part:
-    """Return the part with more of Anthropic's own metadata."""
+    """Return the part with additional Anthropic metadata."""
     own: Mapping[str, Any] = part.metadata.get(NAME, {})
     return msgspec.structs.replace(part, metadata={**part.metadata, NAME: {**own, **more}})
 
 
 @final
 class Unread(msgspec.Struct, frozen=True):
-    """The text that a stream had in place of the JSON of a call."""
+    """Text in a stream that should be the JSON of a call."""
 
     text: str
 
 
 def input_of(text: str) -> Any:
-    """Return the parameters of a call that a server wrote as JSON text."""
+    """Return the arguments of a call from JSON text."""
     try:
         return read_json(text) if text.strip() else {}
     except JSON_ERRORS:
@@ -370,11 +370,11 @@ _HELD: Final = frozenset(
         *("tool_use_id", "content"),
     )
 )
-"""The fields of blocks that parts hold."""
+"""The fields of blocks that parts contain."""
 
 
 def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Metadata of these fields, and of those that this version does not know: an API may refuse them, so they stay."""
+    """Return metadata with these fields and with all unknown fields. The API can require unknown fields later."""
     extras = {key: block[key] for key in keys if block.get(key) is not None}
     beside = {key: one for key, one in block.items() if key not in _HELD and key not in keys and one is not None}
     extras.update({"beside": beside} if beside else {})
@@ -382,12 +382,12 @@ def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def text_at(block: Any, key: str, pointer: str) -> str:
-    """The text at a key of an object that came.
+    """Return the string of a key in a received object.
 
     Raises:
-        ReplyError: there is none; it says where.
+        ReplyError: If the value is not a string. The error contains the location.
     """
     found = block.get(key) if is_object(block) else None
     if not isinstance(found, str):
-        raise ReplyError(f"{pointer}/{key}", "a text belongs here")
+        raise ReplyError(f"{pointer}/{key}", "expected a string")
     return found

@@ -1,4 +1,4 @@
-"""Requests to Anthropic: a request to a model, as the body of a call of the Messages API.
+"""Requests to Anthropic. Use `prepare_request` to convert a portable request to the body for the Messages API.
 
 >>> from fxai.messages.prompt import Prompt
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5")
@@ -42,14 +42,14 @@ from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC
 
 VERSION: Final = "2026-10-21"
-"""The version of the API that requests name."""
+"""The version of the API in the headers of requests."""
 
 _ANSWER: Final = "answer"
 _DESCRIPTION: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
 
 _ADAPTIVE: Final[Mapping[str, Any]] = {"type": "adaptive"}  # the default of models that bind thinking
 
-# What Anthropic counts of a request; the rest of it takes no tokens of the prompt.
+# The fields that Anthropic's endpoint for token counts accepts. The other fields use no tokens of the prompt.
 _COUNTED: Final = frozenset(
     (
         *("cache_control", "compaction", "context_management", "mcp_servers", "messages", "model", "output_config"),
@@ -58,39 +58,39 @@ _COUNTED: Final = frozenset(
 )
 
 Cache: TypeAlias = RequestCache[PreparedTools, HistoryWriter]
-"""What earlier requests to a model leave for the next one."""
+"""The cache of data that later requests to the same model can reuse."""
 
 
 @final
 class PreparedRequest(msgspec.Struct, frozen=True):
-    """A request as it is sent, and what is needed to read the reply. Frozen, hashable, comparable and picklable."""
+    """A prepared request and the data to read its reply. Frozen, hashable, comparable, and picklable."""
 
     encoded: bytes
-    """The body, as JSON."""
+    """The body as JSON."""
     tools: PreparedTools
-    """What it says of the tools, and the way back from calls."""
+    """The tools of the request, and the conversion of calls to the toolkit's names."""
     betas: tuple[str, ...] = ()
-    """The beta features that it names."""
+    """The beta features of the request."""
     extra_headers: tuple[tuple[str, str], ...] = ()
-    """Headers that the options of the request set."""
+    """Headers from the options of the request."""
     warnings: tuple[WarningPart, ...] = ()
-    """What was asked for and not done: for the response."""
+    """Warnings for omitted or changed parts, for the response."""
     answer: AnswerForm | None = None
-    """How the answer is held to a schema; None for free text."""
+    """The form of an answer with a schema. None for free text."""
     documents: tuple[Document, ...] = ()
-    """The documents that an answer may cite."""
+    """The documents that an answer can cite."""
     max_tokens: int = 0
-    """The most tokens of the answer."""
+    """The maximum number of tokens of the answer."""
     bound: Bound | None = None
-    """The prefix to which the model binds the thinking of the answer. None if it binds none."""
+    """The prefix of the thinking in the answer. None if the model does not bind thinking."""
     prefix_break: PrefixBreak | None = None
-    """The change since the model wrote the newest thinking of the history, as far as its blocks tell."""
+    """The change since the model wrote the newest thinking of the history, if its blocks reveal the change."""
     unsigned: str | None = None
-    """The model, if another server than Anthropic's answers: its thinking has no signature, and may be in tags."""
+    """The model, if another server than Anthropic's answers. Its thinking has no signature and can be in tags."""
 
     @property
     def body(self) -> dict[str, Any]:
-        """The body as a fresh plain copy."""
+        """The body as a new copy of plain data."""
         return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
 
     @property
@@ -99,12 +99,12 @@ class PreparedRequest(msgspec.Struct, frozen=True):
         return self.body
 
     def count_body(self) -> bytes:
-        """The body that asks for the tokens of this request, as JSON."""
+        """Return the body of a request for the token count, as JSON."""
         return json_of({name: value for name, value in self.body.items() if name in _COUNTED})
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of this request, beside those that all requests have."""
+        """The headers of this request, in addition to the client's headers."""
         betas = {"anthropic-beta": ",".join(self.betas)} if self.betas else {}
         return {**dict(self.extra_headers), **betas}
 
@@ -121,25 +121,28 @@ def prepare_request(
     cache: Cache | None = None,
     official: bool | None = None,
 ) -> PreparedRequest:
-    """The request that asks a model of Anthropic's: a pure function, nothing is sent.
+    """Prepare a request to a model of Anthropic. This function is pure and sends nothing.
 
     Args:
-        request: the request, independent of any provider.
-        model: the model's name.
-        stream: whether the reply is streamed.
-        eager: whether tools stream their parameters as they are written, unchecked; None: if the reply is streamed.
-        strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are, if the model can.
-            With True, an answer whose schema has no strict form is an error; else a tool asks for it, with a warning.
-        facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
-        max_tokens: the most tokens of an answer where the request has no limit; None: the most that the model can.
-        cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
-        official: True if Anthropic's own host answers. It accepts only thinking that it signed. Default: True if fxai
-            knows the model as a model of Anthropic.
+        request: The portable request.
+        model: The name of the model.
+        stream: True if the reply is a stream.
+        eager: True if tools stream their arguments without validation. By default the value of `stream`.
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
+            model supports it. With True, an answer whose schema has no strict form is an error. Otherwise, fxai
+            requests the answer with a tool and adds a warning.
+        facts: The limits and abilities of the model. By default the facts that fxai has for this name.
+        max_tokens: The maximum number of tokens of an answer if the request has no limit. By default the model's limit.
+        cache: A cache of data from earlier requests, which this function reads and updates. The cache does not change
+            the result.
+        official: True if Anthropic's own host answers. It accepts only thinking that it signed. By default, True if
+            fxai knows the model as a model of Anthropic.
 
     Raises:
-        PreparationError: something of it cannot be sent: a tool, the tool choice, a part of the prompt, an option; or
-            it holds what JSON cannot carry.
-        NameConflictError: two tools would have one name on the wire.
+        PreparationError: If fxai cannot send a tool, the tool choice, a part of the prompt, or an option, or if JSON
+            cannot represent a value.
+        NameConflictError: If two tools would have the same Anthropic name.
     """
     notes = Notes()
     known = _known_facts(model, facts, notes)
@@ -169,7 +172,7 @@ def prepare_request(
 
 
 def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
-    """Return complete facts. An unknown model whose facts the program does not state is a warning."""
+    """Return complete facts. If the model is unknown and the program states no facts, add a warning."""
     if facts is not None:
         return TABLE.complete(facts)
     known = TABLE.facts(model)
@@ -181,7 +184,7 @@ def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFac
 
 @final
 class _Writing:
-    """Builds the body of a request, step by step."""
+    """A builder of the body of a request."""
 
     def __init__(
         self, request: ModelRequest, facts: ModelFacts, tools: PreparedTools, notes: Notes, unsigned: str | None
@@ -203,7 +206,7 @@ class _Writing:
         self._added: frozenset[str] = frozenset()
 
     def conversation(self, cache: Cache | None) -> None:
-        """The messages and the system prompt; with a cache, only new messages are written."""
+        """Write the messages and the system prompt. With a cache, write only new messages."""
         messages = self._request.prompt.messages
         known = None if cache is None else cache.take(messages, self._tools)
         writer, count, size = known or (self._writer, 0, 0.0)
@@ -223,7 +226,7 @@ class _Writing:
         self._added = history.added
 
     def bind(self, model: str, options: RequestOptions, cache: Cache | None) -> None:
-        """Leave out thinking that is bound to another prefix, and keep the writer for the next request."""
+        """Omit thinking that belongs to another prefix, and cache the writer for the next request."""
         if self._facts.binds_thinking:
             self._bind(model, options)
         if cache is not None and self._writer.is_extensible:
@@ -238,13 +241,13 @@ class _Writing:
         )
         sent, messages = self._writer.digest, self.body["messages"]
         if messages[-1]["role"] == "user" and self._writer.ends_in_answer:
-            sent = digest_of([sent, messages[-1]["content"]])  # no later request contains this message
+            sent = digest_of([sent, messages[-1]["content"]])  # later requests do not contain this message
         verdict = check(self._writer.thoughts, head, sent, has_remedy=has_remedy)
         if verdict.left_out:
             self.body["messages"] = self._writer.history(verdict.left_out).messages
             problem = (
-                f"{len(verdict.left_out)} thinking blocks of earlier turns are left out of the request: the model "
-                "accepts them only after the same system prompt, tools and messages, and these changed"
+                f"{len(verdict.left_out)} thinking blocks of earlier turns are omitted from the request: the model "
+                "accepts them only after the same system prompt, tools, and messages, and these changed"
             )
             self._notes.warn("other", None, problem)
         self.needs_remedy = verdict.needs_remedy
@@ -252,22 +255,22 @@ class _Writing:
         self.bound, self.prefix_break = verdict.bound, verdict.prefix_break
 
     def calls(self, *, must: bool) -> None:
-        """The tools and the tool choice, and how the answer is held to its schema."""
+        """Write the tools, the tool choice, and the form of the answer."""
         fields = dict(self._tools.plain_fields)
-        if self._added:  # they are defined where they come
+        if self._added:  # the messages define these tools
             left = [tool for tool in fields.get("tools", ()) if tool.get("name") not in self._added]
             fields = {key: value for key, value in fields.items() if key != "tools"} | ({"tools": left} if left else {})
         if self._request.response_schema is not None:
             self._hold(AnswerForm.of(self._request.response_schema, ANTHROPIC), fields, must=must)
         choice: Any = fields.get("tool_choice")
         if choice == {"type": "auto"}:
-            del fields["tool_choice"]  # what holds without it
+            del fields["tool_choice"]  # the default of the API
         elif _forces(choice) and not self._facts.forced_calls:
-            self._free(fields, f"the model {self._facts.model!r} accepts no forced calls")
+            self._free(fields, f"model {self._facts.model!r} does not support forced calls")
         self.body.update(fields)
 
     def _free(self, fields: dict[str, Any], why: str) -> None:
-        """Let the model decide about calls, because it refuses a forced call."""
+        """Let the model decide about calls, because it rejects a forced call."""
         self._notes.warn("unsupported-option", "tool_choice", f"tool_choice: fxai sends 'auto', because {why}")
         fields["tool_choice"] = {"type": "auto", **_one_at_a_time(fields["tool_choice"])}
 
@@ -283,26 +286,26 @@ class _Writing:
             problem = f"the answer must be strict: {why}"
             raise PreparationError(UnsupportedSchemaError(description=problem, pointer=pointer, keyword=keyword))
         if self._facts.structured_output:
-            self._notes.warn("not-strict", "response_schema", f"the answer is asked for by a tool, not strict: {why}")
+            self._notes.warn("not-strict", "response_schema", f"the answer uses a tool and is not strict: {why}")
         self._by_tool(answer, fields)
 
     def _not_native(self, answer: AnswerForm) -> str | None:
-        """Why the model cannot be held to the answer in its own way; None where it can."""
+        """Return the reason why structured outputs cannot enforce the schema, or None if they can."""
         if not self._facts.structured_output:
             return "the model has no structured outputs"
         if answer.obstacles:
-            return f"its schema has no strict form: {'; '.join(map(str, answer.obstacles))}"
+            return f"the schema has no strict form: {'; '.join(map(str, answer.obstacles))}"
         strict = [form.document.to_dict() for form in self._tools.strict.values()]
         cost = sum((cost_of(document) for document in strict), cost_of(answer.document))
         over = msgspec.structs.replace(cost, tools=len(strict)).beyond(MOST)
         return None if over is None else f"with it the request would have {over}"
 
     def _by_tool(self, answer: AnswerForm, fields: dict[str, Any]) -> None:
-        """A tool for the answer, which must be called where the choice leaves that open."""
+        """Add a tool for the answer. The model must call it unless the choice requires another tool."""
         tools: list[Any] = fields.get("tools", [])
         choice: Any = fields.get("tool_choice") or {"type": "auto"}
         if choice["type"] in ("any", "tool"):
-            return  # this turn is for another tool
+            return  # the choice requires another tool in this turn
         schema = self._request.response_schema or answer.asked
         wanted = answer_name(schema, self._request.response_name, _ANSWER)
         self.answer = answer.by_tool(wanted, {one.get("name") for one in tools}, rules=MESSAGES)
@@ -315,7 +318,7 @@ class _Writing:
         fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if is_open else alone
 
     def common(self, most: int) -> None:
-        """The options that all providers share; those that the model does not have are noted."""
+        """Write the options that all providers share, and add a warning for each unsupported option."""
         request = self._request
         self.body["max_tokens"] = most
         if request.temperature is not None:
@@ -330,7 +333,7 @@ class _Writing:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
     def finish(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
-        """The request, the provider's own options over its fields; the configuration of the output is joined."""
+        """Return the request. The provider's own options replace its fields; `output_config` is merged."""
         body, own = {**first, **self.body}, options.fields
         config: Any = own.get("output_config")
         if is_object(config):
@@ -355,16 +358,16 @@ class _Writing:
         )
 
     def _check(self, body: dict[str, Any]) -> None:
-        """Remove fields that the model refuses together with the provider's own options, or with the history."""
+        """Remove fields that the model rejects in combination with the provider's options or the history."""
         self._check_thinking(body)
         check_sampling(body, self._facts, self._notes)
         kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
         accepted = (*(self._facts.forced_calls_while_thinking or ()), "disabled", "between_tools")
         if kind is not None and kind not in accepted and _forces(body.get("tool_choice")):
-            self._free(body, f"the model {self._facts.model!r} accepts no forced call while it thinks ({kind})")
+            self._free(body, f"model {self._facts.model!r} does not support forced calls while it thinks ({kind})")
 
     def _check_thinking(self, body: dict[str, Any]) -> None:
-        """Turn thinking by a budget off if the turn of the last calls does not start with thinking."""
+        """Disable thinking with a budget if the turn of the last calls does not start with thinking."""
         messages: list[dict[str, Any]] = body["messages"]
         kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
         if kind != "enabled" or messages[-1]["content"][0].get("type") != "tool_result":
@@ -375,12 +378,12 @@ class _Writing:
             self._notes.warn("unsupported-option", "reasoning", f"reasoning: fxai turns thinking off, because {why}")
 
     def _encode(self, body: dict[str, Any]) -> bytes:
-        """Return the body as JSON, with the number and the order of cache marks that the API accepts."""
+        """Return the body as JSON, with a valid number and order of cache marks."""
         encoded = json_of(body)
         most = self._facts.cache_marks or 0
         if encoded.count(b'"cache_control"') <= most and b'"ttl"' not in encoded:
             return encoded
-        plain = msgspec.json.decode(encoded)  # a copy: the parts of the body belong to the history
+        plain = msgspec.json.decode(encoded)  # a copy: the history shares the parts of the body
         check_marks(plain, self._tools.names, self._notes, most)
         return json_of(plain)
 

@@ -1,14 +1,14 @@
 """Binding of thinking blocks to their prefix. Use this module to decide which blocks a request can send back.
 
 Newer models accept a thinking block only if the system prompt, the tools, and all content before the block are the same
-as in the request that produced the block. Otherwise, the API refuses the whole request. The rules are in Anthropic's
-page "Preserved thinking":
+as in the request that produced the block. Otherwise, the API rejects the whole request. Anthropic's page "Preserved
+thinking" documents the rules:
 
 - Marks for the cache, the order of tools, and earlier thinking blocks are not part of the prefix.
-- Each block names the thinking block before it. A request can leave out the first blocks, but no block between others.
+- Each block names the previous thinking block. A request can omit the first blocks, but no block between others.
 
-Therefore, each block carries digests of its prefix in its metadata. Before a request, `check` compares them with the
-request. The comparison needs no other memory, so it holds for branches, edited histories, windows, and restarts.
+Therefore, the metadata of each block contains digests of its prefix. Before a request, `check` compares them with the
+request. The comparison needs no other memory, so it supports branches, edited histories, windows, and restarts.
 
 >>> before = PrefixDigest()
 >>> before.add("user", {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral"}})
@@ -33,11 +33,11 @@ from fxai.schema.data import is_array, is_object
 BETA: Final = "thinking-binding-controls-2026-08-01"
 """The beta feature of the remedy."""
 REMEDY: Final[Mapping[str, Any]] = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-"""The fields of `thinking` with which the API drops a block itself instead of refusing the request."""
+"""The fields of `thinking` that make the API drop an invalid block instead of rejecting the request."""
 THINKING: Final = frozenset(("thinking", "redacted_thinking"))
-"""The types of blocks that are bound."""
+"""The types of blocks that the API binds to their prefix."""
 
-_LENGTH: Final = 16  # hexadecimal digits of a digest: no defence against a forger, who gains nothing by a wrong one
+_LENGTH: Final = 16  # hexadecimal digits; a longer digest is unnecessary, because a forger gains nothing
 _ESSENCE: Final = ("type", "text", "id", "name", "input", "tool_use_id", "content")
 
 
@@ -54,7 +54,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
     within: str = ""
     """Digest of the content of the answer before the block. Empty if the block is first."""
     previous: str = ""
-    """Digest of the thinking block before it. Empty if the request had none."""
+    """Digest of the previous thinking block. Empty if the request had none."""
 
     def to_data(self) -> dict[str, str]:
         """Return the digests as plain data."""
@@ -62,7 +62,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @staticmethod
     def of_metadata(own: Mapping[str, Any]) -> Bound | None:
-        """Return the digests in the metadata of a part. None if it has none, or a client changed their form."""
+        """Return the digests in the metadata of a part. Return None if they are missing or have an invalid form."""
         try:
             return msgspec.convert(own.get("bound"), Bound)
         except msgspec.ValidationError:
@@ -71,7 +71,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @final
 class PrefixDigest:
-    """A digest of content that grows: each block is hashed once."""
+    """A digest of growing content. It hashes each block once."""
 
     __slots__ = ("_hash",)
 
@@ -79,37 +79,37 @@ class PrefixDigest:
         self._hash = sha256()
 
     def add(self, role: str, block: Mapping[str, Any]) -> None:
-        """Add a block of a message. Thinking blocks and marks for the cache change nothing."""
+        """Add a block of a message. Ignore thinking blocks and marks for the cache."""
         if block.get("type") not in THINKING:
             self._hash.update(_encode([role, _without_marks(block)]))
 
     def add_essence(self, block: Mapping[str, Any]) -> None:
         """Add a block of an answer by the fields that both the answer and a later request contain."""
-        is_blank = block.get("type") == "text" and not str(block.get("text", "")).strip()  # no request contains it
+        is_blank = block.get("type") == "text" and not str(block.get("text", "")).strip()  # requests omit blank text
         if block.get("type") not in THINKING and not is_blank:
             self._hash.update(_encode(without_nulls({key: block.get(key) for key in _ESSENCE})))
 
     def hexdigest(self) -> str:
-        """Return the digest so far."""
+        """Return the digest of the content until now."""
         return self._hash.hexdigest()[:_LENGTH]
 
 
 def digest_of(value: Any) -> str:
-    """Return the digest of a part of the head of a request.
+    """Return the digest of the system prompt or the tools.
 
     Args:
-        value: The system prompt, or the tools. Their marks for the cache change nothing.
+        value: The system prompt, or the tools. The digest ignores marks for the cache.
     """
     return sha256(_encode([_without_marks(one) for one in value] if is_array(value) else value)).hexdigest()[:_LENGTH]
 
 
 def digest_of_tools(tools: Iterable[Mapping[str, Any]]) -> str:
-    """Return the digest of the tools of a request. Their order changes nothing."""
+    """Return the digest of the tools of a request. Their order has no effect."""
     return digest_of(sorted((dict(one) for one in tools), key=lambda one: str(one.get("name"))))
 
 
 def fingerprint(block: Mapping[str, Any]) -> str:
-    """Return the digest of a thinking block, by which the next block names it."""
+    """Return the digest of a thinking block. The next thinking block stores it."""
     return digest_of([block.get("type"), block.get("signature"), block.get("data")])
 
 
@@ -117,11 +117,11 @@ def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value, order="sorted")
     except (TypeError, ValueError, RecursionError):
-        return repr(value).encode(errors="backslashreplace")  # such a request fails when it is encoded
+        return repr(value).encode(errors="backslashreplace")  # encoding the request reports the error
 
 
 def _without_marks(block: Any) -> Any:
-    """Return the block without marks for the cache, which can also be in the content of a result."""
+    """Remove the marks for the cache from a block. They can also be in the content of a result."""
     if not is_object(block):
         return block
     plain = {key: value for key, value in block.items() if key != "cache_control"}
@@ -140,14 +140,14 @@ class Thought(msgspec.Struct, frozen=True, eq=False):
 
     block: dict[str, Any]
     bound: Bound | None
-    """The prefix in which the model wrote the block. None if the history does not state it."""
+    """The prefix of the block when the model wrote it. None if the history does not contain it."""
     messages: str
     within: str
 
 
 @final
 class Head(msgspec.Struct, frozen=True):
-    """The part of a prefix that is the same for all blocks of a request."""
+    """The prefix fields that all blocks of a request share."""
 
     model: str
     system: str
@@ -162,11 +162,11 @@ class Verdict(msgspec.Struct, frozen=True, eq=False):
     """The result of the check of a request."""
 
     left_out: frozenset[int]
-    """The blocks that the request must leave out, by `id`."""
+    """The blocks that the request must omit, by `id`."""
     needs_remedy: bool
     """True if the request sends blocks that fxai cannot check."""
     prefix_break: PrefixBreak | None
-    """The change since the model wrote the newest block. None if the request extends that one."""
+    """The change since the model wrote the newest block. None if the request only extends its prefix."""
     bound: Bound
     """The prefix of the first block of the answer."""
 
@@ -175,7 +175,7 @@ def check(thoughts: Sequence[Thought], head: Head, messages: str, *, has_remedy:
     """Decide which thinking blocks a request can send.
 
     Args:
-        thoughts: The thinking blocks of the history, in order.
+        thoughts: The thinking blocks of the history, from first to last.
         head: The head of the request.
         messages: The digest of all content of the request.
         has_remedy: True if the request can ask the API to drop blocks that do not fit.
@@ -207,7 +207,7 @@ def check(thoughts: Sequence[Thought], head: Head, messages: str, *, has_remedy:
 def _judge(thought: Thought, head: Head, previous: str) -> Judgement:
     bound = thought.bound
     if bound is None or bound.model != head.model:
-        return "unknown"  # the API knows which models read the thinking of others
+        return "unknown"  # only the API knows which models accept the thinking of other models
     if bound.system != head.system:
         return "instructions"
     if bound.tools != head.tools:

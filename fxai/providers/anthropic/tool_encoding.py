@@ -1,9 +1,9 @@
-"""Tools in a request to Anthropic: how each is written, which are strict, and how many marks for the cache there are.
+"""Tools in requests to Anthropic. Use `prepare_tools` to encode tools, select strict tools, and limit cache marks.
 
-Anthropic compiles the strict schemas of a request into one grammar, and limits what they may have in all: "Structured
-outputs: Schema complexity limits" of its documentation. Tools beyond the limits are sent as they are; those that are
-annotated as strict come first. It takes four marks for the cache in one request. A mark holds for everything before it,
-so the last ones of the tools, of the system prompt and of the messages do most; those beyond four are left out.
+Anthropic compiles the strict schemas of a request into one grammar and limits their total size ("Structured outputs:
+Schema complexity limits" in its documentation). fxai sends tools above the limits without strict mode. Tools with the
+annotation `Strict` have priority. Anthropic accepts four cache marks per request. A mark applies to everything before
+it, so the last marks of the tools, the system prompt, and the messages have priority. fxai removes marks above four.
 
 >>> from fxai.tools.tool import Tool
 >>> prepared = prepare_tools([Tool.make("Calculator.add")], model="claude-sonnet-5", tool_choice="required")
@@ -59,12 +59,12 @@ _LONG: Final = "1h"
 
 @final
 class Cost(msgspec.Struct, frozen=True):
-    """The size of strict schemas, in what Anthropic limits.
+    """The size of strict schemas, in the units of Anthropic's limits.
 
     Attributes:
-        tools: How many tools there are.
-        optional: How many properties are not required.
-        unions: How many schemas are unions, by `anyOf` or a list of types.
+        tools: The number of tools.
+        optional: The number of properties that are not required.
+        unions: The number of schemas that are unions, by `anyOf` or a list of types.
     """
 
     tools: int = 0
@@ -75,7 +75,7 @@ class Cost(msgspec.Struct, frozen=True):
         return Cost(self.tools + other.tools, self.optional + other.optional, self.unions + other.unions)
 
     def beyond(self, most: Cost) -> str | None:
-        """What there is too much of, in words; None where all is within."""
+        """Return a description of the first exceeded limit, or None if all values are within the limits."""
         counts = (
             (self.tools, most.tools, "strict tools"),
             (self.optional, most.optional, "optional parameters"),
@@ -85,11 +85,11 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 MOST: Final = Cost(tools=20, optional=24, unions=16)
-"""What the strict schemas of one request may have in all."""
+"""The maximum size of all strict schemas in one request."""
 
 
 def cost_of(document: Any) -> Cost:
-    """The size of one strict schema."""
+    """Return the size of a strict schema."""
     schemas = list(_schemas(document))
     optional = sum(name not in one.get("required", ()) for one in schemas for name in one.get("properties", ()))
     return Cost(1, optional, sum("anyOf" in one or is_array(one.get("type")) for one in schemas))
@@ -109,10 +109,10 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Settled]:
-    """The tools, those beyond the limits no longer strict; `provided` strict ones of the provider are beside them.
+    """Disable the strict mode of tools above the limits. `provided` is the number of the provider's strict tools.
 
     Raises:
-        PreparationError: those that are annotated as strict are too much by themselves.
+        PreparationError: If the tools with the annotation `Strict` exceed a limit.
     """
     kept: list[Settled | None] = list(settled)
     spent = Cost(tools=provided)
@@ -125,8 +125,8 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
         if over is None:
             spent = after
         elif one.tool.get(Strict):
-            problem = f"with the tool {one.tool.name!r} the tools that are annotated as strict have {over}"
-            remedy = f"{problem}; annotate fewer of them with Strict, True"
+            problem = f"tool {one.tool.name!r}: the tools with the annotation Strict exceed a limit ({over})"
+            remedy = f"{problem}. Remove Strict, True from some tools."
             raise PreparationError(UnsupportedSchemaError(description=remedy))
         else:
             notes.not_strict(one.tool, f"with it the request would have {over}")
@@ -136,7 +136,7 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
 
 @final
 class _Mark(msgspec.Struct, frozen=True, eq=False):
-    """One mark for the cache: where it is, in words, and what holds it."""
+    """A mark for the cache: its position as text, and the object that contains it."""
 
     section: str
     holder: dict[str, Any]
@@ -145,15 +145,15 @@ class _Mark(msgspec.Struct, frozen=True, eq=False):
 
 
 def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, most: int) -> None:
-    """Remove the cache marks that are too many from the body of a request, and order the lifetimes of the others.
+    """Remove cache marks above the limit from a request, and order the lifetimes of the other marks.
 
-    Kept are the request's own, the last one of the tools, the last one of the system prompt, and the last ones of the
-    messages; then those of the system prompt and the tools, from the last to the first. The API refuses a mark that
-    outlives an earlier mark, so the earlier marks get the longer lifetime.
+    The marks have the following priority: the request's own mark, the last mark of the tools, the last mark of the
+    system prompt, the marks of the messages from the last to the first, and the remaining marks of the system prompt
+    and the tools. The API rejects a mark that outlives an earlier mark, so earlier marks receive the longer lifetime.
 
     Args:
         body: The body, which this function changes.
-        names: The names of the tools by their names on the wire.
+        names: The names of the tools by their Anthropic names.
         notes: The warnings of the request.
         most: Maximum number of marks.
 
@@ -166,14 +166,14 @@ def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, mo
     marks = list(_marks(body, names))
     for mark in _by_use(marks)[max(most - own, 0) :]:
         del mark.holder[_MARK]
-        problem = f"{mark.where}: its mark for the cache is not sent, because Anthropic takes {most} in one request"
-        kept = "kept are the last ones of the tools, of the system prompt and of the messages; mark fewer"
+        problem = f"{mark.where}: fxai removes its cache mark, because Anthropic accepts {most} per request"
+        kept = "the last marks of the tools, the system prompt, and the messages remain. Use fewer marks."
         notes.warn("unsupported-option", mark.tool or _MARK, f"{problem}: {kept}")
     _order_lifetimes(body, [mark for mark in marks if _MARK in mark.holder], notes)
 
 
 def _order_lifetimes(body: Mapping[str, Any], marks: Sequence[_Mark], notes: Notes) -> None:
-    """Give marks before a mark of one hour the same lifetime."""
+    """Increase the lifetime of marks before a one-hour mark to one hour."""
     is_long = is_object(body.get(_MARK)) and body[_MARK].get("ttl") == _LONG
     for mark in reversed(marks):
         value = mark.holder[_MARK]
@@ -181,12 +181,12 @@ def _order_lifetimes(body: Mapping[str, Any], marks: Sequence[_Mark], notes: Not
             is_long = True
         elif is_long:
             mark.holder[_MARK] = {**value, "ttl": _LONG}
-            why = "because a later mark has this lifetime, and Anthropic refuses a mark that outlives an earlier one"
+            why = "because a later mark has this lifetime, and Anthropic rejects a mark that outlives an earlier mark"
             notes.warn("unsupported-option", mark.tool or _MARK, f"{mark.where}: fxai marks it for {_LONG}, {why}")
 
 
 def _by_use(marks: list[_Mark]) -> list[_Mark]:
-    """The marks by importance, the most important first."""
+    """Return the marks by priority, the most important first."""
     by: dict[str, list[_Mark]] = {"tools": [], "system": [], "messages": []}
     for mark in reversed(marks):
         by[mark.section].append(mark)
@@ -195,11 +195,11 @@ def _by_use(marks: list[_Mark]) -> list[_Mark]:
 
 
 def _marks(body: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[_Mark]:
-    """The marks in the order in which the provider reads them."""
+    """Yield the marks in the reading order of the provider."""
     for tool in body.get("tools", ()):
         if is_object(tool.get(_MARK)):
             wire = str(tool.get("name", tool.get("type")))
-            yield _Mark("tools", tool, f"the tool {names.get(wire, wire)!r}", names.get(wire, wire))
+            yield _Mark("tools", tool, f"tool {names.get(wire, wire)!r}", names.get(wire, wire))
     system: Any = body.get("system")
     for at, block in enumerate(system if is_array(system) else ()):
         yield from _marks_in(block, "system", f"part {at + 1} of the system prompt")
@@ -208,7 +208,7 @@ def _marks(body: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[_Mark]
 
 
 def _marks_in(block: Any, section: str, where: str) -> Iterator[_Mark]:
-    """The marks of a block, those inside it first."""
+    """Yield the marks of a block. Inner marks precede the mark of the block."""
     for one in block if is_array(block) else ():
         yield from _marks_in(one, section, where)
     if not is_object(block):
@@ -222,12 +222,12 @@ def _marks_in(block: Any, section: str, where: str) -> Iterator[_Mark]:
 _WHERE: Final = "Anthropic's Messages API"
 
 TOOLSETS: Final[Mapping[str, str]] = {"computer_toolset_20260801": "computer", "browser_toolset_20260801": "browser"}
-"""The tools that the model sees as several, each with what the wire calls the set."""
+"""The toolsets, which the model sees as several tools, and their Anthropic names."""
 
 _Caller: TypeAlias = Literal["direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"]
 _PROGRAMS: Final = ("code_execution_20250825", "code_execution_20260120", "code_execution_20260521")
 
-# What each type of tool has a place for, as the official SDK's parameter types have it.
+# the fields of each type of tool, from the parameter types of the official SDK
 _EVERY: Final = frozenset({"cache_control", "defer_loading", "allowed_callers"})
 _OF_OURS: Final = _EVERY | {"eager_input_streaming"}
 _OF_TOOLSETS: Final = frozenset({"cache_control"})
@@ -235,13 +235,13 @@ _WITH_EXAMPLES: Final = ("bash_", "text_editor_", "memory_")
 
 
 class Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
-    """A mark for the cache, and how long it holds; None: as the provider does."""
+    """A mark for the cache and its lifetime. By default the lifetime of the provider."""
 
     ttl: Literal["5m", "1h"] | None = None
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `provider_options["anthropic"]` of a tool may hold; each wins over the annotation of the same meaning."""
+    """The fields of `provider_options["anthropic"]` of a tool. They replace annotations with the same meaning."""
 
     cache_control: Ephemeral | None = None
     defer_loading: bool | None = None
@@ -251,23 +251,23 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def kind_of(tool: AnyTool) -> str:
-    """The type of a tool on the wire: `"custom"` for ours, or what the provider's own tool is."""
+    """Return the Anthropic type of a tool: `"custom"`, or the type of the provider's own tool."""
     return "custom" if tool.provider is None else tool.provider.id.partition(".")[2]
 
 
 def programs_of(tools: Iterable[AnyTool]) -> str:
-    """What the wire calls a program that calls tools: the code execution among the tools, else the newest there is."""
+    """Return Anthropic's name of programs that call tools: the code execution of the request, or the newest version."""
     return next((kind for kind in map(kind_of, tools) if kind in _PROGRAMS), _PROGRAMS[-1])
 
 
 def runs_in_programs(extras: Mapping[str, Any]) -> bool:
-    """Whether programs may call a tool with these further fields."""
+    """Return True if programs can call a tool with these fields."""
     return any(caller in _PROGRAMS for caller in extras.get("allowed_callers", ()))
 
 
 @final
 class Writer:
-    """Writes tools, and notes what the API has no field for."""
+    """A writer of tools. It adds a warning for each unsupported field."""
 
     def __init__(self, notes: Notes, *, stream: bool, programs: str) -> None:
         self._notes = notes
@@ -275,10 +275,10 @@ class Writer:
         self._programs = programs
 
     def takes(self, tool: AnyTool) -> bool:
-        """Whether the wire has such tools; notes those that it has not.
+        """Return True if the API supports the tool. Otherwise, add a warning.
 
         Raises:
-            PreparationError: a tool that the provider runs asks for an approval.
+            PreparationError: If a tool that the provider runs needs an approval.
         """
         if tool.provider is None or tool.provider.id.startswith("anthropic."):
             refuse_approval(tool)
@@ -287,7 +287,7 @@ class Writer:
         return False
 
     def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool, of ours or of Anthropic's, by its name on the wire."""
+        """Encode a local tool or a tool of Anthropic, with its Anthropic name."""
         tool, kind = settled.tool, kind_of(settled.tool)
         flag = {} if settled.strict is None else {"strict": settled.strict}
         more = {**flag, **self._examples(settled), **extras}
@@ -299,7 +299,7 @@ class Writer:
         return {"type": kind, **name, **without_nulls(msgspec.to_builtins(tool.provider.args)), **more}
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
-        """What the tool says beside name, description, schema and examples, as far as the wire has a place for it."""
+        """Return the supported fields of a tool except its name, description, schema, and examples."""
         options = options_of(tool, "anthropic", _Options)
         self._notes.betas += options.betas
         extras = {**self._annotations(tool), **without_nulls(msgspec.to_builtins(options))}
@@ -309,7 +309,7 @@ class Writer:
         taken = self._notes.carry(tool, extras, carried, _missing(tool), _WHERE)
         kept = {name: value for name, value in taken.items() if value not in (False, ())}
         if "defer_loading" in kept and kept.pop("cache_control", None) is not None:
-            why = f"the tool {tool.name!r} is deferred, and {_WHERE} caches no deferred tool: mark another one"
+            why = f"tool {tool.name!r} is deferred, and {_WHERE} cannot cache deferred tools. Mark another tool."
             self._notes.warn("unsupported-option", tool.name, why)
         return kept
 
@@ -341,8 +341,8 @@ class Writer:
             if isinstance(found, Success) and is_object(found.unwrap()):
                 examples.append(found.unwrap())
             else:
-                why = "it is no object" if isinstance(found, Success) else found.failure()
-                problem = f"the tool {tool.name!r}: input example {number} is not sent: {why}"
+                why = "it is not an object" if isinstance(found, Success) else found.failure()
+                problem = f"tool {tool.name!r}: input example {number} is omitted: {why}"
                 self._notes.warn("other", tool.name, problem)
         return {"input_examples": examples} if examples else {}
 
@@ -354,7 +354,7 @@ def _ephemeral(time: CacheTime | None) -> dict[str, Any] | None:
 
 
 def _missing(tool: AnyTool) -> dict[str, bool]:
-    """What the wire has no place for, and whether the tool has it."""
+    """Return the properties of tools that the API does not support, each with True if the tool has it."""
     return {
         "output schema": tool.get(OutputSchema) is not None,
         "namespace": tool.get(Namespace) is not None,
@@ -366,7 +366,7 @@ def _missing(tool: AnyTool) -> dict[str, bool]:
 _Extras: TypeAlias = Mapping[str, dict[str, Any]]
 
 NAMES: Final = NameRule(MESSAGES.longest_name)
-"""What Anthropic allows as a tool's name."""
+"""Anthropic's rules for the names of tools."""
 
 
 def prepare_tools(
@@ -379,22 +379,25 @@ def prepare_tools(
     parallel_tool_calls: bool | None = None,
     stream: bool = False,
 ) -> PreparedTools:
-    """The fields of a request that are about a toolkit: a pure function, nothing is sent.
+    """Prepare the tool fields of a request. This function is pure and sends nothing.
 
     Args:
-        toolkit: the tools: a toolkit, or any tools.
-        model: the model's name.
-        strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are, if the model can.
-        facts: The limits and abilities of the model. Default: the facts that fxai knows by its name.
-        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
-        parallel_tool_calls: whether several tools may be called in one turn. None: no field.
-        stream: whether the answer is streamed; then tools stream their parameters as they are written.
+        toolkit: A toolkit or any tools.
+        model: The name of the model.
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
+        the
+            model supports it.
+        facts: The limits and abilities of the model. By default the facts that fxai has for this name.
+        tool_choice: The tools that the model can or must call. `ToolChoice.one_of` sends only its tools. None omits the
+            field.
+        parallel_tool_calls: True if the model can call several tools per turn. None omits the field.
+        stream: True if the answer is a stream. Tools then stream their arguments.
 
     Raises:
-        PreparationError: a tool that is annotated as strict cannot be, or all that are annotated so are too much for
-            one request; a choice names a tool that is not there; `provider_options["anthropic"]` of a tool are none;
-            a tool that the provider runs asks for an approval.
-        NameConflictError: two tools would have one name on the wire.
+        PreparationError: If a tool with the annotation `Strict` cannot be strict, or if all strict tools exceed a
+            limit. If a choice names an unknown tool. If `provider_options["anthropic"]` of a tool are invalid. If a
+            tool that the provider runs needs an approval.
+        NameConflictError: If two tools would have the same Anthropic name.
     """
     notes = Notes()
     tools = _choose(tuple(toolkit), tool_choice, notes)
@@ -416,33 +419,33 @@ def prepare_tools(
 
 
 def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
-    """The tools of the choice; a toolset that must be called is sent alone, since the wire cannot name it."""
+    """Return the tools of the choice. If a toolset must be called, send only it, because a choice cannot name it."""
     left = choose_tools(tools, choice)
     if not (isinstance(choice, ToolChoice) and choice.mode == "tool"):
         return left
     alone = tuple(tool for tool in left if tool.name == choice.names[0] and kind_of(tool) in TOOLSETS)
     if alone and len(left) > 1:
-        why = f"the toolset {choice.names[0]!r} must be called: it is sent alone, since no choice can name it"
+        why = f"toolset {choice.names[0]!r} must be called: fxai sends only it, because a choice cannot name it"
         notes.warn("other", choice.names[0], why)
     return alone or left
 
 
 def _check_deferral(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras:
-    """The further fields of each tool; where every tool is deferred none is: nothing would be left to search with.
+    """Return the additional fields of each tool. If all tools are deferred, remove the deferral of all tools.
 
-    Where some are and there is no tool search, they stay deferred, and a warning says that the model cannot find them.
+    Without a tool search, deferred tools remain deferred, and a warning states that the model cannot find them.
     """
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if len(deferred) < len(extras):
         if deferred and not searches:
-            problem = "deferred tools need a tool search, or the model does not find them"
+            problem = "the model cannot find deferred tools without a tool search"
             names = ", ".join(map(repr, deferred))
-            notes.warn("other", None, f"{problem}: add anthropic.tool_search() for {names}")
+            notes.warn("other", None, f"{problem}. Add anthropic.tool_search() for {names}.")
         return extras
     if not deferred:
         return extras
     for name in extras:
-        why = f"the tool {name!r} is not deferred: no tool would be left to find it with; add anthropic.tool_search()"
+        why = f"tool {name!r} is not deferred: all tools are deferred. Add anthropic.tool_search()."
         notes.warn("unsupported-option", name, why)
     return {
         name: {key: value for key, value in fields.items() if key != "defer_loading"} for name, fields in extras.items()
@@ -452,7 +455,7 @@ def _check_deferral(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras
 def _parallel(parallel: bool | None, extras: _Extras, notes: Notes) -> bool | None:
     programs = [name for name, fields in extras.items() if runs_in_programs(fields)]
     if parallel is False and programs:
-        why = f"parallel calls are not switched off: programs may call {', '.join(map(repr, programs))}"
+        why = f"parallel calls remain enabled: programs can call {', '.join(map(repr, programs))}"
         notes.warn("unsupported-option", "parallel_tool_calls", why)
         return None
     return parallel
@@ -484,15 +487,15 @@ def _settle_provided(tool: AnyTool, default: bool | None, notes: Notes) -> Settl
 
 
 def _check_programs(tool: AnyTool, notes: Notes) -> None:
-    """Note that a tool is not strict because programs can call it: Anthropic has no strict mode for such calls.
+    """Warn that a tool is not strict, because programs can call it. Anthropic has no strict mode for these calls.
 
     Raises:
         PreparationError: If the tool must be strict.
     """
     if tool.get(Strict):
-        problem = f"the tool {tool.name!r} is annotated as strict, and programs may call it: Anthropic takes only one"
-        raise PreparationError.of("tools", f"{problem}; annotate it with Strict, None or let only the model call it")
-    notes.not_strict(tool, "programs may call it, and Anthropic takes only one of both")
+        problem = f"tool {tool.name!r} has the annotation Strict, and programs can call it. Anthropic supports only one"
+        raise PreparationError.of("tools", f"{problem}. Annotate it with Strict, None, or let only the model call it.")
+    notes.not_strict(tool, "programs can call it, and Anthropic supports only one of both")
 
 
 def _choice(
@@ -500,7 +503,7 @@ def _choice(
 ) -> dict[str, Any] | None:
     one = choice.names[0] if isinstance(choice, ToolChoice) and choice.mode == "tool" else None
     if one is not None and one not in {tool.name for tool in sent}:
-        raise PreparationError.of("tool_choice", f"the tool {one!r} must be called, and it cannot be sent")
+        raise PreparationError.of("tool_choice", f"tool {one!r} must be called, but fxai cannot send it")
     mode = choice_mode(choice, sent, notes)
     wire: dict[str, Any] | None = None if mode is None else {"type": "any" if mode == "required" else mode}
     if one is not None:

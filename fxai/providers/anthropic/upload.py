@@ -1,4 +1,4 @@
-"""Anthropic's files: what a workspace has sent there, as the service `FileStore`.
+"""Anthropic's files. Use `files_layer` to upload and list the files of a workspace with the service `FileStore`.
 
 >>> said = {"id": "file_1", "filename": "report.pdf", "mime_type": "application/pdf", "size_bytes": 9}
 >>> read_file(said).part.data
@@ -26,14 +26,14 @@ _KNOWN: Final = frozenset(("id", "created_at", "expires_at", "filename", "mime_t
 
 
 def read_file(data: Mapping[str, Any]) -> UploadedFile:
-    """A file as Anthropic describes it.
+    """Read Anthropic's description of a file.
 
     Raises:
-        BrokenAnswerError: it has no id.
+        BrokenAnswerError: If the id is missing.
     """
     file_id, name, size, kind = (data.get(key) for key in ("id", "filename", "size_bytes", "mime_type"))
     if not isinstance(file_id, str):
-        raise missing_answer("the answer is no file: it has no id", "/id")
+        raise missing_answer("the answer does not describe a file: id is missing", "/id")
     title = name if isinstance(name, str) else file_id
     return UploadedFile(
         file_id,
@@ -72,15 +72,15 @@ _API: Final = FileApi(module=NAME, path="/v1/files", form=_form, query=_query, f
 def files_layer(
     *, index: FileIndex | None = None, **connection: Unpack[ConnectionOptions]
 ) -> Layer[FileStore, AiError]:
-    """The layer of the files of a workspace at Anthropic. Needs the extra `anthropic`.
+    """Return the layer of a workspace's files at Anthropic. It requires the extra `anthropic`.
 
-    Anthropic gives the bytes of files that a tool made, and not of those that were sent.
+    Anthropic returns the bytes of files that a tool created, but not of uploaded files.
 
     Args:
-        index: Which files were sent, for `FileStore.upload(…, once=True)`; None: those that this layer sent.
-        connection: The key, the address, the timeouts and the like; see `ConnectionOptions`.
+        index: The files that were sent, for `FileStore.upload(…, once=True)`. By default the files of this layer.
+        connection: The key, the address, the timeouts, and other settings. See `ConnectionOptions`.
 
     Fails with:
-        AiError: As `layer`.
+        AiError: The failures of `layer`.
     """
     return Layer.scoped(FileStore, open_account(**connection).map(lambda client: HttpFileStore(client, _API, index)))

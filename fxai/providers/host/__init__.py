@@ -1,7 +1,7 @@
-"""Floor 6. Hosts: an external program that reads and writes lines of text or JSON, as a model or as a tool.
+"""Level 6. Hosts: external programs that read and write lines of text or JSON. Use them as models or as tools.
 
-`model("./program")` is the layer of a language model, `tool("name", "./program", parameters=…)` a source of tools. The
-program is started with the scope and ended with it.
+`model("./program")` returns the layer of a language model. `tool("name", "./program", parameters=…)` returns a source
+of tools. The scope starts and ends the program.
 
 >>> model("cat", format="text").__class__.__name__
 'LayerOf'

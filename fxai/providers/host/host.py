@@ -1,4 +1,4 @@
-r"""Hosts: a program that answers requests, started when it is needed, ended with its scope.
+r"""A host: a program that answers requests. It starts when a request needs it and ends with its scope.
 
 >>> from fxai.effects import fx
 >>> from fxai.providers.host.program import Program
@@ -36,22 +36,22 @@ from fxai.providers.host.protocol import (
 )
 
 Compose: TypeAlias = Callable[[int, frozenset[str]], bytes]
-"""Makes the line of a request from its number and from what the host takes beside messages."""
+"""A function that returns the line of a request from its number and from the host's accepted data."""
 
 Hear: TypeAlias = Callable[[Message], EffectOf[None, HostFailure, None]]
-"""Handles a message that comes before the answer is complete."""
+"""A function that handles a message before the end of the answer."""
 
 _DONE: Final = Result()
 
 
 @final
 class Host:
-    """A program that answers one request after another, or, with a process for each, many at once."""
+    """A program that answers requests one after another. With a process for each request, it answers concurrently."""
 
     __slots__ = ("_home", "_lock", "_number", "_program", "_running", "_scope")
 
     def __init__(self, program: Program, scope: Scope) -> None:
-        """Use `Host.open`."""
+        """Initialize the host. Use `Host.open` instead."""
         self._program = program
         self._scope = scope
         self._lock = Lock()
@@ -62,11 +62,11 @@ class Host:
     @staticmethod
     @fx.gen
     def open(program: Program) -> Gen[Host, HostFailure, Scope]:
-        """The host of a program, which runs when this succeeds and is ended when the scope closes.
+        """Open a host and start its program. The scope ends the program.
 
-        With a process for each request none is started yet.
+        With a process for each request, no program starts before the first request.
 
-        Fails with `HostFailure`: the program cannot be started, or refuses its `params`.
+        Fails with `HostFailure` if the program cannot be started or rejects its `params`.
         """
         host = Host(program, (yield from fx.service(Scope)))
         if program.lifetime == "scope":
@@ -74,12 +74,12 @@ class Host:
         return host
 
     def exchange(self, compose: Compose, hear: Hear) -> Effect[Result, HostFailure]:
-        """The answer to a request; `hear` is run for each message before it, one after another.
+        """Send a request and return the answer. `hear` handles each earlier message, one after another.
 
-        An exchange that is interrupted ends the process; the next request starts another.
+        An interrupted exchange ends the process. The next request starts another process.
 
-        Fails with `HostFailure`: the program cannot be started, ended, was silent too long, wrote what is no protocol
-        or too much, or reported an error.
+        Fails with `HostFailure` if the program cannot be started, ends, is silent for too long, writes invalid or too
+        many lines, or reports an error.
         """
 
         @fx.gen
@@ -99,7 +99,7 @@ class Host:
 
     @fx.gen
     def _current(self) -> Gen[Process, HostFailure]:
-        """The running process; a new one where there is none that can be asked."""
+        """Return the running process. If no usable process exists, start one."""
         if self._running is not None and self._running[0].usable:
             return self._running[0]
         yield from self._drop(Succeeded(None))
@@ -118,7 +118,7 @@ class Host:
         return process
 
     def _drop(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
-        """Ends the running process, if there is one."""
+        """End the running process, if it exists."""
         if self._running is None:
             return NOTHING
         _, own, token = self._running
@@ -154,8 +154,8 @@ class Host:
         if isinstance(message, Reported):
             return (yield from self._fail(process, "refused", message.message))
         if not isinstance(message, Acknowledged):
-            expected = 'it answers `init` by {"type": "init_ack"} or {"type": "error", "message": …}'
-            return (yield from self._fail(process, "invalid-output", f"{expected}, and said {_quote(line)}"))
+            expected = 'the answer to `init` must be {"type": "init_ack"} or {"type": "error", "message": …}'
+            return (yield from self._fail(process, "invalid-output", f"{expected}, got {_quote(line)}"))
         process.takes |= frozenset(message.takes)
         process.finish()
         return process
@@ -167,7 +167,7 @@ class Host:
         self._number += 1
         number, process.busy = self._number, True
         if process.left_over:
-            text = f"it said more than its answer: {_quote(process.left_over)}"
+            text = f"extra output after the answer: {_quote(process.left_over)}"
             return (yield from self._fail(process, "invalid-output", text))
         process.begin()
         line, last = compose(number, process.takes), self._program.lifetime == "request"
@@ -187,7 +187,7 @@ class Host:
 
     @fx.gen
     def _all(self, process: Process, hear: Hear, deadline: float | None) -> Gen[Result, HostFailure]:
-        """All that the process writes, line by line, until it ends well."""
+        """Read all lines of the process until it ends with exit code 0."""
         between = ""
         while (line := (yield from self._line(process, deadline))) is not None:
             message = read_text(line)
@@ -202,7 +202,7 @@ class Host:
 
     @fx.gen
     def _message(self, process: Process, number: int, deadline: float | None) -> Gen[Message, HostFailure]:
-        """The next message of the answer `number`."""
+        """Return the next message of the answer `number`."""
         while True:
             line = yield from self._line(process, deadline)
             if line is None:
@@ -215,13 +215,13 @@ class Host:
             if isinstance(message, Unreadable):
                 return (yield from self._fail(process, "invalid-output", message.description))
             if message.id not in (None, number):
-                text = f"it answers the request {message.id}, and {number} was asked"
+                text = f"id of the answer is {message.id}, expected {number}"
                 return (yield from self._fail(process, "invalid-output", text))
             return message
 
     @fx.gen
     def _cut(self, process: Process, message: Message | Unreadable) -> Gen[None, HostFailure]:
-        """Fails where the last line is not whole: its end is missing, and it is no message, or it ended badly."""
+        """Fail if the last line is incomplete: the line end is missing, and the message or the exit code is invalid."""
         yield from fx.wait(process.settle)
         if isinstance(message, Unreadable) or process.exit_code:
             yield from self._fail(process, "ended", "in the middle of a line")
@@ -236,7 +236,7 @@ class Host:
 
     @fx.gen
     def _line(self, process: Process, deadline: float | None) -> Gen[bytes | None, HostFailure]:
-        """The next line, in time."""
+        """Return the next line within the time limits."""
         name, silence = self._program.name, self._program.silence
 
         def too_much(error: Exception) -> HostFailure | None:
@@ -261,7 +261,7 @@ class Host:
     def _fail_ended(self, process: Process, when: str) -> Effect[Never, HostFailure]:
         def fail(_: None) -> Effect[Never, HostFailure]:
             return self._fail(
-                process, "ended", when if process.exit_code is not None else f"it closed its output {when}"
+                process, "ended", when if process.exit_code is not None else f"the program closed its output {when}"
             )
 
         return fx.wait(process.settle).flat_map(fail)

@@ -1,4 +1,4 @@
-"""A program as a language model: asked through its standard input and output.
+"""Programs as language models. fxai sends them requests through their standard input and output.
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel
@@ -43,7 +43,7 @@ _OPTIONS: Final = ("max_tokens", "temperature", "stop", "reasoning", "parallel_t
 
 @final
 class HostModel(LanguageModel):
-    """A program that answers turn by turn; `model` makes the layer of one."""
+    """A program that answers one turn at a time. Create its layer with `model`."""
 
     def __init__(self, host: Host, program: Program) -> None:
         self._host = host
@@ -52,7 +52,7 @@ class HostModel(LanguageModel):
     @property
     @override
     def info(self) -> ModelInfo:
-        """The command, without its directory; no server is asked."""
+        """The command without its directory. fxai needs no request to read it."""
         return ModelInfo("host", self._program.name)
 
     @override
@@ -82,29 +82,32 @@ class HostModel(LanguageModel):
 def model(
     command: str, *args: str, takes: Iterable[Take] = (), **options: Unpack[HostOptions]
 ) -> Layer[LanguageModel, AiError]:
-    """The layer of a language model that is a program, spoken to over its standard input and output.
+    """Return the layer of a language model that is a program. fxai uses its standard input and output.
 
-    It is started when the layer is built and ended with its scope, its children too. No shell reads the command.
+    The program starts when fxai builds the layer. The scope ends the program and its children. No shell reads the
+    command.
 
-    With `format="json"` it gets the whole conversation, and beside it what it `takes`; with `format="text"` the last
-    text of the user alone, on one line, or, with `lifetime="request"`, as the whole of its input. What it is not given
-    is a warning on the response: earlier messages and instructions, tools, a schema, options.
+    With `format="json"`, the program receives the whole conversation and the data that it accepts (`takes`). With
+    `format="text"`, it receives only the last text of the user, on one line, or as its whole input with
+    `lifetime="request"`. For the omitted parts, the response has a warning: earlier messages, instructions, tools, a
+    schema, or options.
 
     Args:
-        command: The program's name or path.
-        args: Its arguments.
-        takes: What it may be given beside messages: `"tools"`, `"schema"`, `"options"`. It may say so itself, in its
-            answer to `init`.
-        options: How it is run and spoken to: see `HostOptions`.
+        command: The name or path of the program.
+        args: The arguments of the program.
+        takes: The data that the program accepts in addition to messages: `"tools"`, `"schema"`, `"options"`. The
+            program can also declare them in its answer to `init`.
+        options: The options of the program, see `HostOptions`.
 
     Fails with:
-        AiError: `ModelUnavailableError`: it cannot be started. `InvalidRequestError`: it refuses its `params`. When it
-            is asked, `InternalProviderError`: it ended; `RequestTimeoutError`: it was silent; `InvalidOutputError`:
-            what it said is no protocol, or too much; `UnknownError`, or `InternalProviderError` where asking again can
-            help: it reported an error; `InvalidUserInputError`: the prompt cannot be said in plain text.
+        AiError: `ModelUnavailableError` if the program cannot be started, `InvalidRequestError` if it rejects its
+            `params`. A request fails with `InternalProviderError` if the program ended, with `RequestTimeoutError` if
+            it was silent, with `InvalidOutputError` if its output is invalid or too large, and with
+            `InvalidUserInputError` if plain text cannot represent the prompt. If the program reports an error, the
+            failure is `InternalProviderError` for a retryable error and `UnknownError` otherwise.
 
     Raises:
-        ValueError: an option that has no such value.
+        ValueError: If the value of an option is invalid.
     """
     program = program_of((command, *args), options, takes)
 
@@ -151,7 +154,7 @@ def _put(
 
 @final
 class _Question(msgspec.Struct, frozen=True):
-    """What a program is asked: the last text of the user, and the messages where it gets them."""
+    """A request to a program: the last text of the user, and the messages if the program reads JSON."""
 
     text: str
     messages: list[dict[str, Any]]
@@ -160,7 +163,7 @@ class _Question(msgspec.Struct, frozen=True):
 
 
 def _question(request: ModelRequest, program: Program) -> Result[_Question, str]:
-    """What is asked, or why it cannot be said to this program."""
+    """Return the request for this program, or the reason why its format cannot represent the prompt."""
     users = [message for message in request.prompt if message.role == "user"]
     text = users[-1].text if users else ""
     if program.format == "json":
@@ -169,29 +172,29 @@ def _question(request: ModelRequest, program: Program) -> Result[_Question, str]
         except MessageError as error:
             return Failure(str(error))
     if not users:
-        return Failure("the prompt holds nothing that a user said, and a program that reads text gets only that")
+        return Failure("the prompt has no user message, and a program that reads text receives only user messages")
     if any(part.type == "file" for part in users[-1].content):
-        return Failure('a program that reads text gets no files: use format="json"')
+        return Failure('a program that reads text cannot receive files. Set format="json".')
     line = program.input_line(text)
     if line is None:
-        advice = 'use lifetime="request", or format="json"'
-        return Failure(f"a program that reads a line for each request gets no text of several lines: {advice}")
+        advice = 'Set lifetime="request" or format="json".'
+        return Failure(f"the program reads one line per request, and the message has several lines. {advice}")
     return Success(_Question(text, [], line, _text_warnings(request.prompt)))
 
 
 def _text_warnings(prompt: Prompt) -> tuple[WarningPart, ...]:
-    why = 'this program reads text and gets the last message of the user alone; use format="json" for more'
+    why = 'this program reads text and receives only the last user message. Set format="json" to send more.'
     found: list[WarningPart] = []
     if any(message.role == "system" for message in prompt):
-        found.append(WarningPart(f"the instructions were left out: {why}", subject="system"))
+        found.append(WarningPart(f"the instructions were omitted: {why}", subject="system"))
     others = [message for message in prompt if message.role != "system"]
     if len(others) > 1:
-        found.append(WarningPart(f"{len(others) - 1} other messages were left out: {why}", subject="history"))
+        found.append(WarningPart(f"{len(others) - 1} other messages were omitted: {why}", subject="history"))
     return tuple(found)
 
 
 def _record(request: ModelRequest, question: _Question, takes: frozenset[str]) -> dict[str, Any]:
-    """What a program that reads JSON is asked."""
+    """Return the request for a program that reads JSON."""
     record: dict[str, Any] = {"prompt": question.text, "messages": question.messages}
     if "tools" in takes and _own_tools(request):
         record["tools"] = [
@@ -220,13 +223,13 @@ def _options(request: ModelRequest) -> dict[str, Any]:
 
 
 def _omissions(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart]:
-    """Warnings of what was asked for and is not passed to the program."""
+    """Return a warning for each part of a request that the program does not receive."""
     found: list[WarningPart] = []
     offered = _own_tools(request) if "tools" in takes else []
     for tool in request.tools:
         if tool not in offered:
             why = "another provider runs it" if Tool.is_provider_defined(tool) else _not_taken("tools")
-            said = f"the tool {tool.name!r} was left out: {why}"
+            said = f"tool {tool.name!r} was omitted: {why}"
             found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
     if request.response_schema is not None and "schema" not in takes:
         found.append(_ignored_option("response_schema", "schema"))
@@ -240,4 +243,4 @@ def _ignored_option(option: str, take: Take) -> WarningPart:
 
 
 def _not_taken(take: Take) -> str:
-    return f"this program does not say that it takes {take}; where it does, name {take!r} in `takes`"
+    return f"the program does not declare that it accepts {take}. If it does, add {take!r} to `takes`."

@@ -1,4 +1,4 @@
-"""A program as a tool: called through its standard input and output.
+"""Programs as tools. fxai calls them through their standard input and output.
 
 >>> from fxai.effects import fx
 >>> lengths = tool("length", "wc", "-c", format="text", lifetime="request", parameters=str, success=int)
@@ -6,7 +6,7 @@
 6
 """
 
-# The type variables of the constructor have defaults: those of the arguments that they stand for.
+# The type variables of the constructor need defaults for the arguments that the overloads omit.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _S = TypeVar("_S", default=object)
 
 
 class HostToolOptions(HostOptions, ToolOptions, total=False):
-    """How a program is run and spoken to, and the options that each tool has."""
+    """The options of a program and of a tool."""
 
 
 @final
 class _Public(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model is shown of a failure: all but the end of stderr, which is for people."""
+    """The fields of a failure that a model receives. The output on stderr is only for people."""
 
     program: str
     problem: HostProblem
@@ -104,29 +104,30 @@ def tool(
     **options: Unpack[HostToolOptions],
 ) -> ToolSource[HandlerOf[object, _S, HostFailure], HostFailure]: ...
 def tool(name: str, command: str, *args: str, parameters: Any, success: Any = object, **options: Any) -> Any:
-    """A tool that is a program, called over its standard input and output, as a source of tools.
+    """Return a source of tools with one tool that is a program. fxai calls it over its standard input and output.
 
-    The program is started when the source is opened and ended when it is closed, its children too. No shell reads the
-    command. What it says of its progress with a `value` of the success type is a preliminary result.
+    Opening the source starts the program. Closing the source ends the program and its children. No shell reads the
+    command. A progress message with a `value` of the success type is a preliminary result.
 
-    With `format="text"` it gets the parameters as a line: a string as it is, all else as JSON. Its answer is its line
-    (or, with `lifetime="request"`, all that it writes): the text itself where the success type takes it, else its JSON.
+    With `format="text"`, the program receives the parameters as a line: a string unchanged, any other value as JSON.
+    Its answer is its line, or its whole output with `lifetime="request"`. If the success type accepts a string, the
+    result is the text. Otherwise fxai decodes the text as JSON.
 
     Args:
-        name: What the model calls it.
-        command: The program's name or path.
-        args: Its arguments.
-        parameters: The type of what goes in, or a raw JSON Schema document, which makes the tool a dynamic one.
-        success: The type of what comes out; by default anything JSON can carry.
-        options: How it is run and spoken to, see `HostOptions`; and what each tool has, see `ToolOptions`.
+        name: The name of the tool for the model.
+        command: The name or path of the program.
+        args: The arguments of the program.
+        parameters: The type of the parameters. A raw JSON Schema document creates a dynamic tool.
+        success: The type of the result. By default any JSON value.
+        options: The options of the program, see `HostOptions`, and of the tool, see `ToolOptions`.
 
-    Opening it fails with `HostFailure` when the program cannot be started or refuses its `params`. So does a call, for
-    all that can go wrong with a host and for an answer that is not of the success type; a model is never shown what the
-    program wrote to stderr.
+    Opening the source fails with `HostFailure` if the program cannot be started or rejects its `params`. A call fails
+    with `HostFailure` for every failure of a host, and for an answer of another type. A model never receives the
+    program's output on stderr.
 
     Raises:
-        SchemaError: as `Tool.make` and `Tool.dynamic`.
-        ValueError: an option that has no such value.
+        SchemaError: See `Tool.make` and `Tool.dynamic`.
+        ValueError: If the value of an option is invalid.
     """
     hosting = cast(HostOptions, {k: v for k, v in options.items() if k not in ToolOptions.__annotations__})
     about = cast(ToolOptions, {k: v for k, v in options.items() if k in ToolOptions.__annotations__})
@@ -160,36 +161,36 @@ def _call(made: AnyTool, host: Host, program: Program, params: Any, context: Cal
         if isinstance(message, Delta):
             pieces.append(message.text)
             return fx.succeed(None)
-        said = f"a tool says progress, result or error, and it said {type(message).__name__}"
+        said = f"a tool must send progress, result, or error, got {type(message).__name__}"
         return fx.fail(HostFailure(program.name, "invalid-output", said)).as_(None)
 
     answer = yield from host.exchange(compose, hear)
     found = _value(made, answer, "".join(pieces))
     if isinstance(found, Failure):
-        said = f"its result is not what the tool {made.name!r} gives: {found.failure()}"
+        said = f"the result does not match the success type of {made.name!r}: {found.failure()}"
         return (yield from fx.fail(HostFailure(program.name, "invalid-output", said)))
     return found.unwrap()
 
 
 def _line(program: Program, data: object) -> Effect[bytes | None, HostFailure]:
-    """What a program that reads plain text is told; None for one that reads JSON."""
+    """Return the input line for a program that reads plain text, or None for a program that reads JSON."""
     if program.format == "json":
         return fx.succeed(None)
     line = program.input_line(data if isinstance(data, str) else msgspec.json.encode(data).decode())
     if line is None:
-        said = 'a program that reads a line for each request gets no text of several: use lifetime="request"'
+        said = 'the program reads one line per request, and the request has several. Set lifetime="request"'
         return fx.fail(HostFailure(program.name, "invalid-input", said))
     return fx.succeed(line)
 
 
 def _preliminary(made: AnyTool, message: Progress, context: CallContext) -> EffectOf[None]:
-    """Shows what it says of its progress, where that is of the success type."""
+    """Emit the progress of the program as a preliminary result if it has the success type."""
     said = message.message if message.value is msgspec.UNSET else message.value
     return made.success.decode(said).map(context.preliminary).value_or(fx.succeed(None))
 
 
 def _value(made: AnyTool, answer: Answer, pieces: str) -> Result[Any, DecodeFailure]:
-    """The success that an answer holds: its value, or its text, or what the text says as JSON."""
+    """Decode the success of an answer from its value, its text, or the JSON in its text."""
     if answer.value is not msgspec.UNSET:
         return made.success.decode(answer.value)
     text = pieces if answer.text is None else answer.text

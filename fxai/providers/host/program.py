@@ -1,9 +1,9 @@
-"""Programs run as hosts: their options, their processes, and what can go wrong with them.
+"""Programs that run as hosts: their options, processes, and failures. Hosts as models and as tools share this module.
 
 >>> program_of(("translate", "--to", "de"), {"format": "text"}).lifetime
 'scope'
->>> print(HostFailure("translate", "ended", "it ended before its answer was complete", exit_code=3))
-The program 'translate' has ended (exit code 3): it ended before its answer was complete. Run it by hand ...
+>>> print(HostFailure("translate", "ended", "before its answer was complete", exit_code=3))
+Program 'translate' ended (exit code 3): before its answer was complete. Run it by hand ...
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from fxai.messages.reason import (
 )
 
 Format: TypeAlias = Literal["text", "json"]
-"""The format of requests and answers: lines of plain text, or one JSON object a line."""
+"""The format of requests and answers: lines of plain text, or one JSON object on each line."""
 
 Lifetime: TypeAlias = Literal["scope", "request"]
-"""How long one process lives: as long as the scope around, or for one request."""
+"""The lifetime of a process: until its scope closes, or for one request."""
 
 Take: TypeAlias = Literal["tools", "schema", "options"]
-"""What a model may be sent beside messages: tools to call, a schema for its answer, options such as temperature."""
+"""The data that a model accepts in addition to messages: tools, a schema for its answer, or options."""
 
 
 class HostOptions(TypedDict, total=False):
-    """How a program is run, and in which format it is asked."""
+    """The options of a program and the format of its requests."""
 
     format: Format
-    """`"json"` by default."""
+    """The format of requests and answers. By default `"json"`."""
     lifetime: Lifetime
-    """`"scope"` by default: started with the scope and asked again and again, one request at a time; one that has
-    ended, or was stopped in the middle of an answer, is started anew by the next request. `"request"`: a process for
-    each request, whose input ends behind it; requests are served side by side."""
+    """The lifetime of a process. By default `"scope"`: the process starts with the scope and answers one request at a
+    time. If it ended, or was stopped during an answer, the next request starts it again. `"request"`: fxai starts a
+    process for each request and closes its input after the request. The processes run concurrently."""
     params: Mapping[str, Any] | None
-    """Sent first, in an `init` message, which it has to acknowledge. None, the default: no such message."""
+    """Parameters of the first message, `init`. The program must acknowledge it. By default fxai sends no `init`."""
     env: Mapping[str, str]
-    """Environment variables, beside those of this process."""
+    """Environment variables, in addition to the variables of this process."""
     cwd: str | Path | None
-    """The directory that it runs in; None: this process's."""
+    """The working directory of the program. By default the directory of this process."""
     silence: float | None
-    """The seconds that may pass without a line while it is waited for; 300 by default, None for any."""
+    """The maximum number of seconds to wait for a line. 300 by default; None disables the limit."""
     timeout: float | None
-    """The seconds in which an answer must be complete, the time of its reader included; None, the default, for any."""
+    """The maximum number of seconds for an answer, including the time of its reader. By default unlimited."""
     max_line: int
-    """The longest line that is read, in bytes; 16 MiB by default."""
+    """The maximum size of a line in bytes. 16 MiB by default."""
     max_answer: int
-    """The longest answer that is read, all its lines together, in bytes; 64 MiB by default."""
+    """The maximum size of an answer with all its lines, in bytes. 64 MiB by default."""
     grace: float
-    """The seconds that it gets to end by itself when its input ends, and again when it is told to; 2 by default."""
+    """The seconds for the program to end after its input ends, and again after the signal to end. 2 by default."""
 
 
 @final
 class Program(msgspec.Struct, frozen=True):
-    """A program with its options; the fields are those of `HostOptions`, `params` as JSON text."""
+    """A program with its options. The fields are the fields of `HostOptions`, with `params` as JSON text."""
 
     command: tuple[str, ...]
     format: Format = "json"
@@ -86,22 +86,22 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name in errors: the command, without its directory and its arguments."""
+        """The program's name in errors: the command without its directory and arguments."""
         return PurePath(self.command[0]).name
 
     @property
     def whole(self) -> bool:
-        """Whether all that it writes is one answer: plain text, of a process for one request."""
+        """True if the whole output is one answer: plain text from a process for one request."""
         return self.format == "text" and self.lifetime == "request"
 
     def input_line(self, text: str) -> bytes | None:
-        """The request as plain text for its input; None for several lines where it reads one line for each request."""
+        """Return the request as plain text, or None for multiple lines if the program reads one line per request."""
         line = text.rstrip("\r\n")
         several = "\n" in line or "\r" in line
         return None if several and not self.whole else f"{line}\n".encode()
 
     def __repr__(self) -> str:
-        return f"Program({self.name!r}, format={self.format!r})"  # arguments and variables may hold secrets
+        return f"Program({self.name!r}, format={self.format!r})"  # arguments and variables can contain secrets
 
 
 _CHOICES: Final = {"format": get_args(Format), "lifetime": get_args(Lifetime)}
@@ -109,17 +109,17 @@ _POSITIVE: Final = ("silence", "timeout", "max_line", "max_answer")
 
 
 def program_of(command: tuple[str, ...], options: HostOptions, takes: Iterable[Take] = ()) -> Program:
-    """The program of a command line, which no shell reads, and options.
+    """Create the program of a command and its options. No shell reads the command.
 
-    Raises `TypeError` for an unknown option or `params` that JSON cannot carry; `ValueError` for no command, an option
-    that has no such value, or `takes` of a host that speaks plain text.
+    Raises `TypeError` for an unknown option or for `params` that JSON cannot represent. Raises `ValueError` for an
+    empty command, an invalid value of an option, or `takes` of a host for plain text.
     """
     unknown = set(options) - set(HostOptions.__annotations__)
     if unknown:
         known = ", ".join(HostOptions.__annotations__)
-        raise TypeError(f"hosts have no option {', '.join(sorted(unknown))}: there are {known}")
+        raise TypeError(f"unknown option of a host: {', '.join(sorted(unknown))}. Use one of: {known}.")
     if not command or not command[0]:
-        raise ValueError("a host needs a command: the program's name or path")
+        raise ValueError("command must be the name or path of a program, got an empty command")
     params, cwd = options.get("params"), options.get("cwd")
     given: dict[str, Any] = {
         **options,
@@ -135,42 +135,49 @@ def program_of(command: tuple[str, ...], options: HostOptions, takes: Iterable[T
 def _check_takes(takes: frozenset[Take], format_: str) -> frozenset[Take]:
     unknown = takes - set(get_args(Take))
     if unknown:
-        raise ValueError(f"takes names {', '.join(sorted(unknown))}: there are {', '.join(get_args(Take))}")
+        raise ValueError(f"takes contains unknown {', '.join(sorted(unknown))}. Use: {', '.join(get_args(Take))}.")
     if takes and format_ != "json":
-        raise ValueError('a host that speaks plain text takes nothing but text: leave takes out, or say format="json"')
+        raise ValueError('takes must be empty for a host that reads plain text. Remove takes, or set format="json".')
     return takes
 
 
 def _check_values(program: Program) -> None:
     for name, choices in _CHOICES.items():
         if getattr(program, name) not in choices:
-            raise ValueError(f"{name} is {getattr(program, name)!r}: it is {' or '.join(map(repr, choices))}")
+            raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(program, name)!r}")
     for name in _POSITIVE:
         value = getattr(program, name)
         if value is not None and not value > 0:
-            raise ValueError(f"{name} is {value!r}: it must be more than 0")
+            raise ValueError(f"{name} must be greater than 0, got {value!r}")
     if not program.grace >= 0:
-        raise ValueError(f"grace is {program.grace!r}: it must be at least 0")
+        raise ValueError(f"grace must be at least 0, got {program.grace!r}")
 
 
-# -- what can go wrong
+# -- failures
 
 HostProblem: TypeAlias = Literal[
     "not-found", "refused", "invalid-input", "ended", "timeout", "invalid-output", "too-much", "reported"
 ]
-"""The kind of failure: the program is not there or may not be run; it refused its `params`; the request cannot be
-expressed in its format; it ended, or closed its output, before its answer was complete; it did not answer in time; its
-output is not the protocol; its output is larger than allowed; it answered with an error of its own."""
+"""The kind of failure:
+
+- `"not-found"`: the program is missing or is not executable.
+- `"refused"`: the program rejected its `params`.
+- `"invalid-input"`: the format of the program cannot represent the request.
+- `"ended"`: the program ended or closed its output before the end of its answer.
+- `"timeout"`: the program did not answer in time.
+- `"invalid-output"`: the output violates the protocol.
+- `"too-much"`: the output exceeds a limit.
+- `"reported"`: the program answered with an error."""
 
 _WORDS: Final[dict[HostProblem, tuple[str, str]]] = {
-    "not-found": ("cannot be started", "Check the command, `cwd` and whether the file may be run"),
-    "refused": ("refused its params", "Change `params` to what it wants"),
-    "invalid-input": ("cannot be asked this", "Change what is asked, or how the program is spoken to"),
-    "ended": ("has ended", "Run it by hand with the same input and look at what it writes to stderr"),
-    "timeout": ("did not answer in time", "Allow more by `silence` or `timeout`, or see what it waits for"),
-    "invalid-output": ("said what is not the protocol", "Write one line of the protocol for each message to stdout"),
-    "too-much": ("said more than is read", "Let it say less, or allow more by `max_line` or `max_answer`"),
-    "reported": ("reports an error", "See what it says"),
+    "not-found": ("cannot be started", "Check the command, `cwd`, and the permissions of the file"),
+    "refused": ("rejected its params", "Change `params` to the values that the program expects"),
+    "invalid-input": ("cannot receive this request", "Change the request, or the format of the program"),
+    "ended": ("ended", "Run it by hand with the same input and read its stderr"),
+    "timeout": ("did not answer in time", "Increase `silence` or `timeout`, or find out why the program waits"),
+    "invalid-output": ("violated the protocol", "Write each message as one line of the protocol to stdout"),
+    "too-much": ("exceeded a size limit", "Shorten its output, or increase `max_line` or `max_answer`"),
+    "reported": ("reported an error", "Read the message of the program"),
 }
 _RETRYABLE: Final = ("ended", "timeout", "invalid-output")
 _STDERR_LENGTH: Final = 500
@@ -178,17 +185,17 @@ _STDERR_LENGTH: Final = 500
 
 @final
 class HostFailure(msgspec.Struct, frozen=True):
-    """What went wrong with a host.
+    """A failure of a host.
 
     Attributes:
-        program: The command, without its directory and its arguments.
-        problem: The kind of failure, one of a closed set of words.
-        description: What happened, in words; the host's own, where it reported an error.
-        exit_code: What the program ended with, where it has; negative for a signal.
-        seconds: How long it was waited for, where it did not answer in time.
-        stderr: The last that it wrote to stderr, at most some 4,000 characters.
-        retryable: Whether the host says that asking again can help.
-        retry_after: The seconds to wait before that, if the host says.
+        program: The command without its directory and arguments.
+        problem: The kind of failure.
+        description: A description of the failure. If the host reported an error, its message.
+        exit_code: The exit code of the program, negative for a signal. None if the program did not end.
+        seconds: The time limit that passed, or None for another failure.
+        stderr: The last output on stderr, at most about 4,000 characters.
+        retryable: True if the host states that a retry can help.
+        retry_after: Seconds to wait before a retry, if the host specifies them.
     """
 
     program: str
@@ -202,25 +209,25 @@ class HostFailure(msgspec.Struct, frozen=True):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether asking again can help: where it ended, was silent or wrote nonsense, or where it says so."""
+        """True if a retry can help: the program ended, was silent, or wrote invalid output, or the host states it."""
         return self.retryable or self.problem in _RETRYABLE
 
     @property
     def message(self) -> str:
-        """What happened, in one line, without what it wrote to stderr."""
+        """The failure in one line, without the output on stderr."""
         code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
         within = "" if self.seconds is None else f" ({self.seconds:g} s)"
         description = f": {self.description}" if self.description else ""
-        return f"The program {self.program!r} {_WORDS[self.problem][0]}{code}{within}{description}"
+        return f"Program {self.program!r} {_WORDS[self.problem][0]}{code}{within}{description}"
 
     @property
     def advice(self) -> str:
-        """What to do about it, in one line."""
+        """The remedy in one line."""
         return _WORDS[self.problem][1]
 
     @property
     def full_message(self) -> str:
-        """The message, with the end of what it wrote to stderr behind it."""
+        """The message and the end of the output on stderr."""
         end = self.stderr.strip()[-_STDERR_LENGTH:]
         return f"{self.message}; its stderr ends: {end}" if end else self.message
 
@@ -229,7 +236,7 @@ class HostFailure(msgspec.Struct, frozen=True):
 
 
 def reason_of(failure: HostFailure) -> Reason:
-    """The reason of the `AiError` that a failure becomes, where the host is a model."""
+    """Return the reason of the `AiError` for a failure of a host that is a model."""
     text = failure.full_message
     match failure.problem:
         case "not-found":
@@ -257,12 +264,12 @@ _STDERR_KEPT: Final = 4000
 
 
 class TooMuchError(Exception):
-    """A line, or all lines of an answer, are longer than is read."""
+    """A line or an answer that exceeds its size limit."""
 
 
 @final
 class Process:
-    """A running program, written to and read by lines."""
+    """A running program with lines as input and output."""
 
     def __init__(self, raw: ChildProcess, program: Program) -> None:
         self._raw = raw
@@ -274,17 +281,17 @@ class Process:
         self._tail = b""
         self._drained = anyio.Event()
         self.at_end: bool = False
-        """Whether its output has ended."""
+        """True after the end of its output."""
         self.busy: bool = False
-        """Whether it is in the middle of an answer: then it can be asked nothing more."""
+        """True during an answer. The process then accepts no other request."""
         self.takes: frozenset[str] = frozenset()
-        """What it takes beside messages, by its own declaration."""
+        """The data that the program accepts in addition to messages, from its options and its answer to `init`."""
 
     @staticmethod
     async def start(program: Program) -> Process:
-        """The process of a program, started.
+        """Start the process of a program.
 
-        Raises `OSError`: it is not there, may not be run, or the directory is not there.
+        Raises `OSError` if the program or the directory is missing, or if the program is not executable.
         """
         env = {**os.environ, **dict(program.env)}
         raw = await ChildProcess.start(program.command, cwd=program.cwd, env=env, grace=program.grace)
@@ -292,37 +299,37 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """The exit code, or None while the process runs."""
         return self._raw.exit_code
 
     @property
     def usable(self) -> bool:
-        """Whether it can be asked."""
+        """True if the process can receive a request."""
         return not (self.busy or self.at_end or self.exit_code is not None)
 
     @property
     def left_over(self) -> bytes:
-        """What it wrote behind its last answer."""
+        """The output after the last answer."""
         return bytes(self._buffer[:80])
 
     @property
     def stderr(self) -> str:
-        """The last that it wrote to stderr."""
+        """The last output on stderr."""
         return self._tail.decode("utf-8", "replace")
 
     # -- writing
 
     def begin(self) -> None:
-        """A request begins."""
+        """Start a request."""
         self.busy, self._sent, self._read = True, False, 0
 
     def finish(self) -> None:
-        """The answer is complete; one that came before all of the request was read leaves it unusable."""
+        """End an answer. If the program answered before it read the whole request, the process is not usable."""
         self.busy = not self._sent
 
     async def send(self, line: bytes, *, last: bool) -> None:
-        """Writes a line, and ends its input if it is the `last`. One that reads nothing is no failure here."""
-        with suppress(*GONE):  # what it has written before can still be read
+        """Write a line. Close the input after the `last` line. A program that reads nothing causes no failure here."""
+        with suppress(*GONE):  # the earlier output of the program is still readable
             await self._raw.stdin.send(line)
         if last:
             with suppress(*GONE):
@@ -332,9 +339,9 @@ class Process:
     # -- reading
 
     async def line(self) -> bytes | None:
-        """Its next line without the line's end, also one that its end cut short; None when its output has ended.
+        """Return the next line without its line end, even if it is incomplete. Return None when the output ends.
 
-        Raises `TooMuchError`: the line, or the answer, is longer than is read.
+        Raises `TooMuchError` if the line or the answer exceeds its limit.
         """
         while (at := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
@@ -357,10 +364,10 @@ class Process:
 
     def _within(self, size: int, most: int, what: str) -> None:
         if size > most:
-            raise TooMuchError(f"its {what} is longer than {most} bytes (`max_{what}`)")
+            raise TooMuchError(f"{what} is longer than {most} bytes (`max_{what}`)")
 
     async def listen(self) -> None:
-        """Reads stderr to its end and keeps the last of it, so that a program that writes much is not held up."""
+        """Read stderr until it ends, so that the program never blocks. Store the last part."""
         try:
             while chunk := await _receive(self._raw.stderr):
                 self._tail = (self._tail + chunk)[-_STDERR_KEPT:]
@@ -368,7 +375,7 @@ class Process:
             self._drained.set()
 
     async def settle(self) -> None:
-        """Waits until it has ended and all of its stderr is read; not longer than its grace."""
+        """Wait until the process ended and its stderr was read, at most for its grace period."""
         with anyio.move_on_after(self._program.grace):
             await self._raw.gone_within(self._program.grace)
             await self._drained.wait()
@@ -376,12 +383,12 @@ class Process:
     # -- the end
 
     async def end(self) -> None:
-        """Ends it and all that it started; one in the middle of an answer gets no time to end by itself."""
+        """End the process and its children. A process in the middle of an answer has no grace period."""
         await self._raw.end(patient=not self.busy)
 
 
 async def _receive(stream: ByteReceiveStream) -> bytes:
-    """What comes next; empty at the end."""
+    """Return the next bytes, or b"" when the stream ends."""
     try:
         return await stream.receive(_CHUNK)
     except GONE:

@@ -1,11 +1,11 @@
-r"""The protocol of hosts: its messages, one JSON object a line, and the parts of a model's turn that they make.
+r"""The protocol of hosts: one JSON message on each line. The host converts the messages to the parts of a model's turn.
 
 >>> read(b'{"type": "progress", "message": "Looking it up"}')
 Progress(id=None, message='Looking it up', value=UNSET)
 >>> read(b"It is fine.")
 Result(id=None, text='It is fine.', value=UNSET, finish_reason='stop', usage=Tokens(...), model=None)
 >>> read(b'{"type": "resul')
-Unreadable(description='a line that begins like a JSON object and is none: expected JSON...')
+Unreadable(description='a line starts like a JSON object, but is invalid: expected JSON...')
 >>> reply = Reply("translate", {})
 >>> [part.type for part in reply.parts(Delta(text="Guten "))]
 ['response-metadata', 'text-start', 'text-delta']
@@ -41,25 +41,25 @@ from fxai.messages.response import stream_of
 from fxai.schema.parsing import Limits, parse_json
 
 VERSION: Final = 1
-"""The version of the protocol, said in `init`."""
+"""The version of the protocol. fxai sends it in `init`."""
 
 
 class _Message(msgspec.Struct, frozen=True, tag_field="type"):
-    """A message: it may name the request that it belongs to."""
+    """A message. It can contain the id of its request."""
 
     id: int | None = None
 
 
 @final
 class Acknowledged(_Message, frozen=True, tag="init_ack"):
-    """The answer to `init`: it may say what the host takes beside messages."""
+    """The answer to `init`. It can list the data that the host accepts in addition to messages."""
 
     takes: tuple[str, ...] = ()
 
 
 @final
 class Progress(_Message, frozen=True, tag="progress"):
-    """What the host is doing: a `message` for people, or of a tool a preliminary `value`."""
+    """The progress of the host: a `message` for people, or a preliminary `value` of a tool."""
 
     message: str = ""
     value: Any = msgspec.UNSET
@@ -67,21 +67,21 @@ class Progress(_Message, frozen=True, tag="progress"):
 
 @final
 class Delta(_Message, frozen=True, tag="delta", kw_only=True):
-    """More of the answer's text."""
+    """A piece of the answer's text."""
 
     text: str
 
 
 @final
 class Thought(_Message, frozen=True, tag="reasoning", kw_only=True):
-    """More of the reasoning."""
+    """A piece of the reasoning."""
 
     text: str
 
 
 @final
 class Called(_Message, frozen=True, tag="tool_call", kw_only=True):
-    """A tool that the model asks for."""
+    """A tool call of the model."""
 
     name: str
     params: Any = {}
@@ -90,7 +90,7 @@ class Called(_Message, frozen=True, tag="tool_call", kw_only=True):
 
 @final
 class Warned(_Message, frozen=True, tag="warning", kw_only=True):
-    """Something that was asked for and not done."""
+    """A warning for a part of the request that the host ignored."""
 
     message: str
     subject: str | None = None
@@ -98,7 +98,7 @@ class Warned(_Message, frozen=True, tag="warning", kw_only=True):
 
 @final
 class Tokens(msgspec.Struct, frozen=True):
-    """What an answer took."""
+    """The usage of an answer."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -106,7 +106,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 @final
 class Result(_Message, frozen=True, tag="result"):
-    """The answer is complete. Text that came in pieces need not be said again; a tool gives a `value`."""
+    """The end of the answer. The host can omit text that it already sent in pieces. A tool returns a `value`."""
 
     text: str | None = None
     value: Any = msgspec.UNSET
@@ -117,7 +117,7 @@ class Result(_Message, frozen=True, tag="result"):
 
 @final
 class Reported(_Message, frozen=True, tag="error", kw_only=True):
-    """There is no answer."""
+    """An error instead of an answer."""
 
     message: str
     retryable: bool = False
@@ -126,7 +126,7 @@ class Reported(_Message, frozen=True, tag="error", kw_only=True):
 
 @final
 class Unreadable(msgspec.Struct, frozen=True):
-    """A line that is no message, and why."""
+    """A line that is not a message, and the reason."""
 
     description: str
 
@@ -139,58 +139,58 @@ _NO_LIMIT: Final = 2**62
 
 
 def read(line: bytes) -> Message | Unreadable | None:
-    """The message of a line; None of a blank one.
+    """Read the message of a line. Return None for a blank line.
 
-    A line that is no JSON object is the answer itself, in words. So is an object without a `type`: its `text` where it
-    has one, else the line.
+    A line that is not a JSON object is the answer as text. An object without a `type` is also an answer: its string
+    `text`, or the whole line.
     """
     text = line.strip()
     if not text.startswith(b"{"):
         return read_text(line.rstrip()) if text else None
     parsed = parse_json(text, Limits(max_bytes=_NO_LIMIT, max_values=_NO_LIMIT))
     if isinstance(parsed, Failure):
-        return Unreadable(f"a line that begins like a JSON object and is none: {parsed.failure()}")
+        return Unreadable(f"a line starts like a JSON object, but is invalid: {parsed.failure()}")
     data: Any = parsed.unwrap()
     if "type" not in data:
         return Result(text=data["text"]) if isinstance(data.get("text"), str) else read_text(text)
     try:
         message: Message = msgspec.convert(data, _CONVERT)
     except msgspec.ValidationError as error:
-        return Unreadable(f"a message of the type {data['type']!r}: {error}")
+        return Unreadable(f"a message of type {data['type']!r}: {error}")
     return message
 
 
 def read_text(line: bytes) -> Result | Unreadable:
-    """The answer that a line of plain text is."""
+    """Read a line of plain text as an answer."""
     try:
         return Result(text=line.decode())
     except UnicodeDecodeError as error:
-        return Unreadable(f"a line that is not UTF-8, at byte {error.start}")
+        return Unreadable(f"a line is not UTF-8, at byte {error.start}")
 
 
 def encode_line(data: object) -> bytes:
-    """JSON data as one line."""
+    """Encode JSON data as one line."""
     return msgspec.json.encode(data) + b"\n"
 
 
 @final
 class Broken(msgspec.Struct, frozen=True):
-    """Why the messages do not make a turn."""
+    """The reason why messages do not form a turn."""
 
     description: str
 
 
 @final
 class Reply:
-    """A model's turn as its messages come: the text so far, and the part that is open."""
+    """A model's turn during its messages: the text until now, and the open part."""
 
     __slots__ = ("_begun", "_called", "_count", "_dynamic", "_name", "_open", "_text", "warnings")
 
     warnings: tuple[WarningPart, ...]
-    """What was asked for and not sent to the host; these parts come first."""
+    """Warnings for parts of the request that the host did not receive. They precede all other parts."""
 
     def __init__(self, name: str, dynamic: Mapping[str, bool]) -> None:
-        """A turn of the program `name`; `dynamic` are the tools by name, and whether each is a dynamic one."""
+        """Create the turn of the program `name`. `dynamic` maps the names of tools to True for dynamic tools."""
         self.warnings = ()
         self._name = name
         self._dynamic = dynamic
@@ -201,7 +201,7 @@ class Reply:
         self._text: list[str] = []
 
     def parts(self, message: Message) -> Iterator[StreamPart | Broken]:
-        """The parts of a message that comes before the answer is complete."""
+        """Return the parts of a message before the end of the answer."""
         yield from self._begin(None)
         match message:
             case Delta(text=text):
@@ -218,17 +218,17 @@ class Reply:
             case Warned(message=text, subject=subject):
                 yield WarningPart(text, subject=subject)
             case Acknowledged():
-                yield Broken('it said "init_ack", and was not asked for it')
+                yield Broken('unexpected message "init_ack" after the start of a request')
             case _:
                 return
 
     def end(self, result: Result) -> Iterator[StreamPart | Broken]:
-        """The parts of the message that ends the answer."""
+        """Return the parts of the last message."""
         yield from self._begin(result.model)
         text = _text_of(result)
         sent = "".join(self._text)
         if text is not None and not text.startswith(sent):
-            yield Broken("the text of its result does not begin with the pieces that it gave before")
+            yield Broken("the text of the result does not start with the earlier pieces")
             return
         if text is not None and text != sent:
             yield from self._add("text", text[len(sent) :])
@@ -244,7 +244,7 @@ class Reply:
         self._begun = True
 
     def _add(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamPart]:
-        """More of the part of this kind, which begins here unless it is open."""
+        """Append text to the open part of this kind. If another part is open, end it and start a new part."""
         if kind == "text":
             self._text.append(text)
         if self._open != kind:

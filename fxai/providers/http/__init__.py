@@ -1,7 +1,7 @@
-"""HTTP for the packages that need it: one pool of connections, its faults as typed errors, server-sent events, secrets.
+"""An HTTP client with typed errors, server-sent events, and secrets. Use it to write a package for a provider.
 
-It is the one room of this floor that others may know, and it knows none of them. `httpx2`, which the extras `openai`,
-`anthropic` and `http` bring, is imported when a client is opened.
+Other packages of providers can import this package. It imports none of them. fxai imports `httpx2` when a program opens
+a client. The extras `openai`, `anthropic`, and `http` install `httpx2`.
 
 >>> Secret("sk-1")
 Secret(…)

@@ -1,4 +1,4 @@
-"""The client: requests to one address over one pool of connections, with failures as values.
+"""An HTTP client for one address. Use it to send requests to the API of a provider. Failures are values.
 
 >>> import httpx2
 >>> from fxai.effects import fx
@@ -65,56 +65,59 @@ _A = TypeVar("_A")
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
-_LONGEST_WAIT: Final = 60.0  # seconds that a provider may ask to wait before the next attempt
-_LARGEST: Final = 512 * 2**20  # bytes of an answer, and of an error's body below
+_LONGEST_WAIT: Final = 60.0  # seconds: the client does not retry if a provider requests a longer delay
+_LARGEST: Final = 512 * 2**20  # bytes of an answer; the next constant limits the body of an error
 _LARGEST_ERROR: Final = 2**20
 _MISSING: Final = (404, 405, 501)
-_ERROR_TIME: Final = 10.0  # seconds that the body of an error may take
-_BUFFERED: Final = 16_384  # pieces that may have been received and not read yet: 64 KiB in chunks of a byte
+_ERROR_TIME: Final = 10.0  # seconds to read the body of an error
+_BUFFERED: Final = 16_384  # received but unread pieces: 64 KiB in single-byte chunks
 _KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
 _BOM: Final = b"\xef\xbb\xbf"
-_FIRST_BYTES: Final = 6  # enough to know the first field of a stream of events
+_FIRST_BYTES: Final = 6  # enough to recognize the first field of a stream of events
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110, section 5.5, without its obsolete bytes
 
 RETRY: Final[Schedule[AiError, object]] = (
     Schedule.exponential(0.5).capped(8).jittered(0.75, 1.25) & Schedule.recurs(2)
 ).while_input(lambda error: (error.retry_after or 0.0) <= _LONGEST_WAIT)
-"""Twice again after about 0.5 s and 1 s, or after what the provider asks to wait; not if that is more than a minute,
-and not for a reason that a further attempt cannot change."""
+"""The default schedule: two retries, after about 0.5 s and 1 s, or after the delay that the provider requests.
+
+fxai does not retry if the provider requests a delay of more than 60 s, or if a retry cannot change the reason."""
 
 Key: TypeAlias = str | Secret | Effect[Secret, AiError] | None
-"""The key of a provider, or an effect that gives one; None: the environment variable of the provider."""
+"""The key of a provider, or an effect that returns it. None means the environment variable of the provider."""
 
 
 ReadsError: TypeAlias = Callable[[bytes], bool]
-"""Whether the body of an error is an answer all the same."""
+"""A function that returns True if the body of an error is a valid answer."""
 
 
 class ConnectionOptions(TypedDict, total=False):
-    """How a provider is reached: keyword arguments that the layers of every provider take, all of them optional."""
+    """Connection settings. The layers of all providers accept them as optional keyword arguments."""
 
     api_key: Key
-    """The key, as a text, a secret, or an effect that gives one; None: the environment variable of the provider, read
-    when the layer is built."""
+    """The key as a string, a secret, or an effect. By default, fxai reads the environment variable of the provider when
+    it builds the layer."""
     base_url: str | None
-    """Where the API is; None: the provider's own address."""
+    """The address of the API. By default the provider's address."""
     headers: Mapping[str, str | Secret] | None
-    """Sent with each request; of one name with those of the provider, these are sent."""
+    """The headers of each request. They replace the provider's headers with the same name."""
     timeout: Timeout | float | None
-    """The longest waits, by default `TIMEOUT`; a number of seconds is for each of them but `total`, None: no end."""
+    """The time limits of an attempt. By default `TIMEOUT`. A number of seconds sets every limit except `total`. None
+    removes all limits."""
     proxy: str | None
-    """The URL of an HTTP or SOCKS proxy; None: as `HTTPS_PROXY`, `NO_PROXY` and their kin say."""
+    """The URL of an HTTP or SOCKS proxy. By default the proxy of environment variables such as `HTTPS_PROXY`.
+    `NO_PROXY` lists the exceptions."""
     retry: Schedule[AiError, Any] | None
-    """When a failed request is sent again, by default `RETRY`; None: never."""
+    """The schedule of retries. By default `RETRY`. None disables retries."""
     transport: httpx2.AsyncBaseTransport | None
-    """What carries the requests in place of the network, closed with the layer; None: the service `Transport`."""
+    """The transport that sends the requests. fxai closes it with the layer. By default the service `Transport`."""
 
 
 def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
-    """The secret of a key; without one, what the environment variable holds when the effect runs.
+    """Return the secret of a key. Without a key, read the environment variable when the effect runs.
 
     Fails with:
-        AiError: As the effect that the key is; `AuthenticationError("MissingKey")`: the variable is not set.
+        AiError: `AuthenticationError("MissingKey")` if the variable is not set. If the key is an effect, its failure.
     """
     if key is None:
         return Secret.from_env(variable, module=module)
@@ -125,12 +128,12 @@ def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
 
 @final
 class Answer(msgspec.Struct, frozen=True):
-    """A whole answer: its status, its headers, its body.
+    """A complete answer of a server.
 
     Attributes:
-        status: Below 300, but for a request that `may_be_missing`, and for an error that is read all the same.
-        headers: As they came, named in lower case; none of an error.
-        body: Decompressed. A server may write a stream of events instead of JSON.
+        status: The status. It is below 300, except for a request with `may_be_missing` and for an accepted error.
+        headers: The headers with lower-case names. Empty for an error.
+        body: The decompressed body. A server can return a stream of events instead of JSON.
     """
 
     status: int
@@ -139,32 +142,32 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the server has nothing there: it was a request that `may_be_missing`."""
+        """True if the server does not have this resource. Only a request with `may_be_missing` returns this answer."""
         return self.status in _MISSING
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in any case; None where there is none."""
+        """Return the first header with this name, or None. The case of the name does not matter."""
         wanted = name.lower()
         return next((value for key, value in self.headers if key == wanted), None)
 
 
 @final
 class Client:
-    """What sends requests to one address. `open_client` makes one; it is closed with the scope that it was opened in.
+    """A client that sends requests to one address. Create it with `open_client`; its scope closes it.
 
-    Many requests can be sent at once. What goes wrong is an `AiError`, tried again as the schedule says:
+    You can send many requests concurrently. Each failure is an `AiError`, and the schedule controls the retries:
 
-    - the status: `AiError.from_status` says which reason, with the words of the body; a redirect is not followed
-      (`NetworkError("InvalidUrlError")`), so that no key goes elsewhere;
-    - an error inside a 200: the answer to a POST, or the first event, is a retryable error and has no content;
-    - the connection: `NetworkError("TransportError")` for one that is refused, reset or cut, a name without
-      address, TLS or a proxy that fails; `NetworkError("InvalidUrlError")` for an address that is none;
-    - the time: `RequestTimeoutError`, with the seconds that were allowed;
-    - the form: `InvalidOutputError` for an answer of another media type, of broken compression or too large;
-    - the headers: `AuthenticationError("InvalidKey")` for a secret that no header can carry,
-      `NetworkError("EncodeError")` for another such value.
+    - Status: `AiError.from_status` determines the reason and includes the message of the body. The client does not
+      follow redirects (`NetworkError("InvalidUrlError")`), because a redirect would send the key to another address.
+    - Error with status 200: a retryable error without content, as the answer to a POST or as the first event.
+    - Connection: `NetworkError("TransportError")` if the server refuses, resets, or cuts the connection, if the host
+      name has no address, or if TLS or the proxy fails. `NetworkError("InvalidUrlError")` for an invalid address.
+    - Time: `RequestTimeoutError` with the limit in seconds.
+    - Format: `InvalidOutputError` if the answer has a different media type, broken compression, or too many bytes.
+    - Headers: `AuthenticationError("InvalidKey")` for a secret that HTTP does not allow in a header.
+      `NetworkError("EncodeError")` for any other invalid value.
 
-    No failure shows a secret, also not where the provider repeats one.
+    No failure contains a secret, even if the provider repeats it.
     """
 
     __slots__ = ("_line", "_retry")
@@ -175,11 +178,11 @@ class Client:
 
     @property
     def server(self) -> tuple[str, int]:
-        """The host and the port that it asks."""
+        """The host and the port of the server."""
         return self._line.server
 
     def redact(self, error: AiError) -> AiError:
-        """The failure with no secret of the client in it, for words of an answer that a provider reads itself."""
+        """Remove the secrets of the client from a failure. Use it for messages that a provider's package reads."""
         return msgspec.structs.replace(error, reason=self._line.redact_reason(error.reason, _NO_CALL))
 
     def post(
@@ -193,19 +196,19 @@ class Client:
         may_be_missing: bool = False,
         reads_error: ReadsError | None = None,
     ) -> Effect[Answer, AiError]:
-        """The whole answer to `body`, which is sent as JSON unless the header `content-type` says otherwise.
+        """Send `body` with POST and return the whole answer. The default content type is JSON.
 
         Args:
-            path: Behind the path of `base_url`; it may bring a query.
-            body: What is sent.
-            headers: Beside the client's headers; of one name in both, this one is sent.
-            accept: The media type of the answer; `"*/*"` for any.
-            method: What an error names as the operation; by default the verb and the path.
-            may_be_missing: Whether the statuses 404, 405 and 501 are answers, in place of failures.
-            reads_error: Whether the body of an error, with a status of 400 and above, is an answer all the same.
+            path: The path after the path of `base_url`. It can include a query.
+            body: The body of the request.
+            headers: Headers of this request. They replace the client's headers with the same name.
+            accept: The media type of the answer. `"*/*"` accepts any type.
+            method: The name of the operation in errors. By default the verb and the path.
+            may_be_missing: True if the statuses 404, 405, and 501 are answers and not failures.
+            reads_error: A function that returns True if the body of an error (status 400 or higher) is an answer.
 
         Fails with:
-            AiError: As the class says.
+            AiError: See the class.
         """
         named = method or f"POST {path}"
         return self._whole(Call("POST", path, body, headers, accept, named, may_be_missing, reads_error))
@@ -213,9 +216,10 @@ class Client:
     def upload(
         self, path: str, fields: Mapping[str, str], file: tuple[str, bytes, str], *, method: str | None = None
     ) -> Effect[Answer, AiError]:
-        """The whole answer to a form with `fields` and a file: its name, its bytes, its media type; failures as `post`.
+        """Send a form with `fields` and a file, and return the whole answer. The failures are the failures of `post`.
 
-        An attempt that is made again may leave the file there twice, where only the answer to the first one was lost.
+        `file` contains the name, the bytes, and the media type. A retry can store the file twice if only the answer to
+        the first attempt was lost.
         """
 
         def send() -> Effect[Answer, AiError]:
@@ -223,8 +227,8 @@ class Client:
 
             try:
                 kind, body = encode_form(fields, *file)
-            except ValueError as error:  # a line break in the media type, say
-                wrong = NetworkError(kind="EncodeError", description=f"the file {file[0]!r} makes no form: {error}")
+            except ValueError as error:  # for example, a line break in the media type
+                wrong = NetworkError(kind="EncodeError", description=f"cannot encode the file {file[0]!r}: {error}")
                 return fx.fail(AiError(self._line.module, method or f"POST {path}", wrong))
             return self.post(path, body, headers={"content-type": kind}, method=method)
 
@@ -239,11 +243,11 @@ class Client:
         method: str | None = None,
         may_be_missing: bool = False,
     ) -> Effect[Answer, AiError]:
-        """The whole answer to a GET of `path`; arguments and failures as `post`."""
+        """Send a GET request for `path` and return the whole answer. `post` documents the arguments and failures."""
         return self._whole(Call("GET", path, b"", headers, accept, method or f"GET {path}", may_be_missing))
 
     def delete(self, path: str, *, method: str | None = None, may_be_missing: bool = False) -> Effect[Answer, AiError]:
-        """The whole answer to a DELETE of `path`; arguments and failures as `post`."""
+        """Send a DELETE request for `path` and return the whole answer. `post` documents the arguments and failures."""
         return self._whole(Call("DELETE", path, b"", {}, JSON, method or f"DELETE {path}", may_be_missing))
 
     def events(
@@ -255,17 +259,16 @@ class Client:
         method: str | None = None,
         reads_error: ReadsError | None = None,
     ) -> Stream[Event, AiError]:
-        """The server-sent events that answer `body`, each as soon as it is whole; arguments as `post`.
+        """Send `body` with POST and return the server-sent events. Each event arrives when it is complete.
 
-        Without a body they are asked for by GET.
-
-        It is tried again only until the first event has come. A reader that stops early closes the connection. A body
-        of an error that `reads_error` takes is one event, whose name is "error".
+        `post` documents the arguments. Without a body, the client sends a GET request. The client retries only before
+        the first event. If the reader stops early, the client closes the connection. If `reads_error` accepts the body
+        of an error, the stream has one event with the name "error".
 
         Fails with:
-            AiError: As the class says; also behind events that came: `NetworkError` for a stream that is cut, also
-                by an end in the middle of an event, `RequestTimeoutError` for one that is silent for longer than
-                `Timeout.read`, `InvalidOutputError` for what is no stream of events.
+            AiError: See the class. The stream can also fail after its first events. `NetworkError` if the connection
+                ends, also in the middle of an event. `RequestTimeoutError` if the server is silent for longer than
+                `Timeout.read`. `InvalidOutputError` if the body is not a stream of events.
         """
         verb = "GET" if body is None else "POST"
         named = method or f"{verb} {path}"
@@ -301,22 +304,23 @@ def open_client(
     module: str = "http",
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> Effect[Client, AiError, Scope]:
-    """A client with a pool of connections of its own, which is closed with the scope.
+    """Open a client with its own pool of connections. The scope closes the pool.
 
     Args:
-        base_url: Before each path, `https://api.openai.com/v1`; a query in it goes with each request. Keys belong into
-            headers: `httpx2` writes addresses to its log.
-        headers: Sent with each request; keys as `Secret`.
-        timeout: The longest waits; a number is for each of them but `total`, None is without end.
-        proxy: The URL of an HTTP or SOCKS proxy; by default what `HTTPS_PROXY`, `NO_PROXY` and their kin say.
-        retry: When to try again, with `retry_after` and `is_retryable` honoured; None for never.
-        module: What errors name as their origin, such as "openai".
-        transport: What carries the requests in place of the network; closed with the client. By default the service
-            `Transport` decides.
+        base_url: The start of each address, such as `https://api.openai.com/v1`. Each request includes its query. Send
+            keys in headers, because `httpx2` logs addresses.
+        headers: Headers of each request. Wrap keys in `Secret`.
+        timeout: Time limits. A number of seconds sets every limit except `total`. None removes all limits.
+        proxy: The URL of an HTTP or SOCKS proxy. By default the proxy of environment variables such as `HTTPS_PROXY`.
+            `NO_PROXY` lists the exceptions.
+        retry: The schedule of retries. It respects `retry_after` and `is_retryable`. None disables retries.
+        module: The name of the origin in errors, such as "openai".
+        transport: The transport that sends the requests. The client closes it. By default, the service `Transport`
+            selects the transport.
 
     Fails with:
-        AiError: `NetworkError("InvalidUrlError")`: base_url or proxy is none; `ModelUnavailableError("not-installed")`:
-            a package that it needs is not installed.
+        AiError: `NetworkError("InvalidUrlError")` if `base_url` or `proxy` is not a valid URL.
+            `ModelUnavailableError("not-installed")` if a required package is not installed.
     """
 
     def make(carrier: httpx2.AsyncBaseTransport | Transport) -> Effect[Line, AiError]:
@@ -329,7 +333,7 @@ def open_client(
         except BrokenAnswerError as error:
             return fx.fail(AiError(module, "open_client", error.reason))
         except ImportError as error:
-            problem = f"{error}; `pip install 'fxai[http]'` brings what is needed"
+            problem = f"{error}. Run `pip install 'fxai[http]'` to install the missing package."
             missing = ModelUnavailableError(model=module, problem="not-installed", description=problem)
             return fx.fail(AiError(module, "open_client", missing))
 
@@ -348,9 +352,10 @@ def _now() -> Effect[float]:
 
 @final
 class Call(msgspec.Struct, frozen=True):
-    """A request: the HTTP verb, the path, the body, headers of its own, the type of the answer, its name in errors.
+    """A request: the verb, the path, the body, the headers, the media type of the answer, and its name in errors.
 
-    Where it may be missing, what is not there is an answer; so is a body of an error that `reads_error` takes.
+    If `may_be_missing` is True, a missing resource is an answer. If `reads_error` accepts the body of an error, this
+    body is an answer.
     """
 
     verb: str
@@ -368,7 +373,7 @@ _NO_CALL: Final = Call("GET", "", b"", {}, JSON, "")
 
 @final
 class _ErrorAnswerError(Exception):
-    """Carries the body of an error that is an answer all the same."""
+    """An error whose body `reads_error` accepts as an answer."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -376,7 +381,7 @@ class _ErrorAnswerError(Exception):
 
 @final
 class Line:
-    """A pool of connections to one address, with what each request carries: one attempt at a time at one request."""
+    """A pool of connections to one address, with the headers and secrets of its requests. It makes single attempts."""
 
     def __init__(
         self,
@@ -396,11 +401,11 @@ class Line:
         self.server: tuple[str, int] = (base.host, base.port or (443 if base.scheme == "https" else 80))
 
     async def close(self) -> None:
-        """Closes the pool and every connection of it."""
+        """Close the pool and all its connections."""
         await self._pool.aclose()
 
     def attempt(self, call: Call, f: Callable[[], Awaitable[_A]], seconds: float | None) -> Effect[_A, AiError]:
-        """One attempt at a call: what `f` raises is its failure, with no secret in it, and so is a lack of time."""
+        """Make one attempt at a call. An exception of `f` or a timeout becomes a failure without secrets."""
         sent = fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._to_error(error, call))
         effect = fx.sync(self._home.require).and_then(sent)
         if seconds is None:
@@ -411,7 +416,7 @@ class Line:
         return effect.timeout(seconds).map_error(lambda error: late if isinstance(error, TimedOut) else error)
 
     async def whole(self, call: Call) -> Answer:
-        """The whole answer."""
+        """Return the whole answer."""
         try:
             response = await self.begin(call)
         except _ErrorAnswerError as error:
@@ -436,14 +441,14 @@ class Line:
         return Answer(response.status_code, headers, read)
 
     def wrong_type(self, call: Call, kind: str, body: bytes) -> Reason:
-        """Return the reason of an answer of another type, without the secrets of the call."""
+        """Return the reason of an answer with a different media type, without the secrets of the call."""
         return unexpected_type(call.accept, kind, self._redact(body[:_LARGEST_ERROR], call))
 
     async def begin(self, call: Call) -> httpx2.Response:
-        """Return the answer, whose status is right and whose body is unread; the caller closes it.
+        """Return the answer with a valid status and an unread body. The caller closes it.
 
-        The reader of the body checks the type of JSON and of a stream of events: servers send the right body with a
-        wrong type.
+        The reader of the body checks the type of JSON and of a stream of events, because servers send correct bodies
+        with an incorrect type.
         """
         CURRENT_SECRETS.set(lambda: self._secrets(call))
         request = self._pool.build_request(
@@ -458,7 +463,7 @@ class Line:
         return response
 
     def _url(self, call: Call) -> httpx2.URL:
-        """Where a call goes: its path behind the base's, its query behind the base's."""
+        """Return the address of a call. It appends the path and the query of the call to the base address."""
         path, _, query = call.path.partition("?")
         before, _, first = self._base.raw_path.partition(b"?")
         joined = before.rstrip(b"/") + (b"/" + path.lstrip("/").encode() if path else b"")
@@ -466,18 +471,18 @@ class Line:
         return self._base.copy_with(raw_path=(joined or b"/") + (b"?" + queries if queries else b""))
 
     def _to_error(self, error: Exception, call: Call) -> AiError | None:
-        """The typed failure of an exception, with no secret in it; None for a defect."""
+        """Return the typed failure of an exception, or None for a defect. The failure has no secrets."""
         reason = reason_of_fault(error, self._base, self.timeout)
         return None if reason is None else AiError(self.module, call.method, self.redact_reason(reason, call))
 
     def redact_reason(self, reason: Reason, call: Call) -> Reason:
-        """The reason with no secret of a call in it."""
+        """Remove the secrets of a call from a reason."""
         texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
         secrets = self._secrets(call)
         return msgspec.structs.replace(reason, **{name: redact(text, secrets) for name, text in texts.items()})
 
     def _redact(self, body: bytes, call: Call) -> bytes:
-        """The body of an error, with no secret in it."""
+        """Remove the secrets from the body of an error."""
         return redact(body.decode("utf-8", "replace"), self._secrets(call)).encode()
 
     def _secrets(self, call: Call) -> list[str]:
@@ -506,7 +511,7 @@ class Line:
         if 300 <= status < 400:
             raise BrokenAnswerError(unexpected_redirect(response))
         read: list[bytes] = []
-        with suppress(Exception), move_on_after(_ERROR_TIME):  # a status says enough, whatever becomes of its words
+        with suppress(Exception), move_on_after(_ERROR_TIME):  # the status is enough if the body cannot be read
             await _read(response, _LARGEST_ERROR, read)
         body = self._redact(b"".join(read), call)
         if status >= 400 and call.reads_error is not None and call.reads_error(body):
@@ -517,14 +522,14 @@ class Line:
 
 
 def kind_of(response: httpx2.Response) -> str:
-    """Return the media type of an answer, in lower case and without parameters. Empty if it has none."""
+    """Return the media type of an answer, in lower case and without parameters. Return "" if the answer has no type."""
     kind: str = response.headers.get("content-type", "")
     return kind.partition(";")[0].strip().lower()
 
 
 @final
 class _Reading:
-    """One reading of a stream of events: `begin` may be tried again, what follows may not."""
+    """A reading of a stream of events. The client can retry `begin`, but not the rest."""
 
     def __init__(self, line: Line, call: Call) -> None:
         self.call = call
@@ -536,7 +541,7 @@ class _Reading:
         self._ready: deque[Event] = deque()
 
     async def begin(self) -> None:
-        """Sends the request, and waits for the first event; an attempt before this one is closed."""
+        """Send the request and wait for the first event. Close the previous attempt first."""
         await self.close()
         self._ready.clear()
         self._reader = EventReader()
@@ -553,9 +558,9 @@ class _Reading:
         _raise_temporary_error(self._ready[0].data[:_LARGEST_ERROR].encode(), self._response, self.call)
 
     async def _begin_body(self, kind: str) -> None:
-        """Read the first bytes, which show whether the body is a stream of events.
+        """Read the first bytes and detect whether the body is a stream of events.
 
-        Some servers answer the request for a stream with a whole answer, or with an error of status 200.
+        Some servers answer a request for a stream with a whole answer or with an error of status 200.
         """
         first = b""
         while len(start := first.removeprefix(_BOM).lstrip()) < _FIRST_BYTES and b"\n" not in start:
@@ -572,7 +577,7 @@ class _Reading:
             self._take(self._reader.feed(first))
 
     async def _rest(self, first: bytes) -> bytes:
-        """Return the whole body, which begins with the bytes `first`."""
+        """Return the whole body, including the bytes `first`."""
         body = [first]
         size = len(first)
         while (piece := await self._following_bytes()) is not None:
@@ -586,7 +591,7 @@ class _Reading:
         return None if self._pieces is None else await anext(self._pieces, None)
 
     def following(self) -> Effect[tuple[Event, _Reading] | None, AiError]:
-        """The next event, or None at the end."""
+        """Return the next event, or None when the stream ends."""
         if self._ready:
             return fx.succeed((self._ready.popleft(), self))
         deadline, line = self.deadline, self._line
@@ -599,7 +604,7 @@ class _Reading:
         return (self._ready.popleft(), self) if self._ready else None
 
     async def close(self) -> None:
-        """Closes the connection, unless the answer was read to its end: then it goes back to the pool."""
+        """Close the connection. If the whole answer was read, the connection returns to the pool."""
         pieces, self._pieces = self._pieces, None
         response, self._response = self._response, None
         try:
@@ -638,11 +643,11 @@ def _raise_temporary_error(body: bytes, response: httpx2.Response, call: Call) -
 
 
 def _field(name: str, value: str | Secret) -> str:
-    """The value of a header, if HTTP allows it; an error shows no value that it does not allow."""
+    """Return the value of a header if HTTP allows it. The error does not show an invalid value."""
     text = value.reveal() if isinstance(value, Secret) else value
     if _FIELD_VALUE.fullmatch(text):
         return text
-    problem = f"the header {name!r} holds a character that HTTP does not allow there, such as a line break"
+    problem = f"header {name!r} contains a character that HTTP does not allow, such as a line break. Remove it."
     if isinstance(value, Secret):
         raise BrokenAnswerError(AuthenticationError("InvalidKey", problem))
     raise BrokenAnswerError(NetworkError(kind="EncodeError", description=problem))
@@ -653,7 +658,7 @@ def _fits(accept: str, kind: str) -> bool:
 
 
 async def _read(response: httpx2.Response, largest: int, read: list[bytes]) -> bool:
-    """Adds the body, decompressed, to `read`, piece by piece; whether it came to its end within `largest` bytes."""
+    """Append the pieces of the decompressed body to `read`. Return True if the body has at most `largest` bytes."""
     left = largest
     pieces = response.aiter_bytes()
     async for piece in pieces:
@@ -666,9 +671,9 @@ async def _read(response: httpx2.Response, largest: int, read: list[bytes]) -> b
 
 
 async def _leave(pieces: AsyncGenerator[bytes, None]) -> None:
-    """Ends a generator that is not exhausted, and those that it reads from, which closing it would leave behind.
+    """Close an unfinished generator and the generators that it reads from. `aclose` alone would not close those.
 
-    Going on in a cancelled scope ends all of them where they wait for the network; trio warns of any that is left.
+    Continuing in a cancelled scope ends each of them at its next wait for the network. trio warns about any open one.
     """
     with CancelScope() as scope:
         scope.cancel()

@@ -1,10 +1,11 @@
-r"""Server-sent events: bytes in pieces of any size into events, as the WHATWG standard reads them.
+r"""A reader of server-sent events. Use it to convert bytes in pieces of any size to events.
 
-https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6. Where a browser would go on, a stream
-that carries an answer is broken: bytes that are not UTF-8, an event without end, an event larger than allowed.
+The reader follows the WHATWG standard, https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6.
+A browser ignores some errors. An answer of a model must be complete, so the reader reports these errors: bytes that are
+not UTF-8, an unfinished event, and an event above the size limit.
 
 Some servers close the connection without the blank line after the last event. fxai reads this event if its data is
-whole: an object or array of JSON, or `[DONE]`.
+complete: a JSON object or array, or `[DONE]`.
 
 >>> read_events([b"event: ping\ndata: 1\n\nda", b"ta: 2\n\n"])
 ((Event(name='ping', data='1', id=None), Event(name='message', data='2', id=None)), None)
@@ -23,30 +24,30 @@ from fxai.providers.http.wire_json import begins_json, read_json
 from fxai.schema.data import JSON_ERRORS
 
 LARGEST: Final = 64 * 2**20
-"""The bytes that one event may have, by default: an image in base64 fits."""
+"""The default size limit of an event, in bytes. An image in base64 fits."""
 
 DONE: Final = "[DONE]"
-"""The data of the event behind which nothing follows, where a protocol has one."""
+"""The data of the last event in protocols that mark the end of a stream."""
 
 WHOLE: Final = "whole answer"
-"""The name of an event that fxai makes from a whole answer, which a server sent instead of a stream."""
+"""The name of the event that fxai creates if a server sends a whole answer instead of a stream."""
 
 _EMPTY: Final = frozenset(("", "null", "{}", "[]"))
 _SIGNS_OF_LIFE: Final = frozenset(("ping", "keepalive", "keep-alive", "heartbeat"))
 FIRST_FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:data|event|id|retry)\b|:)")
-"""The beginning of a stream of events."""
+"""The start of a stream of events."""
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
 @final
 class Event(msgspec.Struct, frozen=True):
-    """One event.
+    """An event of a stream.
 
     Attributes:
-        name: What its field `event` says; "message" where there is none.
-        data: Its lines of data, joined by line feeds.
-        id: The last field `id`, in this event or before it; None where there was none.
+        name: The field `event`. By default "message".
+        data: The lines of data, joined by line feeds.
+        id: The last field `id`, in this event or in an earlier event. None if no event had an id.
     """
 
     name: str
@@ -55,23 +56,23 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if the event says nothing. Proxies send such events to keep a connection open."""
+        """True if the event has no content. Proxies send these events to keep a connection open."""
         return self.data.strip() in _EMPTY or self.name.lower() in _SIGNS_OF_LIFE
 
 
 @final
 class EventReader:
-    """Reads events from bytes, fed in pieces that may end anywhere; the work grows with the bytes, not the pieces.
+    """A reader of events from bytes. The pieces can end anywhere. The cost depends on the bytes, not on the pieces.
 
     Args:
-        largest: The bytes that one event may have.
+        largest: The maximum size of an event, in bytes.
     """
 
     def __init__(self, largest: int = LARGEST) -> None:
         self._largest = largest
-        self._pieces: list[bytes] = []  # of the line that has not ended
-        self._size = 0  # of the event that has not ended
-        self._read = 0  # bytes in whole lines so far
+        self._pieces: list[bytes] = []  # pieces of the unfinished line
+        self._size = 0  # bytes of the unfinished event
+        self._read = 0  # bytes of all finished lines
         self._first = True
         self._after_cr = False
         self._name = ""
@@ -81,15 +82,15 @@ class EventReader:
 
     @property
     def fault(self) -> InvalidOutputError | NetworkError | None:
-        """What broke the stream, if something did: nothing is read after it."""
+        """The error that broke the stream, or None. The reader ignores all bytes after the error."""
         return self._fault
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes end; those before a fault are given, and `fault` is set."""
+        """Return the events that these bytes complete. After invalid bytes, set `fault` and return prior events."""
         events: list[Event] = []
         if self._fault is not None or not data:
             return events
-        start = int(self._after_cr and data.startswith(b"\n"))  # such a line feed belongs to the line end before
+        start = int(self._after_cr and data.startswith(b"\n"))  # this line feed belongs to the previous line end
         self._read += start
         self._after_cr = data.endswith(b"\r")
         for found in _LINE_END.finditer(data, start):
@@ -103,9 +104,9 @@ class EventReader:
         return events
 
     def last(self) -> list[Event]:
-        """Return the last event if only its blank line is missing. No bytes follow.
+        """Return the last event if only its blank line is missing. Call this method after the last bytes.
 
-        `end` reports an event that was cut.
+        `end` reports an incomplete event.
         """
         line = b"".join(self._pieces).removeprefix(_BOM if self._first else b"")
         try:
@@ -121,7 +122,7 @@ class EventReader:
         return [Event(name or "message", text, self._id)]
 
     def end(self) -> InvalidOutputError | NetworkError | None:
-        """Tells that no bytes follow; gives the fault: one that came before, or an event that was cut off."""
+        """End the stream. Return the first error, or the error of an unfinished event, or None."""
         line = b"".join(self._pieces)
         if self._fault is None and (self._data or self._name or (line and not line.startswith(b":"))):
             problem = f"the stream ends in the middle of an event, after {self._read + len(line)} bytes"
@@ -132,7 +133,7 @@ class EventReader:
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size > self._largest:
-            self._fault = InvalidOutputError(f"an event is larger than the {self._largest} bytes that are allowed")
+            self._fault = InvalidOutputError(f"an event is larger than the limit of {self._largest} bytes")
 
     def _line_ends(self, piece: bytes, end: int, events: list[Event]) -> None:
         self._keep(piece)
@@ -147,7 +148,7 @@ class EventReader:
         if not line:
             self._dispatch(events)
         elif line.startswith(b":"):
-            self._size -= size  # what keeps a silent stream alive is no part of an event
+            self._size -= size  # a comment keeps the connection open and is not part of the event
         else:
             self._field(line)
         self._read += size + end
@@ -168,7 +169,7 @@ class EventReader:
                 self._name = value
             case "id" if "\0" not in value:
                 self._id = value
-            case _:  # `retry` is for clients that connect again by themselves; others mean nothing
+            case _:  # `retry` is for clients that reconnect; the standard ignores other fields
                 pass
 
     def _dispatch(self, events: list[Event]) -> None:
@@ -180,7 +181,7 @@ class EventReader:
 
 
 def _is_whole(text: str) -> bool:
-    """Return True if no further line can belong to the data of an event."""
+    """Return True if no other line can belong to the data of an event."""
     if text.strip() == DONE:
         return True
     try:
@@ -192,7 +193,7 @@ def _is_whole(text: str) -> bool:
 def read_events(
     pieces: Iterable[bytes], *, largest: int = LARGEST
 ) -> tuple[tuple[Event, ...], InvalidOutputError | NetworkError | None]:
-    """The events of a whole stream, and what broke it, if something did: what came before that is given too."""
+    """Return the events of a whole stream and its error, or None. The events before the error are included."""
     reader = EventReader(largest)
     events = [event for piece in pieces for event in reader.feed(piece)]
     return (*events, *reader.last()), reader.end()

@@ -1,8 +1,8 @@
-"""Files of an account over HTTP: the service `FileStore` on an API that sends, describes, lists and deletes files.
+"""The service `FileStore` over HTTP. Use it for a provider whose API uploads, describes, lists, and deletes files.
 
-A provider says in a `FileApi` what its own API calls things; `HttpFileStore` does the rest.
+A provider describes its API with a `FileApi`. `HttpFileStore` sends the requests.
 
->>> ended = missing_answer("the answer is no file: it has no id", "/id")
+>>> ended = missing_answer("the answer does not describe a file: id is missing", "/id")
 >>> ended.reason.pointer
 '/id'
 """
@@ -31,15 +31,16 @@ _A = TypeVar("_A")
 
 @final
 class FileApi(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file API of a provider calls things.
+    """The description of a provider's API for files.
 
     Attributes:
-        module: What errors name as their origin, such as "openai".
-        path: Where the files are, behind the path of the client's address: "/v1/files".
-        form: The fields that go with a file, by the seconds after which the provider forgets it; None: it says.
-        query: What the page behind `following` is asked for with; None: the first page.
-        file: The file that an object describes; it raises `BrokenAnswerError` where that is none.
-        following: What the page behind this one is called, by the object of this one; None: it is the last.
+        module: The name of the origin in errors, such as "openai".
+        path: The path of the files after the path of the client's address, such as "/v1/files".
+        form: The form fields for an upload. The argument is the number of seconds until the provider deletes the file,
+            or None if the provider decides.
+        query: The query for a page. The argument is the result of `following`, or None for the first page.
+        file: The file that an object describes. It raises `BrokenAnswerError` if the object does not describe a file.
+        following: The name of the next page, from the object of the current page. None after the last page.
     """
 
     module: str
@@ -50,30 +51,30 @@ class FileApi(msgspec.Struct, frozen=True, kw_only=True):
     following: Callable[[Mapping[str, Any]], str | None]
 
     def page(self, data: Mapping[str, Any]) -> Page:
-        """The page that an object describes.
+        """Return the page that an object describes.
 
         Raises:
-            BrokenAnswerError: It has no list of files, or one of them is no file.
+            BrokenAnswerError: If the object has no list of files, or if an item of the list is not a file.
         """
         items = data.get("data")
         if not is_array(items):
-            raise missing_answer("the answer is no page of files: it has no list of them", "/data")
+            raise missing_answer("the answer is not a page of files: the list of files is missing", "/data")
         return Page(tuple(self.file(item) for item in items if is_object(item)), self.following(data))
 
 
 def missing_answer(description: str, pointer: str = "") -> BrokenAnswerError:
-    """The error of an answer that says nothing of a file, with the place."""
+    """Return the error of an answer that does not describe a file, with its location."""
     return BrokenAnswerError(InvalidOutputError(description, pointer))
 
 
 @final
 class HttpFileStore(FileStore):
-    """The files of an account at a provider, which a client reaches.
+    """The files of an account on the server of a provider.
 
     Args:
-        client: What sends the requests.
-        api: What the provider calls things.
-        index: Which files were sent, for `FileStore.upload(…, once=True)`; None: those that this store sent.
+        client: The client that sends the requests.
+        api: The description of the provider's API.
+        index: The files that were sent, for `FileStore.upload(…, once=True)`. By default this store's uploads.
     """
 
     def __init__(self, client: Client, api: FileApi, index: FileIndex | None = None) -> None:
@@ -83,10 +84,10 @@ class HttpFileStore(FileStore):
 
     @override
     def send(self, file: FilePart, expires_in: float | None) -> Effect[UploadedFile, AiError]:
-        """Sends a file; it has the name and the media type that were given, whatever the provider says of them.
+        """Upload a file. Its result has the file's name and media type, even if the provider returns other values.
 
         Fails with:
-            AiError: The provider refuses it or cannot be reached, or its answer describes no file.
+            AiError: If the provider rejects the file, if the client cannot reach it, or if the answer is invalid.
         """
         name = file.file_name or "file"
         content = name, bytes(file.data) if isinstance(file.data, bytes) else b"", file.media_type
@@ -99,7 +100,7 @@ class HttpFileStore(FileStore):
 
     @override
     def find(self, file_id: str) -> Effect[UploadedFile | None, AiError]:
-        """What the provider says of a file; None too where it has expired. Fails with `AiError`."""
+        """Return the description of a file, or None if the file expired or is unknown. Fails with `AiError`."""
 
         def read(answer: Answer) -> Effect[UploadedFile | None, AiError]:
             return fx.succeed(None) if answer.is_missing else self._read(answer, "find", self._api.file)
@@ -110,16 +111,16 @@ class HttpFileStore(FileStore):
 
     @override
     def page(self, following: str | None) -> Effect[Page, AiError]:
-        """A page of files, in the provider's order. Fails with `AiError`."""
+        """Return a page of files in the provider's order. Fails with `AiError`."""
         answer = self._client.get(f"{self._api.path}?{urlencode(self._api.query(following))}", method="files")
         return answer.flat_map(lambda got: self._read(got, "files", self._api.page))
 
     @override
     def read(self, file_id: str) -> Effect[bytes, AiError]:
-        """The bytes of a file; providers give those of files that a model or a tool made, and few of what was sent.
+        """Return the bytes of a file. Providers return the bytes of generated files, but rarely of uploaded files.
 
         Fails with:
-            AiError: There is no such file, or the provider does not give its bytes.
+            AiError: If the file is unknown or if the provider does not return its bytes.
         """
         missing = fx.fail(missing_file(self._api.module, file_id))
         if _is_no_id(file_id):
@@ -130,7 +131,7 @@ class HttpFileStore(FileStore):
 
     @override
     def remove(self, file_id: str) -> Effect[bool, AiError]:
-        """Deletes a file; whether it was there. Fails with `AiError`."""
+        """Delete a file. Return True if the file existed. Fails with `AiError`."""
         if _is_no_id(file_id):
             return fx.succeed(False)
         answer = self._client.delete(self._path(file_id), method="delete", may_be_missing=True)
@@ -140,11 +141,11 @@ class HttpFileStore(FileStore):
         return f"{self._api.path}/{quote(file_id, safe='')}"
 
     def _read(self, answer: Answer, method: str, read: Callable[[Mapping[str, Any]], _A]) -> Effect[_A, AiError]:
-        """What an answer says; it fails where that is nothing of a file."""
+        """Read an answer. Fail if it does not describe a file."""
         try:
             data: Any = msgspec.json.decode(answer.body)
             if not is_object(data):
-                raise missing_answer(f"the answer is JSON, but no object: {type(data).__name__}")
+                raise missing_answer(f"the answer must be a JSON object, got {type(data).__name__}")
             return fx.succeed(read(data))
         except JSON_ERRORS as error:
             return fx.fail(AiError(self._api.module, method, InvalidOutputError(f"the answer is not JSON: {error}")))
@@ -153,5 +154,5 @@ class HttpFileStore(FileStore):
 
 
 def _is_no_id(file_id: str) -> bool:
-    """Whether a text names no file but, in an address, a folder: of all the files, or above them."""
+    """Return True if the string, as a part of an address, names a folder instead of a file."""
     return file_id in ("", ".", "..")

@@ -1,4 +1,4 @@
-"""Faults of the transport, of the answer's form, and of its status, as the reasons of an `AiError`."""
+"""Conversion of HTTP errors to reasons of `AiError`. The client uses it for connections, statuses, and formats."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ HIDDEN = "(secret)"
 
 
 class BrokenAnswerError(Exception):
-    """Carries a reason out of a coroutine, to where it becomes a typed failure."""
+    """An exception that carries a reason out of a coroutine. The caller converts it to a typed failure."""
 
     def __init__(self, reason: Reason) -> None:
         self.reason = reason
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return the text without the secrets: servers and libraries repeat what they were sent, in either letter case."""
+    """Remove the secrets from the text. Servers and libraries can repeat secrets, also in a different case."""
     for secret in secrets:
         pattern = re.escape(secret)
-        if len(secret) < _SHORT:  # as a word alone: a key such as "x" would take the x out of every other
+        if len(secret) < _SHORT:  # only as a word: a key such as "x" would remove the x from other words
             pattern = rf"(?<!\w){pattern}(?!\w)"
         text = re.sub(pattern, HIDDEN, text, flags=re.IGNORECASE)
     return text
 
 
 CURRENT_SECRETS: Final[ContextVar[Callable[[], Iterable[str]]]] = ContextVar("fxai_current_secrets", default=tuple)
-"""The secrets of the request that the task sends, for the logs of the libraries that send it."""
+"""The secrets of the current task's request. The filter of the HTTP libraries' logs removes them."""
 
 _LOGGERS: Final = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
@@ -53,7 +53,7 @@ _LOGGERS: Final = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "h
 class _WithoutSecrets(logging.Filter):
     @override
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take the secrets out of a record: the headers of an answer can repeat a key."""
+        """Remove the secrets from a record, because the headers of an answer can repeat a key."""
         said = record.getMessage()
         hidden = redact(said, CURRENT_SECRETS.get()())
         if hidden != said:
@@ -63,18 +63,18 @@ class _WithoutSecrets(logging.Filter):
 
 @cache
 def hide_secrets_in_logs() -> None:
-    """Take the secrets of requests out of what the HTTP libraries log. Only the first call does something."""
+    """Remove the secrets of requests from the logs of the HTTP libraries. Later calls have no effect."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_WithoutSecrets())
 
 
 def address_of(url: httpx2.URL) -> str:
-    """Where a request goes, without what may be private in it: the user, the password, the query."""
+    """Return the address of a request. Remove its user, password, and query, which can be private."""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
 
 def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reason | None:
-    """The reason that an exception means, raised while a request was sent or its answer read; None for a defect."""
+    """Return the reason of an exception that a request raised, or None for a defect."""
     import httpx2
 
     match error:
@@ -87,11 +87,11 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
         case httpx2.LocalProtocolError():
             return NetworkError(kind="EncodeError", description=str(error))
         case httpx2.DecodingError():
-            return InvalidOutputError(f"the answer of {address_of(url)} cannot be decompressed: {error}")
+            return InvalidOutputError(f"cannot decompress the answer of {address_of(url)}: {error}")
         case httpx2.ConnectError():
             return NetworkError(kind="TransportError", description=f"cannot connect to {_host(url)}: {why(error)}")
         case httpx2.ProxyError():
-            return NetworkError(kind="TransportError", description=f"the proxy refused: {why(error)}")
+            return NetworkError(kind="TransportError", description=f"the proxy refused the connection: {why(error)}")
         case httpx2.TransportError() | OSError():
             problem = f"the connection to {_host(url)} broke: {why(error)}"
             return NetworkError(kind="TransportError", description=problem)
@@ -104,43 +104,43 @@ def _late(error: httpx2.TimeoutException, url: httpx2.URL, timeout: Timeout) -> 
 
     match error:
         case httpx2.ConnectTimeout():
-            return RequestTimeoutError(timeout.connect, f"{_host(url)} took no connection")
+            return RequestTimeoutError(timeout.connect, f"{_host(url)} did not accept the connection")
         case httpx2.WriteTimeout():
-            return RequestTimeoutError(timeout.write, f"{_host(url)} did not take the request")
+            return RequestTimeoutError(timeout.write, f"{_host(url)} stopped reading the request")
         case httpx2.PoolTimeout():
             return RequestTimeoutError(timeout.pool, "all connections of the pool stayed in use")
         case _:
-            return RequestTimeoutError(timeout.read, f"{_host(url)} went silent")
+            return RequestTimeoutError(timeout.read, f"{_host(url)} stopped sending")
 
 
 def unexpected_redirect(response: httpx2.Response) -> Reason:
-    """The reason of a redirect: it is not followed, since the key would go with it."""
+    """Return the reason of a redirect. The client does not follow redirects, because they would receive the key."""
     location = response.headers.get("location", "")
     try:
-        target = address_of(response.url.join(location)) if location else "an unnamed place"
-    except Exception:  # whatever a server writes there
-        target = "an address that is not valid"
+        target = address_of(response.url.join(location)) if location else "an unnamed address"
+    except Exception:  # a server can write any value into the header
+        target = "an invalid address"
     problem = f"status {response.status_code} redirects to {target}"
     return NetworkError(
-        kind="InvalidUrlError", description=f"{problem}; redirects are not followed, set base_url to it"
+        kind="InvalidUrlError", description=f"{problem}. fxai does not follow redirects. Set base_url to this address."
     )
 
 
 def unexpected_type(expected: str, found: str, body: bytes) -> Reason:
-    """The reason of an answer of another media type than was asked for, with the beginning of its body."""
+    """Return the reason of an answer with a different media type. It includes the start of the body."""
     begins = " ".join(body.decode("utf-8", "replace").split())[:_SHOWN]
     return InvalidOutputError(f"expected {expected}, got {found}" + (f": {begins}" if begins else ""))
 
 
 _ERROR_INSIDE = re.compile(rb'"error"\s*:\s*[{"\[]|"(?:type|object)"\s*:\s*"error"')
-_SEARCHED = 2000  # bytes: an error begins early, and the search of a long answer would cost time
+_SEARCHED = 2000  # bytes: an error is at the start of a body, and a search of a long answer would take time
 _CONTENT = ("choices", "content", "data", "output")
 
 
 def temporary_error(body: bytes, headers: Mapping[str, str]) -> Reason | None:
-    """Return the reason of a retryable error that a body or event of status 200 contains instead of content, or None.
+    """Return the reason of a retryable error in a body or event of status 200 without content. Otherwise return None.
 
-    The reader of the answer reports errors that a retry cannot change.
+    The reader of the answer reports the other errors.
 
     >>> temporary_error(b'{"error": {"type": "overloaded_error"}}', {"retry-after": "2"}).retry_after
     2.0
@@ -162,13 +162,13 @@ def _host(url: httpx2.URL) -> str:
 
 
 def why(error: BaseException) -> str:
-    """What broke a connection, in words: libraries hide it in what an exception was raised from."""
+    """Return the cause of a broken connection as text. Libraries hide it in the causes of an exception."""
     for cause in _causes(error):
         match cause:
             case socket.gaierror():
-                return f"no address is known for that name ({cause.strerror})"
+                return f"the host name has no address ({cause.strerror})"
             case ssl.SSLCertVerificationError():
-                return f"its TLS certificate is not trusted ({cause.verify_message or cause.reason})"
+                return f"the TLS certificate is not trusted ({cause.verify_message or cause.reason})"
             case ssl.SSLError():
                 return f"TLS failed ({cause.reason or cause})"
             case ConnectionRefusedError():
@@ -181,7 +181,7 @@ def why(error: BaseException) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and what lies behind it, those of groups too."""
+    """Yield the exception and its causes, including the members of groups."""
     pending: list[BaseException | None] = [error]
     seen: set[int] = set()
     while pending:

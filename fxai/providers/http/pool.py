@@ -1,4 +1,4 @@
-"""Opening a pool of connections. It imports `httpx2`, so it is imported where a client is opened.
+"""Pools of connections. This module imports `httpx2`; import it only when a program opens a client.
 
 >>> ssl_context() is ssl_context()
 True
@@ -29,7 +29,7 @@ _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 
 
 class _Contexts(local):
-    """The TLS contexts of a thread, by what the environment says of them."""
+    """The TLS contexts of a thread. The key of a context is the tuple of the environment variables in `_TRUST`."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str | None, ...], SSLContext] = {}
@@ -39,9 +39,12 @@ _CONTEXTS: Final = _Contexts()
 
 
 def ssl_context() -> SSLContext:
-    """The certificates that TLS trusts, as the environment says: one for each thread, since making it takes 45 ms."""
-    # Of a thread, not of the process: each connection sets the protocols of the context, and OpenSSL copies them for
-    # another connection without the interpreter's lock.
+    """Return the TLS context of this thread, with the certificates that the environment selects.
+
+    Creating a context takes 45 ms, so each thread stores its context.
+    """
+    # one context per thread: each connection sets the protocols of the context, and OpenSSL copies them for another
+    # connection without the interpreter's lock
     variables = tuple(map(os.environ.get, _TRUST))
     known = _CONTEXTS.known.get(variables)
     if known is None:
@@ -56,14 +59,14 @@ def open_pool(
     proxy: str | None,
     transport: httpx2.AsyncBaseTransport | Transport,
 ) -> tuple[httpx2.AsyncClient, httpx2.URL, Mapping[str, str | Secret]]:
-    """A pool of connections, the address without user and password, and the headers with them.
+    """Open a pool of connections. Return it with the address without user and password, and with the headers.
 
     Raises:
-        BrokenAnswerError: base_url or proxy is no URL that can be asked.
-        ImportError: the package for SOCKS proxies is not installed.
+        BrokenAnswerError: If `base_url` or `proxy` is not a supported URL.
+        ImportError: If the package for SOCKS proxies is not installed.
     """
     base = _url("base_url", base_url, ("http", "https"))
-    if base.username or base.password:  # httpx2 writes addresses to its log
+    if base.username or base.password:  # the password must not stay in the address: httpx2 logs addresses
         basic = b64encode(f"{base.username}:{base.password}".encode()).decode()
         if "authorization" not in {name.lower() for name in headers}:
             headers = {**headers, "authorization": Secret(f"Basic {basic}")}
@@ -76,7 +79,7 @@ def open_pool(
 
 
 def encode_form(fields: Mapping[str, str], name: str, content: bytes, media_type: str) -> tuple[str, bytes]:
-    """A form with fields and a file, as `multipart/form-data`: its content type, with the boundary, and its body.
+    """Encode a form with fields and a file as `multipart/form-data`. Return its content type and its body.
 
     >>> kind, body = encode_form({"purpose": "user_data"}, "a.txt", b"All is well.", "text/plain")
     >>> kind.partition(";")[0], b"All is well." in body
@@ -90,7 +93,7 @@ def encode_form(fields: Mapping[str, str], name: str, content: bytes, media_type
 def _pool(
     proxy: str | None, carrier: httpx2.AsyncBaseTransport | None, timeout: httpx2.Timeout | None
 ) -> httpx2.AsyncClient:
-    verify = True if carrier is not None else ssl_context()  # a transport that was given does its own TLS
+    verify = True if carrier is not None else ssl_context()  # a custom transport does its own TLS
     try:
         return httpx2.AsyncClient(
             verify=verify,
@@ -101,7 +104,7 @@ def _pool(
             event_hooks={"response": [_close_whole]},
         )
     except (ValueError, httpx2.InvalidURL):
-        problem = "one of the proxies that the environment names (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is not a URL"
+        problem = "HTTP_PROXY, HTTPS_PROXY, or ALL_PROXY in the environment is not a valid URL. Correct the variable."
         raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem)) from None
 
 
@@ -109,10 +112,10 @@ def _url(name: str, text: str, schemes: tuple[str, ...]) -> httpx2.URL:
     try:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
-        problem = f"{name} is no URL: {error}"
+        problem = f"{name} is not a valid URL: {error}"
         raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem)) from None
     if url.scheme not in schemes or not url.host:
-        problem = f"{name} has to begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
+        problem = f"{name} must start with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
         raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem))
     return url
 
@@ -124,7 +127,7 @@ async def _close_whole(response: httpx2.Response) -> None:
 
 @final
 class _ClosedWhole(httpx2.AsyncByteStream):
-    """The bytes of an answer, which `httpx2` closes wherever reading ends: no cancellation cuts that short."""
+    """The bytes of an answer. A cancellation cannot interrupt `httpx2` while it closes them."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -140,7 +143,7 @@ class _ClosedWhole(httpx2.AsyncByteStream):
 
 @final
 class _Live(httpx2.AsyncBaseTransport):
-    """The network, with the proxies of a client, as a transport that another one can stand on."""
+    """The network with the proxies of a client, as a transport. Another transport can wrap it."""
 
     def __init__(self, proxy: str | None) -> None:
         self._pool = _pool(proxy, None, None)

@@ -1,4 +1,4 @@
-"""Token counting over HTTP: a server is asked, until it is known that it counts none; then there is an estimate."""
+"""Token counting over HTTP. Use it for servers that may have no endpoint for counts; fxai then estimates the count."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from fxai.providers.http.transport import Secret
 
 @final
 class TokenCounter:
-    """Counts the tokens of requests to one server.
+    """A counter of tokens that calls one server. After the server's first refusal, it estimates all counts.
 
     Args:
-        client: What sends the requests.
-        module: What errors name as their origin.
-        why: The warning of an estimate: that this server counts none.
+        client: The client that sends the requests.
+        module: The name of the origin in errors.
+        why: The warning of an estimate. It states that the server does not count tokens.
     """
 
     def __init__(self, client: Client, module: str, why: str) -> None:
         self._client = client
         self._module = module
         self._why = why
-        self._counts = True  # False once the server is known to count no tokens
+        self._counts = True  # False after the server refused to count
 
     def count(
         self,
@@ -40,17 +40,17 @@ class TokenCounter:
         warnings: tuple[WarningPart, ...],
         headers: Mapping[str, str | Secret] = {},
     ) -> Effect[TokenCount, AiError]:
-        """The tokens that a request takes, as the server counts them; else an estimate with a warning.
+        """Return the number of tokens of a request. If the server cannot count them, estimate them and add a warning.
 
         Args:
-            request: What is counted.
-            path: Where the server counts, behind the path of the client's address.
-            encode: Gives the body that asks for the count.
-            warnings: What of the request is not in it.
-            headers: Beside the client's.
+            request: The request to count.
+            path: The path of the server's endpoint, relative to the client's address.
+            encode: An effect that returns the body of the count request.
+            warnings: Warnings for parts of the request that the body omits.
+            headers: Additional headers.
 
         Fails with:
-            AiError: As `encode`; the server cannot be reached, or has no such model.
+            AiError: If `encode` fails, if the client cannot reach the server, or if the model is unknown.
         """
 
         def read(answer: Answer) -> Effect[TokenCount, AiError]:

@@ -1,4 +1,4 @@
-"""What requests are sent with: the transport that carries them, the secrets in them, and how long each wait may take.
+"""The transport, the secrets, and the time limits of requests. Use `Transport` to answer requests in a test.
 
 >>> from fxai.effects import fx
 >>> fx.run_sync(fx.reference(Transport).map(lambda transport: transport.over(lambda: None)))
@@ -31,28 +31,29 @@ if TYPE_CHECKING:
 
 
 class Transport(Reference):
-    """How requests leave the process, as a service, so that a test can answer them itself.
+    """The service that sends requests. Replace it in a test to answer the requests.
 
-    It is a reference: clients use the network unless a layer gives another transport, and `R` does not mention it.
+    `Transport` is a reference, so `R` does not mention it. Clients use the network unless a layer provides another
+    transport.
     """
 
     @abstractmethod
     def over(self, live: Callable[[], AsyncBaseTransport]) -> AsyncBaseTransport | None:
-        """The transport of one client, which closes it; None: the client uses the network.
+        """Return the transport of a client, or None to use the network. The client closes the transport.
 
         Args:
-            live: Makes what the client would use itself, with its proxies; the caller closes it.
+            live: A function that creates the client's network transport, with its proxies. The caller closes it.
         """
 
     @property
     def needs_keys(self) -> bool:
-        """Whether requests may reach a provider, which wants a key; False where all are answered from a file."""
+        """True if requests can reach a provider, which requires a key. False if a file answers all requests."""
         return True
 
     @classmethod
     @override
     def default(cls) -> Self:
-        """The network."""
+        """Return the network."""
         network: Any = _NETWORK
         return cast("Self", network)
 
@@ -68,17 +69,17 @@ _NETWORK = _Network()
 
 @final
 class Timeout(msgspec.Struct, frozen=True, kw_only=True):
-    """The longest waits of one attempt to get an answer, in seconds; None is without end.
+    """The time limits of an attempt, in seconds. None removes a limit.
 
     Attributes:
-        connect: For a connection: the name, TCP, TLS.
-        read: For the next bytes of an answer: a stream that is silent for so long has stalled.
-        write: Until the next bytes of the request are taken.
-        pool: For a connection of the pool to become free.
-        total: From the first byte of the request to the last one of the answer; of a stream too.
+        connect: Seconds to open a connection, including the name, TCP, and TLS.
+        read: Seconds to wait for the next bytes of an answer. A stream that is silent for longer has stalled.
+        write: Seconds until the server accepts the next bytes of the request.
+        pool: Seconds to wait for a free connection of the pool.
+        total: Seconds from the first byte of the request until the last byte of the answer, also for a stream.
 
     Raises:
-        ValueError: One of them is not above 0.
+        ValueError: If a limit is not greater than 0.
     """
 
     connect: float | None = 10.0
@@ -91,11 +92,11 @@ class Timeout(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             seconds: float | None = getattr(self, name)
             if seconds is not None and not seconds > 0:
-                raise ValueError(f"the timeout {name!r} is {seconds} s: give a number above 0, or None for no end")
+                raise ValueError(f"timeout {name!r} must be greater than 0 seconds or None (no limit), got {seconds}")
 
     @staticmethod
     def of(value: Timeout | float | None) -> Timeout:
-        """The timeouts that a value stands for: a number is for each wait but `total`, None is for no end at all.
+        """Convert a value to timeouts. A number sets every limit except `total`; None removes all limits.
 
         >>> Timeout.of(5)
         Timeout(connect=5, read=5, write=5, pool=5, total=None)
@@ -104,14 +105,14 @@ class Timeout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TIMEOUT = Timeout()
-"""The default timeouts: ten minutes of silence, since a model that thinks sends nothing."""
+"""The default timeouts. `read` is ten minutes, because a model sends nothing while it thinks."""
 
 
 @final
 class Secret:
-    """A text that is in no repr, no error, no log and no pickle; `reveal` gives the text, for sending it.
+    """A string that does not appear in representations, errors, logs, or pickles. `reveal` returns the string.
 
-    It compares and hashes by its text, and does not change.
+    A secret is immutable. Equality and the hash use its string.
     """
 
     __slots__ = ("_text",)
@@ -121,29 +122,29 @@ class Secret:
 
     @staticmethod
     def from_env(name: str, *, module: str = "Secret") -> Effect[Secret, AiError]:
-        """The secret in the environment variable `name`, read when the effect runs; space around it is left out.
+        """Read the secret from the environment variable `name` when the effect runs, without surrounding space.
 
-        Under a `Transport` that needs no keys, a variable that is missing is a secret that opens nothing.
+        If the `Transport` needs no keys, a missing variable results in a placeholder.
 
         Args:
-            name: The variable.
-            module: What the error names as needing it, such as "openai".
+            name: The name of the variable.
+            module: The name of the origin in the error, such as "openai".
 
         Fails with:
-            AiError: `AuthenticationError("MissingKey")`, which names the variable: it is not set, or blank.
+            AiError: `AuthenticationError("MissingKey")` with the name of the variable, if it is not set or blank.
         """
 
         def read(transport: Transport) -> Effect[Secret, AiError]:
             text = os.environ.get(name, "").strip()
             if text or not transport.needs_keys:
                 return fx.succeed(Secret(text or "no-key-is-needed"))
-            problem = f"the environment variable {name} is {'blank' if name in os.environ else 'not set'}"
+            problem = f"environment variable {name} is {'blank' if name in os.environ else 'not set'}"
             return fx.fail(AiError(module, "from_env", AuthenticationError("MissingKey", problem)))
 
         return fx.reference(Transport).flat_map(read)
 
     def reveal(self) -> str:
-        """The text."""
+        """Return the string."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
@@ -164,4 +165,4 @@ class Secret:
         return self
 
     def __reduce__(self) -> Never:
-        raise TypeError("a secret is never pickled: read it again where it is needed, with `Secret.from_env`")
+        raise TypeError("cannot pickle a Secret. Read it again with `Secret.from_env` in the other process.")

@@ -1,7 +1,7 @@
-r"""JSON from servers that cut characters in two. Use this module to read answers and events of a provider.
+r"""A JSON decoder for servers that split characters. Use it to read answers and events of a provider.
 
-JSON writes a character beyond U+FFFF as two escapes. Some servers write the two halves into two events. Others lose a
-half, and strict decoders then refuse the whole text.
+JSON writes a character beyond U+FFFF as two escapes. Some servers write the two halves into two events. Other servers
+lose a half, and strict decoders then reject the whole text.
 
 >>> read_json('{"text": "caf\\ud83d"}')
 {'text': 'caf�'}
@@ -30,17 +30,17 @@ _ESCAPES: Final = re.compile(
     re.DOTALL,
 )
 _INDICES: Final = ("index", "output_index", "content_index", "summary_index")
-_MOST_WAITING: Final = 64  # events of other blocks that may come between two halves
+_MOST_WAITING: Final = 64  # events of other blocks that can arrive between two halves
 
 _Key: TypeAlias = "tuple[tuple[str, ...], tuple[Any, ...]]"  # the location of a string, without and with its indices
-_Place: TypeAlias = "tuple[Any, Any]"  # the object or array that holds the string, and its member
+_Place: TypeAlias = "tuple[Any, Any]"  # the object or array that contains the string, and its member
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of JSON text, with U+FFFD in place of each half of a character.
+    """Return the value of JSON text. U+FFFD replaces each half of a character.
 
     Args:
-        text: The text, also after a byte order mark.
+        text: The JSON text. A byte order mark is allowed.
 
     Raises:
         msgspec.DecodeError: If the text is not JSON.
@@ -54,7 +54,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def begins_json(data: bytes) -> bool:
-    """Return True if bytes begin as a JSON object or array does."""
+    """Return True if the bytes start like a JSON object or array."""
     return data.removeprefix(_BOM_BYTES).lstrip()[:1] in (b"{", b"[")
 
 
@@ -64,10 +64,10 @@ def _replace_half(found: re.Match[str]) -> str:
 
 @final
 class JsonEvents:
-    """Reads the events of one stream and joins characters whose halves are in two events.
+    """A reader of the events of a stream. It joins characters whose halves are in two events.
 
-    An event that ends with a first half waits for the event that continues the same string. If another event comes
-    first, U+FFFD replaces the half.
+    An event that ends with a first half stays pending until the same string continues. If another event arrives first,
+    U+FFFD replaces the half.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class JsonEvents:
         self._ends: dict[_Key, _Place] = {}  # strings of waiting events that end with a first half
 
     def read(self, text: str) -> list[Any]:
-        """Return the values of the events that are whole now.
+        """Return the values of the events that are complete now.
 
         Raises:
             msgspec.DecodeError: If the text is not JSON.
@@ -98,7 +98,7 @@ class JsonEvents:
         return ready
 
     def end(self) -> list[Any]:
-        """Return the events that waited, because no event follows."""
+        """Return the pending events when the stream ends."""
         for holder, member in self._ends.values():
             holder[member] = _mend(holder[member])
         self._ends.clear()
@@ -106,7 +106,7 @@ class JsonEvents:
         return ready
 
     def _continue(self, places: dict[_Key, _Place]) -> list[Any]:
-        """Join the halves with the strings of the next event; return the events that wait no longer."""
+        """Join the halves with the strings of the next event. Return the events that are no longer pending."""
         for key in [key for key in self._ends if key in places]:
             (holder, member), (next_holder, next_member) = self._ends.pop(key), places[key]
             following: str = next_holder[next_member]
@@ -121,7 +121,7 @@ class JsonEvents:
 
 
 def _decode(text: str) -> tuple[Any, bool]:
-    """Return the value of JSON text with its halves of characters, and whether it has any."""
+    """Return the value of JSON text, including halves of characters, and True if it has such halves."""
     try:
         return msgspec.json.decode(text), False
     except JSON_ERRORS:
@@ -138,12 +138,12 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _mend(text: str) -> str:
-    """Return the text with its pairs of halves joined, and U+FFFD in place of each other half."""
+    """Return the text with its pairs of halves joined. U+FFFD replaces each other half."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _strings(event: Any) -> dict[_Key, _Place]:
-    """Return every string of an event by its location. Halves of characters in names are replaced."""
+    """Return every string of an event by its location, and replace the halves of characters in names."""
     found: dict[_Key, _Place] = {}
     root = {"": event}
     waiting: list[tuple[tuple[str, ...], tuple[Any, ...], Any]] = [((), (), root)]

@@ -1,7 +1,7 @@
-"""Floor 6. The local model: a real language model in this process, by llama.cpp, with no network and no key.
+"""Level 6. A local language model that llama.cpp runs in this process. Use it without a network and without a key.
 
-`layer()` gives the default weights, `layer("/path/to/model.gguf")` any other model. The extra `local` brings both the
-runtime and the weights; nothing of it is imported before the layer is built.
+`layer()` loads the default weights, and `layer("/path/to/model.gguf")` loads any other model. The extra `local`
+installs the runtime and the weights. fxai imports them when it builds the layer.
 
 >>> layer().__class__.__name__
 'LayerOf'

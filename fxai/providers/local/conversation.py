@@ -1,4 +1,4 @@
-"""Conversations as the local model reads them: exchanges of a request, the calls made for it, and the answer.
+"""Conversations in the form of the local model. Use this module to build the prompts of a turn from messages.
 
 >>> from fxai.messages.message import UserMessage
 >>> talk = conversation([UserMessage.make("Hello")])
@@ -27,7 +27,7 @@ _END: Final = re.compile(
 
 @final
 class Call(msgspec.Struct, frozen=True):
-    """A call and its result, which is None until there is one."""
+    """A call and its result, or None before the result arrives."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ class Call(msgspec.Struct, frozen=True):
 
 @final
 class Exchange(msgspec.Struct, frozen=True):
-    """One request, the calls made for it, and the answer, empty while there is none."""
+    """A request of the user, its calls, and its answer. The answer is empty until the model writes it."""
 
     request: str = ""
     calls: tuple[Call, ...] = ()
@@ -47,9 +47,10 @@ class Exchange(msgspec.Struct, frozen=True):
 
 @final
 class Conversation(msgspec.Struct, frozen=True):
-    """The instructions, the exchanges before, the current one, and the media types of files left out.
+    """The instructions, the past exchanges, the current exchange, and the media types of files.
 
-    ``left_out`` are those of a user; ``noted`` those of results, which have notes in their place.
+    ``left_out`` contains the media types of the user's files, which the model cannot read. ``noted`` contains the media
+    types of the files in results, which a note replaces.
     """
 
     system: str = ""
@@ -59,12 +60,12 @@ class Conversation(msgspec.Struct, frozen=True):
     noted: tuple[str, ...] = ()
 
     def shorter(self) -> Conversation | None:
-        """The same without its oldest exchange; None when there is only the current one."""
+        """Return the conversation without its oldest past exchange, or None if it has only the current exchange."""
         return msgspec.structs.replace(self, past=self.past[1:]) if self.past else None
 
 
 def conversation(messages: Iterable[Message]) -> Conversation:
-    """The conversation of ``messages``. Each user message begins an exchange, unless it directly follows another."""
+    """Convert messages to a conversation. A user message starts an exchange unless it follows another user message."""
     system: list[str] = []
     done: list[Exchange] = []
     left_out: list[str] = []
@@ -87,7 +88,7 @@ def conversation(messages: Iterable[Message]) -> Conversation:
 
 
 def clauses(request: str) -> tuple[str, ...]:
-    """The parts of a request that may each ask for something, at least three words each but for the first.
+    """Split a request at its clauses. Each part except the first has at least three words.
 
     >>> clauses("Add 3 and 9. Then show me notes.txt")
     ('Add 3 and 9.', 'show me notes.txt')
@@ -115,7 +116,7 @@ def _add_message(current: Exchange, message: AssistantMessage | ToolMessage, not
 
 
 def _result_text(part: ToolResultPart, noted: list[str]) -> str:
-    """A result as a text; its files are notes, and their media types are noted."""
+    """Return a result as a string. A note replaces each file, and `noted` receives its media type."""
     contents = contents_of(part, "file")
     if contents is None:
         return part.result if isinstance(part.result, str) else json.dumps(part.result, ensure_ascii=False, default=str)

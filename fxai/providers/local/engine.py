@@ -1,8 +1,8 @@
-"""The engine: one loaded model that completes texts, in this process, for several runs at once.
+"""The engine of local models. Use it to complete or embed strings with one loaded model, for several concurrent runs.
 
-llama.cpp runs through the package `xllamacpp`, which is imported only here and only when a model is loaded. The engine
-waits in worker threads, so it serves asyncio and trio alike; a run that is cancelled stops between two tokens, or
-between two pieces of its prompt. Failures are a `LocalError` with its reason.
+llama.cpp runs through the package `xllamacpp`. Only this module imports it, and only to load a model. The engine waits
+in worker threads, so it supports asyncio and trio. A cancelled run stops between two tokens or between two pieces of
+its prompt. Each failure is a `LocalError` with a reason.
 
 >>> Completion("Once upon a time", most=16).temperature
 0.0
@@ -43,21 +43,21 @@ from fxai.schema.data import JSON_ERRORS
 _BATCH: Final = 128
 _PROMPT_CACHE_MIB: Final = 256
 _LONGEST_SOCKET: Final = 100
-_COUNT_TIME: Final = 60.0  # seconds that counting may take
+_COUNT_TIME: Final = 60.0  # maximum seconds to count tokens
 
 Pooling: TypeAlias = Literal["mean", "cls", "last"]
-"""Which vector stands for a text: the mean of its tokens', the first one's, or the last one's."""
+"""The vector of a string: the mean of its tokens' vectors, the first token's vector, or the last token's vector."""
 
 OnText: TypeAlias = "Callable[[str], None]"
-"""Called with each piece of the text as it comes, in the event loop."""
+"""A function that receives each piece of the text immediately, in the event loop."""
 
 
 @final
 class Setting(msgspec.Struct, frozen=True):
-    """How a model is loaded: tokens of context for each run, threads, runs at once, log on stderr, chat template.
+    """The settings of a model: context tokens of a run, threads, concurrent runs, log on stderr, and chat template.
 
-    With ``embedding`` it only embeds texts; ``pooling`` is how the vectors of a text's tokens become one:
-    None for the file's own, else their mean.
+    With ``embedding``, the model only embeds strings. ``pooling`` computes the vector of a string from the vectors of
+    its tokens. By default it is the method of the file, otherwise the mean.
     """
 
     context: int = 4096
@@ -70,16 +70,16 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 Prompt: TypeAlias = str | tuple[tuple[str, str], ...]
-"""A text, or the messages of a chat, role and content, for the model's own template."""
+"""A string, or the messages of a chat (role and content) for the model's template."""
 
 
 @final
 class Completion(msgspec.Struct, frozen=True):
-    """A text to complete.
+    """A prompt to complete.
 
-    ``prompt`` is a text, or the messages of a chat for the model's own template. ``most`` tokens at most are written,
-    within ``grammar`` if there is one, until one of ``stop``. With ``once`` it ends, by itself, before it repeats
-    itself.
+    ``prompt`` is a string, or the messages of a chat for the model's template. The model writes at most ``most``
+    tokens. It follows ``grammar`` if it is set, and stops at any string of ``stop``. With ``once``, the completion ends
+    before it repeats itself.
     """
 
     prompt: Prompt
@@ -93,7 +93,7 @@ class Completion(msgspec.Struct, frozen=True):
 
 @final
 class Completed(msgspec.Struct, frozen=True):
-    """The completion of a text, why it ended (by itself, or at its most tokens), and its usage."""
+    """A completion: its text, its end (normal, or by the token limit), and its usage."""
 
     text: str
     ended: Literal["stop", "length"]
@@ -105,7 +105,7 @@ _NAME: Final = "a local model that is loaded"
 
 @final
 class Engine:
-    """A loaded model. Make one by `load`, and `close` it."""
+    """A loaded model. Create it with `load` and release it with `close`."""
 
     def __init__(
         self, server: Any, path: Path, setting: Setting, description: Description, folder: Path | None, key: str = ""
@@ -113,7 +113,7 @@ class Engine:
         self.path = path
         self.setting = setting
         self.description = description
-        self._held: list[Any] = [server]  # the only reference, not even a frame has one: it ends when this drops it
+        self._held: list[Any] = [server]  # the only reference: clearing the list releases the model
         self._folder = folder
         self._key = key
         self._limiter = anyio.CapacityLimiter(setting.parallel)
@@ -124,9 +124,9 @@ class Engine:
 
     @staticmethod
     async def load(path: Path, setting: Setting, on_progress: OnProgress | None = None) -> Engine:
-        """The model of the GGUF file at ``path``, loaded in a worker thread.
+        """Load the model of the GGUF file at ``path`` in a worker thread.
 
-        Raises `LocalError`: xllamacpp is not installed, or the file cannot be loaded.
+        Raises `LocalError` if xllamacpp is not installed or if the file cannot be loaded.
         """
         loaded: list[Engine] = []
 
@@ -138,48 +138,49 @@ class Engine:
         try:
             await in_thread(work)
         except anyio.get_cancelled_exc_class():
-            for engine in loaded:  # a model dropped while it loads would never be released
+            for engine in loaded:  # cancelled during loading: no other code would release the model
                 await engine.close()
             raise
-        loaded[0]._home = Home(_NAME)  # it was made in a thread without an event loop
+        loaded[0]._home = Home(_NAME)  # the worker thread that created the engine has no event loop
         return loaded[0]
 
     @property
     def name(self) -> str:
-        """The model's name: from its file, else the file's name."""
+        """The name of the model from its file. By default the name of the file."""
         return self.description.name or self.path.stem
 
     @property
     def speaks_chat(self) -> bool:
-        """Whether the model has a chat template, its own or the one that was given."""
+        """True if the model has a chat template, in its file or in its settings."""
         return (self.setting.chat_template or self.description.chat_template) is not None
 
     async def complete(self, task: Completion, on_text: OnText | None = None) -> Completed:
-        """How the model goes on; ``on_text`` hears each piece of it as it comes.
+        """Complete a prompt. ``on_text`` receives each piece of the text immediately.
 
-        Waits while as many runs as the engine serves at once are under way. Raises `LocalError`: the
-        context is full before or while the text is written, or llama.cpp refused or failed.
+        If the maximum number of concurrent runs is active, the new run stays pending. Raises `LocalError` if the
+        context fills before or during the completion, or if llama.cpp rejects the prompt or fails.
         """
         self._home.require()
         return await in_thread(lambda: self._complete(task, on_text), limiter=self._limiter)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """The vectors of the texts, of length 1, and the tokens they took; for an engine that is set to embed.
+        """Return the vectors of the strings, of length 1, and the tokens that they used. The engine must embed.
 
-        Waits as `complete` does. Raises `LocalError`: a text does not fit the context, or llama.cpp failed.
+        The call can stay pending like `complete`. Raises `LocalError` if a string exceeds the context, or if llama.cpp
+        fails.
         """
         self._home.require()
         return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
 
     async def count(self, prompts: Sequence[Prompt]) -> int:
-        """The tokens of these prompts together, as a completion of each would read them. Nothing is computed of them.
+        """Count the tokens that completions of these prompts would read together. The model computes nothing.
 
-        Raises `LocalError`: llama.cpp refused or failed.
+        Raises `LocalError` if llama.cpp rejects a prompt or fails.
         """
         return await in_thread(lambda: self._count(prompts))
 
     async def close(self) -> None:
-        """Releases the model: its memory, threads and socket. Runs under way are stopped. May be called again."""
+        """Release the memory, threads, and socket of the model. This stops active runs. You can call it repeatedly."""
         await shield(in_thread(self._close))
 
     def _close(self) -> None:
@@ -215,7 +216,7 @@ class Engine:
         return tokens
 
     def _tell(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What llama.cpp's server answers over its own socket: its Python object has no tokenizer."""
+        """Send a request to llama.cpp's server through its socket. Its Python object has no tokenizer."""
         headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
         line = _connect(str(self._held[0].listening_address))
         try:
@@ -223,7 +224,7 @@ class Engine:
             answer = line.getresponse()
             told: Any = msgspec.json.decode(answer.read())
         except (OSError, HTTPException, *JSON_ERRORS) as wrong:
-            raise LocalError(InternalProviderError(description=f"llama.cpp counts no tokens: {wrong}")) from wrong
+            raise LocalError(InternalProviderError(description=f"llama.cpp cannot count tokens: {wrong}")) from wrong
         finally:
             line.close()
         if answer.status != 200:
@@ -234,11 +235,11 @@ class Engine:
         vectors: list[list[float]] = []
         usage = Usage(input_tokens=0)
         with self._at_work():
-            for text in texts:  # one by one: a run that is cancelled stops between two of them
+            for text in texts:  # a single string per request, so that a cancelled run can stop after each string
                 from_thread.check_cancelled()
                 said: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
                 if self.closed:
-                    raise LocalError(InternalProviderError(description="the model was released meanwhile"))
+                    raise LocalError(InternalProviderError(description="the model was released during the call"))
                 if "error" in said:
                     raise LocalError(embedding_reason(said["error"], self.setting.context))
                 vectors.append(said["data"][0]["embedding"])
@@ -247,10 +248,10 @@ class Engine:
 
     @contextmanager
     def _at_work(self) -> Generator[None]:
-        """Counts a run, which `close` waits for."""
+        """Count a run as active. `close` waits until all runs end."""
         with self._idle:
             if self.closed:
-                raise LocalError(InvalidRequestError(description="the model was released: its scope has ended"))
+                raise LocalError(InvalidRequestError(description="the model was released because its scope ended"))
             self._running += 1
         try:
             yield
@@ -261,7 +262,7 @@ class Engine:
 
 
 class _Listener:
-    """The callback of llama.cpp for each piece of a reply; it must not raise, and stops the reply by returning True."""
+    """A callback for each piece of a reply. It must not raise. It returns True to stop llama.cpp."""
 
     def __init__(self, engine: Engine, on_text: OnText | None, new: Unrepeated | None) -> None:
         self.engine = engine
@@ -298,24 +299,24 @@ class _Listener:
                 from_thread.run_sync(self.on_text, text)
 
     def result(self, task: Completion, context: int) -> Completed:
-        """The whole reply, with the text that was held back. Raises `LocalError` where it is incomplete."""
+        """Return the whole reply, including the delayed text. Raises `LocalError` if the reply is incomplete."""
         if "error" in self.last:
             raise LocalError(reason_of(self.last["error"]))
         told = self.last.get("usage")
         if self.engine.closed or told is None or self.ended is None:
-            raise LocalError(InternalProviderError(description="the model broke off in the middle of its answer"))
+            raise LocalError(InternalProviderError(description="the model stopped in the middle of its answer"))
 
         details: dict[str, Any] = told.get("prompt_tokens_details") or {}
         usage = Usage(told["prompt_tokens"], told["completion_tokens"], details.get("cached_tokens"))
         if self.ended == "length" and told["completion_tokens"] < task.most:
-            said = "it filled while the answer was written; allow a larger context, or ask for less"
+            said = "the answer filled the context. Set a larger context or request a shorter answer."
             raise LocalError(ContextOverflowError(tokens=told["total_tokens"], limit=context, description=said))
         self._say("" if self.new is None else self.new.rest())
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
 
 
 class _SocketConnection(HTTPConnection):
-    """HTTP over the socket at a path."""
+    """An HTTP connection over a Unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=_COUNT_TIME)
@@ -335,7 +336,7 @@ def _connect(address: str) -> HTTPConnection:
 
 
 def _usage_of(timings: Mapping[str, Any]) -> dict[str, Any]:
-    """The usage of a reply that was stopped before llama.cpp reported it."""
+    """Return the usage of a reply that was stopped before llama.cpp reported the usage."""
     cached, wrote = timings["cache_n"], timings["predicted_n"]
     read = timings["prompt_n"] + cached
     return {
@@ -370,7 +371,7 @@ def _load(
     try:
         xllamacpp: Any = import_module("xllamacpp")
     except ImportError as missing:
-        said = f'the package xllamacpp ({missing}); pip install "fxai[local]" brings it'
+        said = f'package xllamacpp is missing ({missing}). Run pip install "fxai[local]".'
         raise LocalError(ModelUnavailableError(model=str(path), problem="not-installed", description=said)) from None
 
     description = read_description(path)
@@ -389,7 +390,7 @@ def _load(
     except Exception as wrong:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-        said = f"llama.cpp cannot load it ({wrong}); its log tells more: layer(…, verbose=True)"
+        said = f"llama.cpp cannot load the file ({wrong}). Set verbose=True to see its log."
         raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
     return server, description, folder
 
@@ -399,34 +400,35 @@ def _configure(params: Any, path: Path, setting: Setting, folder: Path | None, k
     params.model.path = str(path)
     params.n_parallel = setting.parallel
     params.n_ctx = setting.context * setting.parallel  # llama.cpp divides it among the runs
-    params.n_batch = params.n_ubatch = _BATCH  # a run can be cancelled between batches of its prompt
+    params.n_batch = params.n_ubatch = _BATCH  # a run can stop after each batch of its prompt
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.warmup = False
     params.verbosity = 3 if setting.verbose else -1
     params.n_threads_http = 1
     params.ui = params.endpoint_slots = params.endpoint_props = False
-    params.api_keys = [key]  # the server object listens; it shall answer no other client
+    params.api_keys = [key]  # the server listens on a socket and must reject all other clients
     if folder is not None:
         params.hostnames = [str(folder / "x.sock")]
     if setting.chat_template is not None:
         params.chat_template = setting.chat_template
     if setting.embedding:
         params.embedding = True
-        params.n_batch = params.n_ubatch = setting.context  # a text is embedded in one piece or not at all
+        params.n_batch = params.n_ubatch = setting.context  # llama.cpp embeds a string only in a single batch
 
 
 def _threads() -> int:
-    """Half of the processors that this process may use.
+    """Return half of the number of processors that this process can use.
 
-    With a thread on each, one busy neighbour makes llama.cpp several times slower: its threads wait for each other.
+    With a thread on each processor, one other busy process makes llama.cpp several times slower, because its threads
+    wait for each other.
     """
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, min(8, usable // 2))
 
 
 def _socket_folder() -> Path | None:
-    """A directory of ours alone for the server's socket, so that no port is opened; None where that cannot be."""
+    """Create a private directory for the server's socket, so that no port is open. Return None if it is impossible."""
     if sys.platform == "win32":
         return None
     folder = Path(tempfile.mkdtemp(prefix="fxai-"))
@@ -447,12 +449,12 @@ _WINDOW: Final = 200
 
 @final
 class Unrepeated:
-    """A text that is read piece by piece, and ends before it repeats a sentence, or in a loop.
+    """A reader of text in pieces that ends before the text repeats a sentence, or when the text loops.
 
-    A sentence is one of at least three words; upper case and blanks do not tell two apart. A loop is a few characters,
-    a letter or digit among them, four times and more on 24 characters and more ("1000000…", "ha ha ha …"), or 24
-    numbers that count. What may be either is held back until it is known to be another: a sentence that begins like one
-    before, and a few characters from their fourth time; numbers that count are not.
+    A sentence has at least three words. The comparison ignores case and blanks. A loop is either a few characters,
+    including a letter or digit, at least four times on at least 24 characters ("1000000…", "ha ha ha …"), or 24
+    consecutive numbers. The reader delays text while it can become a repetition: a sentence that starts like an earlier
+    sentence, and a few characters from their fourth time. It does not delay consecutive numbers.
     """
 
     def __init__(self) -> None:
@@ -463,7 +465,7 @@ class Unrepeated:
         self._tail = ""
 
     def take(self, piece: str) -> str:
-        """The text that may be passed on now; empty once it has ended."""
+        """Add a piece and return the text that is not a repetition. Return "" after the end."""
         if self.ended:
             return ""
 
@@ -478,11 +480,11 @@ class Unrepeated:
         return free
 
     def rest(self) -> str:
-        """The text that was held back when the reply ended by itself, unless it is a repetition."""
+        """Return the delayed text after the reply ended normally, unless the text is a repetition."""
         return "" if self.ended or self._is_repeated(self._sentence) else self._waiting()
 
     def _whole(self) -> str:
-        """The sentences that ended, as far as they are new."""
+        """Return the text of finished sentences that are new."""
         free = ""
         while found := _SENTENCE.match(self._sentence):
             whole, after = found[0], self._sentence[found.end() :]
@@ -512,7 +514,7 @@ def _plain(sentence: str) -> str:
 
 
 def _loop_length(tail: str) -> int:
-    """On how many characters the text ends in a loop."""
+    """Return the number of characters of the loop at the end of the text."""
     found = _LOOP.search(tail)
     return len(found[0]) if found and any(map(str.isalnum, found[1])) else 0
 

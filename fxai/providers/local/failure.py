@@ -1,4 +1,4 @@
-"""The exception by which the local model fails with a reason, which the layer turns into an `AiError`.
+"""The exception of local models. The package raises it in worker threads, and the layer converts it to an `AiError`.
 
 >>> from fxai.messages.errors import ContextOverflowError
 >>> try:
@@ -25,7 +25,7 @@ from fxai.messages.reason import (
 
 @final
 class LocalError(Exception):
-    """A typed failure on its way out of a worker thread; ``reason`` is the one of the `AiError` that it becomes."""
+    """A typed failure in a worker thread. `reason` is the reason of the resulting `AiError`."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
@@ -33,21 +33,21 @@ class LocalError(Exception):
 
 
 def reason_of(error: Mapping[str, Any]) -> Reason:
-    """The reason of an error that llama.cpp reports."""
+    """Return the reason of an error that llama.cpp reports."""
     said = str(error.get("message", error))
     if error.get("type") == "exceed_context_size_error":
         return ContextOverflowError(tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=said)
     if "grammar" in said:
-        return UnsupportedSchemaError(description=f"llama.cpp refused the grammar: {said}")
+        return UnsupportedSchemaError(description=f"llama.cpp rejected the grammar: {said}")
     if error.get("code") == 400:
         return InvalidRequestError(description=said)
     return InternalProviderError(description=said, status=error.get("code"))
 
 
 def embedding_reason(error: Mapping[str, Any], context: int) -> Reason:
-    """The reason why a text has no vector."""
+    """Return the reason why llama.cpp could not embed a string."""
     said = str(error.get("message", error))
     long = re.search(r"input \((\d+) tokens\) is too large", said)
     if long is None:
         return reason_of(error)
-    return ContextOverflowError(int(long[1]), context, "embed it in pieces, or allow a larger context")
+    return ContextOverflowError(int(long[1]), context, "Embed the string in pieces, or set a larger context.")

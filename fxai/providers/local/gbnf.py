@@ -1,9 +1,9 @@
-r"""Strings and numbers in GBNF: regular expressions and lengths, integers and decimals within bounds.
+r"""GBNF rules for strings and numbers. The grammar uses them for patterns, lengths, integers, and decimals with bounds.
 
-Literals, classes, groups, alternatives and repetition of a regular expression carry over; look-ahead, look-behind,
-back-references, word boundaries and Unicode properties are a `PatternError` that names them. Lengths are bounded.
-A grammar counts symbols, not values, so a range of numbers becomes alternatives over digits: 7 to 12 is one digit of
-7 to 9, or a 1 followed by 0 to 2.
+A pattern can contain literals, classes, groups, alternatives, and repetition. A `PatternError` names any other part:
+look-ahead, look-behind, back-references, word boundaries, or Unicode properties. All lengths have a limit. A grammar
+counts symbols, not values. A range of numbers therefore becomes alternatives of digits: 7 to 12 is one digit from 7 to
+9, or a 1 and a digit from 0 to 2.
 
 >>> pattern_grammar("^v[0-9]{1,2}$", 0, None)
 '"v" [\\x30-\\x39]{1,2}'
@@ -34,18 +34,18 @@ from fxai.schema.pattern import (
 )
 
 DIGITS: Final = 15
-"""The digits that an unbounded integer may have: what a double carries exactly."""
+"""The maximum number of digits of an unbounded integer. A double represents them exactly."""
 
 FRACTION_DIGITS: Final = 6
-"""The digits after the point that a number may have, unless its bounds are finer."""
+"""The maximum number of digits after the decimal point, unless a bound has more digits."""
 
 _LARGEST: Final = 10**DIGITS - 1
 
 
 def integers(low: int | None, high: int | None) -> str | None:
-    """The GBNF alternatives of the integers from ``low`` to ``high``, both included; None when there are none.
+    """Return the GBNF alternatives of the integers from ``low`` to ``high``, or None if the range is empty.
 
-    An open end stops at 15 digits, or one digit past the other bound.
+    Without a bound, the integers have at most 15 digits, or one digit more than the other bound.
 
     >>> integers(-3, 2)
     '"-" [1-3] | [0-2]'
@@ -60,10 +60,10 @@ def integers(low: int | None, high: int | None) -> str | None:
 
 
 def multiples(step: int, low: int | None, high: int | None, *, most: int = 512) -> str | None:
-    """The GBNF alternatives of the multiples of ``step`` within the bounds; None where that is impossible.
+    """Return the GBNF alternatives of the multiples of ``step`` within the bounds, or None if this is impossible.
 
-    Up to ``most`` of them are listed one by one; with an open end, the first ``most`` from the bound (or from zero).
-    A step that divides a power of ten is expressed by the last digits when nothing bounds it.
+    A list contains up to ``most`` multiples. Without a bound, it contains the first ``most`` from the other bound or
+    from zero. For an unbounded step that divides a power of ten, the alternatives are the last digits.
 
     >>> multiples(5, 0, 12)
     '"0" | "5" | "10"'
@@ -83,7 +83,7 @@ def multiples(step: int, low: int | None, high: int | None, *, most: int = 512) 
 
 
 def _endings(step: int, size: int, *, signed: bool) -> str:
-    """Multiples of a step that divides ``10 ** size``: any digits, then one of few endings."""
+    """Return the multiples of a step that divides ``10 ** size``: any digits before a few endings."""
     short = " | ".join(f'"{n}"' for n in range(0, 10**size, step))
     tails = " | ".join(f'"{n:0{size}}"' for n in range(0, 10**size, step))
     sign = '"-"? ' if signed else ""
@@ -91,9 +91,9 @@ def _endings(step: int, size: int, *, signed: bool) -> str:
 
 
 def numbers(low: Decimal | None, high: Decimal | None, *, above: bool = False, below: bool = False) -> str | None:
-    """The GBNF alternatives of the decimal numbers from ``low`` to ``high``; None when there are none.
+    """Return the GBNF alternatives of the decimal numbers from ``low`` to ``high``, or None if the range is empty.
 
-    ``above`` and ``below`` leave the bound itself out. Fractions have up to six digits, or as many as a bound has.
+    ``above`` and ``below`` exclude the bound itself. Fractions have up to six digits, or the digits of a bound.
 
     >>> numbers(Decimal("0"), Decimal("1"))
     '[0] ("." [0-9]{1,6})? | "1" ("." "0"{1,6})?'
@@ -130,7 +130,7 @@ def _on_grid(value: Decimal, step: Decimal, *, up: bool) -> Decimal:
 
 
 def _natural(low: int, high: int) -> list[str]:
-    """Alternatives for ``low`` to ``high``, both 0 or more, one group for each count of digits."""
+    """Return alternatives for ``low`` to ``high``, both 0 or more, with a group for each number of digits."""
     parts: list[str] = []
     for size in range(len(str(low)), len(str(high)) + 1):
         first = max(low, 10 ** (size - 1) if size > 1 else 0)
@@ -140,14 +140,14 @@ def _natural(low: int, high: int) -> list[str]:
 
 
 def _joined_lengths(parts: list[str], low: int, high: int) -> list[str]:
-    """The same alternatives, shortened where they are all the naturals of up to some count of digits."""
+    """Join the alternatives if they are all natural numbers up to some number of digits."""
     if low > 1 or set(str(high)) != {"9"} or high < 10:
         return parts
     return ['"0"'] * (low == 0) + [f"[1-9] [0-9]{{0,{len(str(high)) - 1}}}"]
 
 
 def _digit_strings(low: str, high: str) -> list[str]:
-    """Alternatives for digit strings of one length, from ``low`` to ``high``."""
+    """Return alternatives for digit strings of equal length, from ``low`` to ``high``."""
     if low == high:
         return [f'"{low}"']
     if len(low) == 1:
@@ -167,7 +167,7 @@ def _digit_strings(low: str, high: str) -> list[str]:
 
 
 def _decimals(low: Decimal, high: Decimal, scale: int) -> list[str]:
-    """Alternatives for the decimals from ``low`` to ``high``, both 0 or more."""
+    """Return alternatives for the decimals from ``low`` to ``high``, both 0 or more."""
     floor, ceiling = int(low), int(high)
     low_part, high_part = _fraction(low, scale), _fraction(high, scale)
     if floor == ceiling:
@@ -189,7 +189,7 @@ def _fraction(value: Decimal, scale: int) -> str:
 
 
 def _edge(whole: int, low: str, high: str) -> list[str]:
-    """Alternatives for one whole part and the fractions from ``low`` to ``high``, padded digit strings."""
+    """Return alternatives for one whole part and the fractions from ``low`` to ``high``, as padded digit strings."""
     if not high.strip("0"):
         return [f'"{whole}" ("." "0"{{1,{len(high)}}})?']
 
@@ -203,7 +203,7 @@ _ESCAPED: Final = {0x09: r"\\t", 0x0A: r"\\n", 0x0D: r"\\r", 0x22: r"\\\"", 0x5C
 
 
 def literal(text: str) -> str:
-    r"""The GBNF literal of exactly ``text``.
+    r"""Return the GBNF literal of ``text``.
 
     >>> literal('a"b\n')
     '"a\\"b\\n"'
@@ -213,7 +213,7 @@ def literal(text: str) -> str:
 
 
 def string_grammar(least: int, most: int) -> str:
-    """The GBNF of what stands between the quotes of any JSON string of ``least`` to ``most`` characters.
+    """Return the GBNF of the contents of JSON strings with ``least`` to ``most`` characters, without the quotes.
 
     >>> string_grammar(1, 9)
     'char{1,9}'
@@ -225,18 +225,18 @@ def string_grammar(least: int, most: int) -> str:
 
 
 def pattern_grammar(pattern: str, least: int, most: int | None, *, bound: int = 256) -> str:
-    r"""The GBNF of what stands between the quotes of JSON strings that match ``pattern``.
+    r"""Return the GBNF of the contents of JSON strings that match ``pattern``, without the quotes.
 
-    ``least`` and ``most`` are the string's own length bounds; repetition without an end stops so that the
-    string has at most ``most`` characters, or ``bound`` where there is no ``most``. What is generated is a part of
-    what matches (classes like ``\W`` stay within ASCII). Raises `PatternError`.
+    ``least`` and ``most`` are the length bounds of the string. Unlimited repetition stops at ``most`` characters, or at
+    ``bound`` if ``most`` is None. The grammar generates only part of the matches: classes like ``\W`` stay within
+    ASCII. Raises `PatternError`.
 
     >>> pattern_grammar("^a+$", 2, 4)
     '"a"{2,4}'
     """
     try:
         if expansion(pattern) > MAX_PATTERN:
-            raise PatternError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
+            raise PatternError(f"the expanded repetitions have more than {MAX_PATTERN} characters")
     except ValueError as error:
         raise PatternError(str(error)) from None
     node = _whole(parse(pattern))
@@ -250,7 +250,7 @@ def pattern_grammar(pattern: str, least: int, most: int | None, *, bound: int = 
 
 
 def _whole(node: Node) -> Node:
-    """A pattern as what stands between the quotes: free text before and after, but where an anchor forbids it."""
+    """Return a pattern for whole strings: free text before and after it, except at an anchor."""
     if isinstance(node, Choice):
         return Choice(tuple(map(_whole, node.branches)))
     parts = node.parts if isinstance(node, Series) else (node,)
@@ -282,7 +282,7 @@ def _hold_expressible(node: Node) -> None:
 
 
 def _cap(node: Node, limit: int) -> Node:
-    """The same node with its repetition ended so that it matches at most ``limit`` characters, where it can be."""
+    """Limit the repetition in the node so that it matches at most ``limit`` characters, if possible."""
     end = longest(node)
     if end is not None and end <= limit:
         return node
@@ -321,7 +321,7 @@ def _cap_sequence(parts: tuple[Node, ...], limit: int) -> Node:
 
 
 def _raise_to(node: Node, least: int) -> Node | None:
-    """The same node with its repetition begun later, so that it matches ``least`` characters or more; None if never."""
+    """Raise the repetition in the node so that it matches at least ``least`` characters. Return None if impossible."""
     if shortest(node) >= least:
         return node
     if (longest(node) or 0) < least:
@@ -375,7 +375,7 @@ def _render(node: Node, *, top: bool = False) -> str:
 
 
 def _render_set(ranges: Ranges) -> str:
-    """A class over the characters of JSON text: plain ones as they are, the others as JSON escapes them."""
+    """Return a class of characters in JSON text. JSON escapes replace the characters that need an escape."""
     plain = _overlap(_overlap(ranges, _without(((0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F)))), ((0x20, _TOP),))
     escaped = [text for code, text in _ESCAPED.items() if any(low <= code <= high for low, high in ranges)]
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1] and plain:
@@ -401,7 +401,7 @@ def _code_text(code: int) -> str:
 # ---- sets of characters
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
-"""Code points, as sorted pairs of first and last."""
+"""Code points as sorted pairs: the first and the last of each range."""
 
 _SURROGATES: Final = (0xD800, 0xDFFF)
 _DIGIT: Final[Ranges] = ((0x30, 0x39),)
@@ -414,7 +414,7 @@ _SLACK: Final = 64
 
 
 def _ranges(text: str) -> Ranges:
-    """The characters of one place of a pattern, or some of them."""
+    """Return the characters of an element of a pattern, or some of them."""
     if text == ".":
         return _without(_NEWLINES)
     if text[0] == "[":
@@ -426,7 +426,7 @@ def _set_ranges(text: str) -> Ranges:
     negated, members = set_members(text)
     found: list[tuple[int, int]] = []
     broad = False
-    pending = members[-2::-1]  # without the bracket, the first one last
+    pending = members[-2::-1]  # in reverse order, without the bracket
     while pending:
         low = _member_ranges(pending.pop())
         if _is_broad(low):
@@ -474,7 +474,7 @@ def _union(ranges: Sequence[tuple[int, int]]) -> Ranges:
 
 
 def _without(ranges: Ranges) -> Ranges:
-    """Every character but these (and never half of a surrogate pair)."""
+    """Return all characters except these and the halves of surrogate pairs."""
     found: list[tuple[int, int]] = []
     start = 0
     for low, high in _union([*ranges, _SURROGATES]):
@@ -485,6 +485,6 @@ def _without(ranges: Ranges) -> Ranges:
 
 
 def _overlap(left: Ranges, right: Ranges) -> Ranges:
-    """The characters that are in both."""
+    """Return the characters of both sets."""
     pairs = ((max(a, c), min(b, d)) for a, b in left for c, d in right)
     return _union([(low, high) for low, high in pairs if low <= high])

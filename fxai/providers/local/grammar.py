@@ -1,9 +1,10 @@
-r"""Grammars: a JSON Schema as GBNF, the notation by which llama.cpp constrains a model's reply.
+r"""Conversion of JSON Schemas to GBNF. llama.cpp uses a GBNF grammar to constrain the reply of a model.
 
-For a schema that llama.cpp's own converter, llguidance, cannot express or that exceeds its limits, it logs a line and
-generates unconstrained text; an invalid GBNF grammar it refuses. So the conversion is done here, and a keyword that no
-grammar can express is a `GrammarFailure` with its place. A grammar generates *part* of what the schema allows: objects
-have the declared properties, and text, digits, items and nesting are bounded, so that every reply ends.
+llama.cpp's own converter, llguidance, logs a line for an unsupported or too large schema and then generates
+unconstrained text. llama.cpp rejects an invalid GBNF grammar. This module therefore converts the schema itself. A
+keyword without a grammar results in a `GrammarFailure` with its location. A grammar generates *part* of the values of
+the schema: objects have only declared properties, and the sizes of strings, numbers, arrays, and nesting are limited,
+so that each reply ends.
 
 >>> digit = {"type": "integer", "minimum": 0, "maximum": 9}
 >>> print(grammar({"type": "object", "properties": {"n": digit}, "required": ["n"]}).unwrap().text)
@@ -35,11 +36,10 @@ from fxai.schema.pattern import PatternError
 
 @final
 class Bounds(msgspec.Struct, frozen=True):
-    """Where a reply ends although its schema would let it go on.
+    """The limits of a reply if the schema sets no limit.
 
     ``text``: characters of a string without `maxLength`; ``items``: items of an array without `maxItems`;
-    ``members``: entries of a free map; ``depth``: times that a
-    schema may come back inside itself.
+    ``members``: entries of a free map; ``depth``: maximum number of times that a schema contains itself.
     """
 
     text: int = 1000
@@ -50,33 +50,33 @@ class Bounds(msgspec.Struct, frozen=True):
 
 @final
 class GrammarFailure(msgspec.Struct, frozen=True):
-    """A schema that cannot become a grammar: where (a JSON pointer), which keyword, and why."""
+    """A schema without a grammar: the location as a JSON pointer, the keyword, and the reason."""
 
     pointer: str
     keyword: str
     why: str
 
     def __str__(self) -> str:
-        """One line: where, what, and what to do."""
+        """Return one line with the location, the reason, and the remedy."""
         return (
-            f"{self.pointer or '/'}: {self.keyword}: {self.why}; "
-            "take the keyword out of what this model is given, or use a model that needs no grammar"
+            f"{self.pointer or '/'}: {self.keyword}: {self.why}. "
+            "Remove the keyword from the schema, or use a model that needs no grammar."
         )
 
 
 @final
 class Grammar(msgspec.Struct, frozen=True):
-    """A grammar: its GBNF ``text``, and the pointers of what it is looser in than the schema (``loose``).
+    """A grammar: its GBNF ``text``, and the pointers of the keywords that it enforces only partly (``loose``).
 
-    Loose are `oneOf` (taken as `anyOf`), `uniqueItems` of items that cannot be listed, several `patternProperties`
-    and `minProperties` over free names: a reply is to be validated all the same.
+    Loose keywords are `oneOf` (converted like `anyOf`), `uniqueItems` if the items have no list of values, multiple
+    `patternProperties`, and `minProperties` of free names. If ``loose`` is not empty, validate the reply.
     """
 
     text: str
     loose: tuple[str, ...] = ()
 
     def after(self, before: str) -> Grammar:
-        """The same grammar for texts that begin with ``before``.
+        """Return the grammar for text that starts with ``before``.
 
         >>> print(Grammar("root ::= [0-9]").after(" ").text)
         root ::= " " value
@@ -86,9 +86,9 @@ class Grammar(msgspec.Struct, frozen=True):
 
 
 def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> Result[Grammar, GrammarFailure]:
-    """The grammar of the JSON texts that ``schema`` allows, written as ``json.dumps`` writes them.
+    """Return the grammar of the JSON text that ``schema`` allows, in the format of ``json.dumps``.
 
-    Fails with `GrammarFailure` when a keyword cannot be kept, or when nothing at all is allowed.
+    Fails with `GrammarFailure` if a keyword has no grammar, or if the schema allows no value.
 
     >>> grammar({"not": {"type": "string"}}).failure().keyword
     'not'
@@ -96,14 +96,14 @@ def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> R
     try:
         return Success(with_stack(lambda: _Writer(schema, bounds or Bounds()).grammar()))
     except ExhaustedError as error:
-        why = f"its grammar takes more than {MAX_PLACES} steps: say fewer alternatives, or split the tool"
+        why = f"the grammar needs more than {MAX_PLACES} steps, so declare fewer alternatives or split the tool"
         return Failure(GrammarFailure(str(error), "schema", why))
     except PlaceError as wrong:
         return Failure(GrammarFailure(wrong.pointer, wrong.keyword, wrong.reason))
 
 
 def choice_grammar(options: tuple[str, ...], *, before: str = " ") -> Grammar:
-    """The grammar of exactly one of ``options``, each after the text ``before``.
+    """Return the grammar of a choice between ``options``. The text ``before`` precedes the option.
 
     >>> choice_grammar(("yes", "no")).text
     'root ::= " yes" | " no"'
@@ -130,7 +130,7 @@ _FORMATS: Final = {
 
 
 _Key: TypeAlias = tuple[str, ...]
-"""The pointers of a place's schemas."""
+"""The pointers of the schemas of a value."""
 
 
 def _key(place: Place) -> _Key:
@@ -138,7 +138,7 @@ def _key(place: Place) -> _Key:
 
 
 class _Writer:
-    """The rules of one grammar, written place by place."""
+    """A writer of the rules of a grammar."""
 
     def __init__(self, schema: Any, bounds: Bounds) -> None:
         self.variants = Variants(copy_data(schema))
@@ -151,18 +151,18 @@ class _Writer:
         self.loose: dict[str, None] = {}
 
     def grammar(self) -> Grammar:
-        """The whole: the root rule, the others, and the characters of strings."""
+        """Return the whole grammar: the root rule, the other rules, and the characters of strings."""
         place = self.variants.target(self.variants.root)
         self.open[_key(place)] += 1
         root = self._expression(place)
         if root is None:
-            raise PlaceError("", "schema", "no value is allowed, or none that ends")
+            raise PlaceError("", "schema", "the schema allows no value, or only values without an end")
         lines = [f"root ::= {root}", *(f"{name} ::= {body}" for body, name in self.rules.items())]
         lines += [_CHAR] if any("char{" in line for line in lines) else []
         return Grammar("\n".join(lines), tuple(dict.fromkeys((*self.variants.exclusive, *self.loose))))
 
     def _place(self, place: Place) -> str | None:
-        """The rule for a place; None when no value can stand there, or none that ends."""
+        """Return the rule for a value, or None if the schema allows no value, or only values without an end."""
         place = self.variants.target(place)
         key = _key(place)
         self.variants.steps.take(place[0].pointer if place else "")
@@ -179,7 +179,7 @@ class _Writer:
         return self.names[key, level]
 
     def _rule(self, body: str) -> str:
-        """The name of the rule with this body, which is written once."""
+        """Return the name of the rule with this body. Write the rule once."""
         name = self.rules.setdefault(body, f"r{len(self.rules) + 1}")
         self.named.add(name)
         return name
@@ -210,7 +210,7 @@ class _Writer:
             return None
         pattern = form.patterns[0] if form.patterns else _FORMATS.get(form.format or "")
         if len(form.patterns) > 1:
-            raise PlaceError(form.pointer, "pattern", "a grammar cannot keep two patterns at once")
+            raise PlaceError(form.pointer, "pattern", "a grammar cannot enforce two patterns for one string")
         try:
             if pattern is not None:
                 body = pattern_grammar(pattern, form.least, form.most, bound=max(self.bounds.text, form.least))
@@ -276,7 +276,7 @@ class _Writer:
         return None if most < form.least_items else f'"[" {_items(items, leading, form.least_items, most)} "]"'
 
     def _item_literals(self, form: Form, leading: int) -> list[str] | None:
-        """The literals of the items of an array, when they all can be listed."""
+        """Return the literals of the items of an array, or None if the schema does not list all values."""
         variants = [] if leading else self.variants.of(self.variants.item(form, 0))
         if not variants or any(variant.values is None for variant in variants):
             return None
@@ -299,12 +299,12 @@ class _Writer:
             elif name in required:
                 return None
         if form.least_members > len(entries):
-            raise PlaceError(form.pointer, "minProperties", "a grammar holds an object to the properties it declares")
+            raise PlaceError(form.pointer, "minProperties", "a grammar limits an object to its declared properties")
         inner = self._chain(entries, form.least_members, form.most_members)
         return None if inner is None else f'"{{" {inner} "}}"'
 
     def _map(self, form: Form) -> str | None:
-        """An object that declares no name: entries of any name where the schema leaves it open, else none."""
+        """Return the rule for an object without declared names. It has entries only if the schema allows any name."""
         closed = '"{}"' if form.least_members == 0 else None
         most = max(self.bounds.members, form.least_members)
         most = most if form.most_members is None else min(most, form.most_members)
@@ -324,7 +324,7 @@ class _Writer:
         return f'"{{" {entries} "}}"' if most >= form.least_members else None
 
     def _key(self, form: Form) -> tuple[str | None, str | None]:
-        """The rules of a free entry's name and value: what `patternProperties` names, else any name."""
+        """Return the rules of a free entry's name and value. The name matches `patternProperties` or is any name."""
         text = Site(f"{form.pointer}/propertyNames/type", {"type": "string", "minLength": 1, "maxLength": 40})
         patterns = [(rule, p) for rule in form.objects for p in rule.schema.get("patternProperties", ())]
         if not patterns:
@@ -337,7 +337,7 @@ class _Writer:
         return self._place((*self.variants.key(form), named)), self._place((rule.under("patternProperties", pattern),))
 
     def _chain(self, entries: list[tuple[str, bool]], least: int, most: int | None) -> str | None:
-        """``least`` to ``most`` entries in their order, commas between, the optional ones left out at will."""
+        """Return a rule for ``least`` to ``most`` entries in their order, with commas and with optional entries."""
         ceiling = max(least, 1) if most is None else max(most, 1)
         tails: dict[tuple[int, int], str | None] = {
             (len(entries), count): '""' if count >= least else None for count in range(ceiling + 1)
@@ -363,7 +363,7 @@ _MAP_KEYWORDS: Final = frozenset({"additionalProperties", "patternProperties", "
 
 
 def _items(items: list[str], leading: int, least: int, most: int) -> str:
-    """``least`` to ``most`` items, commas between: the leading ones each its own, then the last kind again."""
+    """Return a rule for ``least`` to ``most`` items, with commas. The last kind of item repeats."""
     if most == 0:
         return '""'
     text, start = "", min(leading, most)
@@ -384,16 +384,16 @@ _FAR: Final = 10**20
 
 
 def _reachable(form: Form, bound: tuple[Any, bool] | None, *, down: bool) -> tuple[Any, bool] | None:
-    """A bound of numbers; none where it lies beyond all that a grammar counts to."""
+    """Return a bound of numbers, or None if no number of a grammar reaches it."""
     if bound is None or abs(bound[0]) <= _FAR:
         return bound
     if (bound[0] < 0) == down:
         return None
-    raise PlaceError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count so far")
+    raise PlaceError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count to this number")
 
 
 def _inside(bound: tuple[Any, bool], *, up: bool) -> int:
-    """The nearest integer within a bound."""
+    """Return the nearest integer within a bound."""
     value = Fraction(str(bound[0]))
     whole = -(-value.numerator // value.denominator) if up else value.numerator // value.denominator
     return whole + (1 if up else -1) * (bound[1] and whole == value)

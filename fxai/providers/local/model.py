@@ -1,4 +1,4 @@
-"""Local models as services: layers that load a language or embedding model in this process until their scope ends.
+"""Services and layers of local models. A layer loads a language or embedding model until its scope ends.
 
 >>> local, embedding = layer("tiny.gguf", context=1024), embedding_layer("tiny.gguf", context=512)
 >>> type(local).__name__, type(embedding).__name__
@@ -38,7 +38,7 @@ _MODULE: Final = "local"
 
 @final
 class LocalModel(LanguageModel):
-    """A model in this process that answers turn by turn; `layer` makes one."""
+    """A model in this process that answers one turn at a time. Create it with `layer`."""
 
     def __init__(self, engine: Engine, bounds: Bounds) -> None:
         self._engine = engine
@@ -46,38 +46,38 @@ class LocalModel(LanguageModel):
 
     @property
     def name(self) -> str:
-        """The model's name: what its file says, else the file's name."""
+        """The name of the model from its file. By default the name of the file."""
         return self._engine.name
 
     @property
     @override
     def info(self) -> ModelInfo:
-        """Its name; no server is asked."""
+        """The name of the model. fxai needs no request to read it."""
         return ModelInfo("local", self.name)
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The model's turn, whole: one tool call, or an answer.
+        """Run one turn and return it whole: a tool call or an answer.
 
         Fails with:
-            AiError: The request cannot be kept (its schema, its files, its tool choice), or the context is full.
+            AiError: If the model cannot support the schema, the files, or the tool choice, or if the context is full.
         """
         return self._parts(request, "ask").collect().map(lambda parts: Response.from_stream(parts).content)
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part; a reader that stops early stops the model between two tokens. Fails as `ask`."""
+        """Stream the parts of a turn. If the reader stops early, the model stops after a token. Fails like `ask`."""
         return self._parts(request, "ask_stream")
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that a turn reads which answers in words, by the model's own tokenizer; nothing is generated.
+        """Count the tokens that a turn with an answer reads, with the tokenizer of the model.
 
-        They are those of the prompt of the answer and, where there are tools, of the choice among them. A turn that
-        calls a tool reads the prompt for its parameters instead of the answer's.
+        The count includes the prompt of the answer. If the request has tools, it also includes the prompt to choose a
+        tool. A turn that calls a tool reads the prompt for the tool's parameters instead of the answer's prompt.
 
         Fails with:
-            AiError: The tool choice names a tool that there is none of; llama.cpp failed.
+            AiError: If the tool choice names an unknown tool, or if llama.cpp failed.
         """
 
         async def count() -> TokenCount:
@@ -106,24 +106,27 @@ def layer(
     chat_template: str | None = None,
     verbose: bool = False,
 ) -> Layer[LanguageModel, AiError]:
-    """The layer of a language model that runs in this process, with no network and no key. Needs the extra `local`.
+    """Return the layer of a language model that runs in this process. It requires the extra `local`.
 
-    It is loaded when the layer is built and released with its scope; runs share it. Nothing is imported or read before.
+    The model needs no network and no key. fxai loads it when it builds the layer and releases it with the scope. Runs
+    share the model. Before that, fxai imports nothing and reads nothing.
 
     Args:
-        model: The path of a GGUF file, also as ``local:/path``; None for the default weights, which are assembled
-            into the user's cache the first time (about 250 MB; `FXAI_CACHE` names another place).
-        sha256: What the file must have as its SHA-256, in hex; the default weights have theirs in the code.
-        context: Tokens that prompt and answer of one run have room for.
-        threads: Threads that compute; by default half of the processors that this process may use, 1 to 8.
-        parallel: Runs that are served at once; others wait. Each has the whole context.
-        progress: Hears how far assembling, checking and loading are, in bytes. Called from a worker thread.
-        bounds: Where replies end although their schema would let them go on.
-        chat_template: A Jinja template for plain answers in place of the file's own.
-        verbose: Whether llama.cpp writes its log to stderr.
+        model: The path of a GGUF file, also as ``local:/path``. By default the default weights. The first use
+            assembles them in the user's cache (about 250 MB). `FXAI_CACHE` sets another directory.
+        sha256: The expected SHA-256 of the file, in hex. The code contains the checksum of the default weights.
+        context: The maximum number of tokens of a run's prompt and answer together.
+        threads: The number of computing threads. By default half of the processors available to the process, 1 to 8.
+        parallel: The number of runs that the model serves concurrently. Other runs wait. Each run has the full context.
+        progress: A function that receives the progress of assembling, checking, and loading, in bytes. fxai calls it
+            from a worker thread.
+        bounds: The limits of replies if the schema sets no limit.
+        chat_template: A Jinja template for plain answers. It replaces the template of the file.
+        verbose: True if llama.cpp writes its log to stderr.
 
     Fails with:
-        AiError: `ModelUnavailableError`: a package or the file is missing, has another checksum or cannot be loaded.
+        AiError: `ModelUnavailableError` if a package or the file is missing, if its checksum differs, or if the file
+            cannot be loaded.
     """
     setting = Setting(context, threads, parallel, verbose, chat_template)
 
@@ -138,7 +141,7 @@ def layer(
 def open_engine(
     model: str | Path | None, setting: Setting, sha256: str | None, progress: OnProgress | None, method: str
 ) -> Effect[Engine, AiError, Scope]:
-    """The loaded model of a layer, released with the scope; arguments and failures as `layer`."""
+    """Load the model of a layer. The scope releases it. `layer` documents the arguments and failures."""
 
     async def load() -> Engine:
         path = await in_thread(lambda: _find_file(model, sha256, progress))
@@ -155,28 +158,28 @@ def _find_file(model: str | Path | None, sha256: str | None, on_progress: OnProg
 
 
 def to_ai_error(error: Any, method: str) -> AiError | None:
-    """The typed failure of an exception; None for a defect."""
+    """Return the typed failure of an exception, or None for a defect."""
     return AiError(_MODULE, method, error.reason) if isinstance(error, LocalError) else None
 
 
 @final
 class LocalEmbeddingModel(EmbeddingModel):
-    """A model in this process that embeds texts, one after another; `embedding_layer` makes one."""
+    """A model in this process that embeds strings, one after another. Create it with `embedding_layer`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @property
     def name(self) -> str:
-        """The model's name: what its file says, else the file's name."""
+        """The name of the model from its file. By default the name of the file."""
         return self._engine.name
 
     @override
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        """The vectors of these texts, each of length 1. A run that is cancelled stops between two texts.
+        """Return the vectors of these strings, each of length 1. A cancelled run stops between two strings.
 
         Fails with:
-            AiError: `ContextOverflowError`: a text is longer than the context; `InternalProviderError`.
+            AiError: `ContextOverflowError` if a string is longer than the context. `InternalProviderError`.
         """
 
         async def embed() -> Embeddings:
@@ -196,25 +199,30 @@ def embedding_layer(
     progress: OnProgress | None = None,
     verbose: bool = False,
 ) -> Layer[EmbeddingModel, AiError]:
-    """The layer of a model that embeds in this process, with no network and no key. Needs the extra `local`.
+    """Return the layer of an embedding model that runs in this process. It requires the extra `local`.
 
-    The default weights are those of the default language model. llama.cpp embeds in a context of its own, so beside a
-    `layer` of the same file it loads once more; but it maps the file, whose pages in memory are then the same, so that
-    this takes about 85 MB and not the file's 250 again. They were made to write and not to embed: near texts do come
-    out nearer than far ones, which is enough to try a program. For retrieval that people rely on, give the file of a
-    model that was made for it.
+    The model needs no network and no key. The default weights are the weights of the default language model. llama.cpp
+    embeds in a separate context, so a `layer` and an `embedding_layer` of the same file load it twice. Both map the
+    file and share its pages in memory. The second load therefore uses about 85 MB instead of 250 MB.
+
+    The default model was trained to write, not to embed. Similar strings have closer vectors, which is enough to try a
+    program. For reliable retrieval, use the file of an embedding model.
 
     Args:
-        model: The path of a GGUF file, also as ``local:/path``; None for the default weights, as of `layer`.
-        sha256: What the file must have as its SHA-256, in hex.
-        context: The tokens that a text may have. Memory grows with it: about 1 MB for each with the default weights.
-        threads: Threads that compute; by default half of the processors that this process may use, 1 to 8.
-        pooling: Which vector stands for a text; None: as the file says, else the mean of its tokens'.
-        progress: Hears how far assembling, checking and loading are, in bytes. Called from a worker thread.
-        verbose: Whether llama.cpp writes its log to stderr.
+        model: The path of a GGUF file, also as ``local:/path``. By default the default weights, as for `layer`.
+        sha256: The expected SHA-256 of the file, in hex.
+        context: The maximum number of tokens of a string. It determines the memory: about 1 MB for each token with the
+            default weights.
+        threads: The number of computing threads. By default half of the processors available to the process, 1 to 8.
+        pooling: The method that computes the vector of a string. By default the method of the file, otherwise the mean
+            of the tokens' vectors.
+        progress: A function that receives the progress of assembling, checking, and loading, in bytes. fxai calls it
+            from a worker thread.
+        verbose: True if llama.cpp writes its log to stderr.
 
     Fails with:
-        AiError: `ModelUnavailableError`: a package or the file is missing, has another checksum or cannot be loaded.
+        AiError: `ModelUnavailableError` if a package or the file is missing, if its checksum differs, or if the file
+            cannot be loaded.
     """
     setting = Setting(context, threads, verbose=verbose, embedding=True, pooling=pooling)
 

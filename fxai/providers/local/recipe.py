@@ -1,8 +1,8 @@
-"""The recipe: how a small model chooses a tool, fills its parameters and answers, in three short completions.
+"""Prompts for small base models. The turn uses them to choose a tool, fill its parameters, and answer.
 
-A small base model cannot follow a tool-calling template. It can go on with a list: so each stage shows lines of the
-kind it is to write, with the tools' own request examples among them, and a grammar holds it to the choice or the
-schema. Everything here is pure: it makes prompts.
+A small base model cannot follow a template for tool calls, but it can continue a list. Each prompt therefore shows
+lines of the desired kind, including the example requests of the tools. A grammar limits the output to the choices or to
+the schema. The functions of this module have no side effects.
 
 >>> weather = Candidate("weather", "current weather of a city", (("Is it hot in Rome?", {"city": "Rome"}),))
 >>> print(choosing((weather,), "Rain in Oslo?").splitlines()[-1])
@@ -69,7 +69,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def gist(self) -> str:
-        """The first sentence of the description, or the words of the name."""
+        """The first sentence of the description. By default the words of the name."""
         first = re.split(r"(?<=[.!?])\s|\n", self.description.strip(), maxsplit=1)[0].rstrip(".")
         return first[:100] or self.words
 
@@ -80,12 +80,12 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def requests(self) -> tuple[tuple[str, Any], ...]:
-        """The examples that carry a request."""
+        """The examples that have a request."""
         return tuple((_line(request), params) for request, params in self.examples if request)
 
 
 def no_tool(candidates: Sequence[Candidate]) -> str:
-    """The choice for no tool: a word that is no tool's name.
+    """Return the choice for no tool: a word that differs from all names of tools.
 
     >>> no_tool([Candidate("none")])
     'none at all'
@@ -94,10 +94,10 @@ def no_tool(candidates: Sequence[Candidate]) -> str:
 
 
 def choosing(candidates: Sequence[Candidate], request: str, past: Sequence[Exchange] = ()) -> str:
-    """The prompt whose next word is a tool's name, or `no_tool`.
+    """Return the prompt for a choice. Its next word is the name of a tool or `no_tool`.
 
-    Requests of the tools' examples and small talk take turns; a tool without such examples is shown by its gist. The
-    last exchanges before this one are lines of the same kind.
+    The lines alternate between small talk and the example requests of the tools. A tool without examples appears with
+    its gist. The last two exchanges follow as lines of the same form.
     """
     rows = _rows(candidates)
     names, none = {candidate.name for candidate in candidates}, no_tool(candidates)
@@ -113,7 +113,7 @@ def _rows(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
         [*(text for text, _ in candidate.requests)] or [candidate.words, candidate.gist] for candidate in candidates
     ]
     rounds, none = max(map(len, shown), default=0), no_tool(candidates)
-    if not any(candidate.requests for candidate in candidates):  # small talk among what tools are for would drown it
+    if not any(candidate.requests for candidate in candidates):  # more small talk would outnumber the gists
         pairs = list(zip(shown, candidates, strict=True))
         known = [(lines[turn], candidate.name) for turn in range(rounds) for lines, candidate in pairs]
         return [*((text, none) for text in _SMALL_TALK[:2]), *known]
@@ -132,7 +132,7 @@ def _rows(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
 
 
 def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past: Sequence[Exchange] = ()) -> str:
-    """The prompt whose next text is the JSON of the tool's parameters."""
+    """Return the prompt whose continuation is the JSON of the tool's parameters."""
     lines_told = _properties(schema)
     shown = [*candidate.requests, *((candidate.gist, params) for text, params in candidate.examples if not text)]
     shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == candidate.name]
@@ -145,7 +145,7 @@ def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past:
 
 
 def _properties(schema: Mapping[str, Any]) -> str:
-    """The descriptions of the properties, a line each, for a tool without examples."""
+    """Return the descriptions of the properties, each on a line, for a tool without examples."""
     lines = [
         f"{name}: {_line(str(_keywords(about)['description']))[:160]}\n"
         for name, about in schema.get("properties", {}).items()
@@ -155,7 +155,7 @@ def _properties(schema: Mapping[str, Any]) -> str:
 
 
 def answering(talk: Conversation) -> str:
-    """The prompt whose next line answers the current request from the results of its calls."""
+    """Return the prompt whose next line answers the current request from the results of its calls."""
     failed = (_FAILED,) if any(call.is_failure for call in talk.current.calls) else ()
     shown = (*_ANSWERED, *failed, *(exchange for exchange in talk.past[-2:] if exchange.calls))
     lines = "".join(_answer_lines(exchange) for exchange in shown)
@@ -163,20 +163,20 @@ def answering(talk: Conversation) -> str:
 
 
 def talking(talk: Conversation) -> str:
-    """The prompt whose next line is a reply without any tool."""
+    """Return the prompt whose next line is a reply without a tool."""
     lines = "".join(_talk_lines(exchange) for exchange in (*_TALKED, *talk.past))
     return f"{_head(talk)}{lines}{_talk_lines(talk.current)}"
 
 
 def structuring(talk: Conversation) -> str:
-    """The prompt whose next text is JSON in reply to the current request and the results of its calls."""
+    """Return the prompt whose continuation is JSON for the current request and the results of its calls."""
     lines = "".join(_talk_lines(exchange) for exchange in talk.past[-2:])
     results = "".join(_result(call) for call in talk.current.calls)
     return f"{_head(talk)}{lines}Request: {_line(talk.current.request)}\n{results}The same as JSON:"
 
 
 def prose(talk: Conversation) -> tuple[tuple[str, str], ...]:
-    """The conversation as messages for a model's own chat template: role and text of each."""
+    """Return the conversation as messages for the chat template of a model: the role and the text of each message."""
     text: list[tuple[str, str]] = [("system", talk.system)] if talk.system else []
     for exchange in (*talk.past, talk.current):
         results = "".join("\n" + _result(call).strip() for call in exchange.calls)
@@ -218,9 +218,9 @@ _Tree: TypeAlias = "Mapping[str, Any] | list[Any]"
 
 
 def render(text: str) -> str:
-    """A result in the form for the model: of an object or a list, its values with their keys, without empty ones.
+    """Format a result for the model. An object or list becomes its values with their keys; empty values are omitted.
 
-    JSON inside of a text counts as such, and an object of one member as the member. Booleans are yes and no.
+    JSON inside a string counts as JSON, and an object with one member counts as the member. Booleans become yes and no.
     """
     try:
         value = _inner(json.loads(text))
@@ -230,7 +230,7 @@ def render(text: str) -> str:
 
 
 def _inner(value: Any) -> Any:
-    """The value inside of wrappers: texts of JSON, and objects of one member."""
+    """Unwrap a value from JSON strings and from objects with one member."""
     while True:
         tree = _tree(value)
         if isinstance(value, str) and value.strip()[:1] in ("{", "["):
@@ -263,7 +263,7 @@ def _tree(value: Any) -> _Tree | None:
 
 
 def _flat(value: Any) -> str | None:
-    """An object whose members are plain, in one piece; None for any other value."""
+    """Return an object of plain members as one string, or None for any other value."""
     tree = _tree(value)
     if not isinstance(tree, Mapping) or any(_tree(member) is not None for member in tree.values()):
         return None
@@ -290,11 +290,11 @@ _MOST_WORDS: Final = 24
 
 
 def narrow(schema: Mapping[str, Any], request: str, examples: Examples) -> dict[str, Any]:
-    """The same schema, its plain properties limited to the values that ``request`` and the examples leave.
+    """Limit the plain properties of a schema to the values that ``request`` and the examples permit.
 
-    A small model copies its examples where it should copy the request. Where every example takes a value word by word
-    from its request, the value is one of the words of this request too; where one listed value is named, it is that
-    one; and where nothing is named, it is the value of the examples whose requests name nothing either.
+    A small model copies its examples instead of the request. If every example takes a value word by word from its
+    request, the value must be words of this request. If the request names one listed value, the property must have this
+    value. If the request names no value, the property has the value of the examples whose requests name no value.
 
     >>> examples = (("Is it hot in Rome, in Fahrenheit?", {"unit": "F"}), ("Rain in Madrid?", {"unit": "C"}))
     >>> unit = {"type": "string", "enum": ["C", "F"]}
@@ -310,7 +310,7 @@ def narrow(schema: Mapping[str, Any], request: str, examples: Examples) -> dict[
 
 
 def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list[Any]:
-    """The values that are left for one property; none where nothing is known."""
+    """Return the permitted values of a property, or [] if the examples permit any value."""
     listed = schema.get("enum")
     if isinstance(listed, list):
         return _values_named(lambda text: _listed_values(text, schema["enum"]), request, examples)
@@ -328,7 +328,7 @@ def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list
 
 
 def _values_named(find: Callable[[str], list[Any]], request: str, examples: Examples) -> list[Any]:
-    """The values that the request names; else the one value of the examples whose requests name none."""
+    """Return the values in the request. By default return the only value of the examples whose requests name none."""
     named = find(request)
     if named:
         return named
@@ -337,7 +337,7 @@ def _values_named(find: Callable[[str], list[Any]], request: str, examples: Exam
 
 
 def _listed_values(text: str, listed: list[Any]) -> list[Any]:
-    """The listed values that are words of the text, or short capitals that a word after the first begins with."""
+    """Return the listed values that are words of the text, or short capitals at the start of a word after the first."""
     words = [word.strip(_EDGE) for word in _SPAN.findall(text)]
     lower = f" {' '.join(words).lower()} "
     exact = [value for value in listed if isinstance(value, str) and f" {value.lower()} " in lower]
@@ -353,7 +353,7 @@ def _numbers(text: str) -> list[Any]:
 
 
 def _spans(text: str) -> list[Any]:
-    """Every run of words of the text, without the punctuation around it; none of a long text."""
+    """Return every run of words of the text without the surrounding punctuation. Return [] for a long text."""
     words = [match.span() for match in _SPAN.finditer(text)]
     if len(words) > _MOST_WORDS:
         return []
@@ -362,5 +362,5 @@ def _spans(text: str) -> list[Any]:
 
 
 def _keywords(schema: Any) -> Mapping[str, Any]:
-    """The keywords of a schema; none where it is a boolean."""
+    """Return the keywords of a schema. A boolean schema has no keywords."""
     return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}

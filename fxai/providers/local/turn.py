@@ -1,4 +1,4 @@
-"""One turn of the local model: choose a tool or none, fill its parameters or answer, part by part as it comes.
+"""A turn of the local model. Use `Turn` to choose a tool, fill its parameters, or answer, and to stream the parts.
 
 >>> Wanted.of(("add", "weather"), "none").names
 ()
@@ -51,7 +51,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool, Tool
 
 Emit: TypeAlias = "Callable[[StreamPart], None]"
-"""Called with each part, in the event loop."""
+"""A function that receives each part, in the event loop."""
 
 _ONE_LINE: Final = r'root ::= " " [^ \n] [^\n]{0,400} "\n"'
 _TEMPERATURES: Final = (None, 0.7, 1.0)
@@ -60,14 +60,14 @@ _CHARACTERS_A_TOKEN: Final = 3
 
 @final
 class Wanted(msgspec.Struct, frozen=True):
-    """The tools that a turn may call, and whether it must call one."""
+    """The tools that a turn can call, and whether it must call a tool."""
 
     names: tuple[str, ...]
     forced: bool = False
 
     @staticmethod
     def of(names: tuple[str, ...], choice: ToolChoices) -> Wanted:
-        """The names that ``choice`` permits. Raises `LocalError` when it asks for an unknown tool."""
+        """Return the names that ``choice`` permits. Raises `LocalError` if it requires an unknown tool."""
         if choice == "none":
             return Wanted(())
         if choice == "auto":
@@ -76,14 +76,14 @@ class Wanted(msgspec.Struct, frozen=True):
         asked, mode = (choice.names, choice.mode) if isinstance(choice, ToolChoice) else (names, "required")
         unknown = [name for name in asked if name not in names]
         if unknown or not asked:
-            said = f"asks for {', '.join(unknown) or 'a tool'}, and the tools are {', '.join(names) or 'none'}"
+            said = f"must be a tool of the request ({', '.join(names) or 'none'}), got {', '.join(unknown) or 'none'}"
             raise LocalError(InvalidRequestError(parameter="tool_choice", constraint=said))
         return Wanted(asked, forced=mode != "auto")
 
 
 @final
 class Turn:
-    """One turn of a request; its parts go to ``emit``."""
+    """One turn of a request. It passes its parts to ``emit``."""
 
     def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
         self.engine = engine
@@ -98,12 +98,12 @@ class Turn:
         self.schemas: dict[str, dict[str, Any]] = {name: tool.json_schema() for name, tool in self.tools.items()}
 
     async def run(self) -> None:
-        """Takes the turn. Raises `LocalError`; the parts before it stand."""
+        """Run the turn. Raises `LocalError`. The parts that the turn emitted before the error remain valid."""
         _refuse_files(self.talk)
         wanted = Wanted.of(tuple(self.tools), self.request.tool_choice)
-        grammars = {name: self._grammar(f"the tool {name!r}", self.schemas[name]) for name in wanted.names}
+        grammars = {name: self._grammar(f"tool {name!r}", self.schemas[name]) for name in wanted.names}
         answer = self.request.response_schema
-        shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
+        shape = None if answer is None else self._grammar("response schema", answer.to_dict())
 
         for warning in (*self.mended, *warnings_of(self.request, self.talk.noted)):
             self.emit(warning)
@@ -128,10 +128,11 @@ class Turn:
     # -- choosing
 
     async def _choose(self, wanted: Wanted) -> tuple[Candidate | None, str]:
-        """The tool to call, if any, and the part of the request that it is for.
+        """Return the tool to call, or None, and the part of the request for this tool.
 
-        The parts of a request are taken in turn. After a result only a tool that was not called yet can follow, and
-        only where the request has a part more, so that a model which repeats itself comes to its answer.
+        The model reads the parts of a request one by one. After a result, the turn can call only a tool without an
+        earlier call, and only if the request has another part. Without this rule, a model that repeats itself would
+        never answer.
         """
         request, calls = self.talk.current.request, self.talk.current.calls
         candidates = [_candidate(self.tools[name]) for name in wanted.names]
@@ -173,12 +174,12 @@ class Turn:
         if done.ended == "length":
             return "length"
         if isinstance(params, _Wrong):
-            raise LocalError(InvalidOutputError(f"the parameters of {chosen.name!r}: {params.said}", params.pointer))
+            raise LocalError(InvalidOutputError(f"parameters of {chosen.name!r}: {params.said}", params.pointer))
         self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
 
     def _narrow_grammar(self, chosen: Candidate, said: str, held: Grammar) -> Grammar:
-        """A narrower grammar, where the examples and the request say so and it still allows something."""
+        """Return a narrower grammar from the examples and the request. If it allows no value, return ``held``."""
         schema = narrow(self.schemas[chosen.name], said, chosen.requests)
         return grammar(schema, self.bounds).value_or(held)
 
@@ -194,7 +195,7 @@ class Turn:
     async def _json(
         self, prompt: str, held: Grammar, schema: Mapping[str, Any] | bool, on_text: OnText
     ) -> tuple[Completed, Any]:
-        """JSON within a grammar, and its value. Text of a loose grammar is passed on only when it was found valid."""
+        """Generate JSON and return its value. If the grammar is loose, emit the text only after validation."""
         done = Completed("", "length", Usage())
         value: Any = None
         for temperature in _TEMPERATURES if held.loose else (None,):
@@ -241,7 +242,7 @@ class Turn:
         return await self._complete(task, _without_leading_blank(speaking))
 
     def _fit(self) -> None:
-        """Drops the oldest exchanges until the rest, and an answer, likely fit into the context."""
+        """Drop the oldest exchanges until the conversation and an answer probably fit the context."""
         room = (self.engine.setting.context * 3 // 4) * _CHARACTERS_A_TOKEN
         while sum(len(text) for _, text in recipe.prose(self.talk)) > room:
             shorter = self.talk.shorter()
@@ -250,7 +251,7 @@ class Turn:
             self.talk = shorter
 
     def _most(self) -> int:
-        """The tokens that may still be written in this turn."""
+        """Return the maximum number of tokens that this turn can write."""
         asked = self.request.max_tokens
         return self.engine.setting.context if asked is None else asked
 
@@ -262,21 +263,21 @@ class Turn:
 
 def _refuse_files(talk: Conversation) -> None:
     if talk.left_out:
-        said = f"this model reads text only, and the prompt has files: {', '.join(talk.left_out)}"
+        said = f"this model reads only text, and the prompt contains files: {', '.join(talk.left_out)}. Remove them."
         raise LocalError(InvalidUserInputError(said))
 
 
 def _prompt_of(talk: Conversation, *, speaks_chat: bool) -> Prompt:
-    """What the model goes on with where it answers in words."""
+    """Return the prompt that the model continues to answer in prose."""
     if speaks_chat:
         return recipe.prose(talk)
     return recipe.answering(talk) if talk.current.calls else recipe.talking(talk)
 
 
 def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
-    """The prompts that a turn reads which ends with an answer: to choose a tool or none, and to answer.
+    """Return the prompts of a turn that ends with an answer: the prompts to choose a tool, and the answer's prompt.
 
-    Raises `LocalError`: the prompt has files; the tool choice asks for an unknown tool.
+    Raises `LocalError` if the prompt contains files or if the tool choice requires an unknown tool.
     """
     talk = conversation(mend_request(request)[0].prompt.messages)
     _refuse_files(talk)
@@ -284,7 +285,7 @@ def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
     wanted = Wanted.of(tuple(tools), request.tool_choice)
     candidates = [_candidate(tools[name]) for name in wanted.names]
     prompts: list[Prompt] = []
-    if len(candidates) > wanted.forced:  # where one tool must be called, none is chosen
+    if len(candidates) > wanted.forced:  # a single required tool needs no choice
         prompts += [recipe.choosing(candidates, said, talk.past) for said in clauses(talk.current.request) or ("",)]
     structured = request.response_schema is not None
     return [*prompts, recipe.structuring(talk) if structured else _prompt_of(talk, speaks_chat=speaks_chat)]
@@ -292,14 +293,14 @@ def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
 
 @final
 class _Wrong(msgspec.Struct, frozen=True):
-    """The place of a fault in a value, and the fault."""
+    """The location of a validation error in a value, and its message."""
 
     pointer: str
     said: str
 
 
 class _Speaking:
-    """A text part that begins with its first piece."""
+    """A text part that starts with its first piece."""
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
@@ -313,13 +314,13 @@ class _Speaking:
         self.emit(TextDelta(self.id, delta))
 
     def end(self) -> None:
-        """End the part, if it began."""
+        """End the part if it started."""
         if self.began:
             self.emit(TextEnd(self.id))
 
 
 def _without_leading_blank(on_text: OnText) -> OnText:
-    """The same without the blank that a completion begins with."""
+    """Return a function that removes the leading blank of a completion and calls ``on_text``."""
     begun: list[bool] = []
 
     def hear(text: str) -> None:
@@ -337,7 +338,7 @@ def _cached_grammar(schema: str, bounds: Bounds) -> Result[Grammar, GrammarFailu
 
 
 def _value(text: str, schema: Mapping[str, Any] | bool) -> Any:
-    """The value of a JSON text, or its fault against the schema."""
+    """Return the value of JSON text, or its validation error."""
     value = json.loads(text)
     faults = JsonSchema.of(schema).validate(value)
     return _Wrong(faults[0].pointer, "; ".join(map(str, faults))) if faults else value
@@ -349,7 +350,7 @@ def _candidate(tool: AnyTool) -> Candidate:
 
 
 def warnings_of(request: ModelRequest, files: tuple[str, ...] = ()) -> list[WarningPart]:
-    """Warnings of options that this model does not support, and of the types of files that tools gave."""
+    """Return warnings for the unsupported options of a request and for the media types of files in results."""
     found: list[WarningPart] = []
     if request.reasoning not in (None, "none"):
         found.append(_option_warning("reasoning", "this model does not reason before it answers"))
@@ -357,9 +358,9 @@ def warnings_of(request: ModelRequest, files: tuple[str, ...] = ()) -> list[Warn
         found.append(_option_warning("parallel_tool_calls", "this model calls one tool a turn"))
     for tool in request.tools:
         if Tool.is_provider_defined(tool):
-            said = f"the tool {tool.name!r} is run by another provider, and was left out"
+            said = f"tool {tool.name!r} was omitted: another provider runs it"
             found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
-    reason = "that a tool gave was left out: this model reads text only"
+    reason = "in a tool result was omitted: this model reads only text"
     return [*found, *(WarningPart(f"a file ({kind}) {reason}") for kind in dict.fromkeys(files))]
 
 

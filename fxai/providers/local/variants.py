@@ -1,7 +1,8 @@
-"""The variants of a JSON Schema: `$ref` followed, `allOf` joined, `anyOf` and `oneOf` spread into alternatives.
+"""The variants of a JSON Schema. The grammar uses them to write the alternatives of a value.
 
-`Variants.of` turns the schemas of one place into alternatives, each a `Form`: the types, values, bounds and members of
-one kind of value, with nothing left to look up. A keyword that no grammar can express is a `PlaceError` with its place.
+`Variants.of` follows `$ref`, merges `allOf`, and expands `anyOf` and `oneOf`. Each alternative is a `Form` with the
+types, values, bounds, and members of one kind of value. A keyword without a grammar raises a `PlaceError` with its
+location.
 
 >>> variants = Variants({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/n"}], "$defs": {"n": {"type": "integer"}}})
 >>> [sorted(form.types) for form in variants.of(variants.root)]
@@ -27,21 +28,21 @@ from fxai.schema.pattern import Matcher, PatternTimeoutError
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _REFUSED: Final = {
-    "not": "a grammar cannot say what a value must not be",
+    "not": "a grammar cannot exclude values",
     "if": "a grammar cannot make one part depend on another",
     "dependentSchemas": "a grammar cannot make one part depend on another",
-    "contains": "a grammar cannot ask for one fitting item among others",
-    "unevaluatedItems": "a grammar cannot tell which items were judged elsewhere",
+    "contains": "a grammar cannot require one matching item among others",
+    "unevaluatedItems": "a grammar cannot detect which items other keywords evaluate",
 }
 _MOST_VARIANTS: Final = 64
 _NAMES_A_STEP: Final = 64
 _REST: Final = "unevaluatedProperties"
-_CIRCLE: Final = "the reference comes back to itself"
+_CIRCLE: Final = "the reference refers to itself"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One alternative of a value. ``None`` and empty fields restrict nothing."""
+    """An alternative of a value. ``None`` and empty fields are unrestricted."""
 
     pointer: str
     types: frozenset[str] = _TYPES
@@ -64,26 +65,26 @@ class Form:
 
 
 class Variants:
-    """The variants of one document, read place by place within its budget; ``root`` is the place of the whole."""
+    """The variants of the schemas in one document. The document has a budget of steps; ``root`` is its whole schema."""
 
     def __init__(self, document: Any) -> None:
         self.reader: Reader = Reader(document)
         self.root: Place = (self.reader.root,)
         self.steps: Steps = self.reader.steps
         self.exclusive: dict[str, None] = {}
-        """The pointers of each `oneOf` of several branches so far."""
+        """The pointers of all `oneOf` with multiple branches until now."""
         self._matcher = Matcher()
         self._open: set[str] = set()
 
     def of(self, place: Place) -> list[Form]:
-        """The alternatives of a value at ``place``: none when no value can be there. Raises `PlaceError`."""
+        """Return the alternatives of a value at ``place``, or [] if no value is valid. Raises `PlaceError`."""
         forms = [Form(place[0].pointer if place else "")]
         for site in self.reader.together(place):
             forms = self._join(site.pointer, forms, self._own(site))
         return forms
 
     def target(self, place: Place) -> Place:
-        """The same place, each schema that is a reference and nothing else followed to its target."""
+        """Replace each schema that is only a reference by its target."""
         sites: dict[str, Site] = {}
         for site in place:
             seen = {site.pointer}
@@ -96,7 +97,7 @@ class Variants:
         return tuple(sites.values())
 
     def member(self, form: Form, name: str) -> Place:
-        """The schemas of the property ``name``, by every object schema of the form."""
+        """Return the schemas of the property ``name`` from all object schemas of the form."""
         self.steps.take(form.pointer, len(form.objects))
         found = [(rule, list(self._property(rule, name))) for rule in form.objects]
         known = any(site.pointer != f"{rule.pointer}/additionalProperties" for rule, sites in found for site in sites)
@@ -104,11 +105,11 @@ class Variants:
         return (*(site for _, sites in found for site in sites), *rest)
 
     def key(self, form: Form) -> Place:
-        """The schemas of every property's name."""
+        """Return the schemas of property names."""
         return tuple(rule.under("propertyNames") for rule in form.objects if "propertyNames" in rule)
 
     def item(self, form: Form, index: int) -> Place:
-        """The schemas of the item at ``index``, by every array schema of the form."""
+        """Return the schemas of the item at ``index`` from all array schemas of the form."""
         return tuple(site for rule in form.arrays if (site := rule.item(index)) is not None)
 
     def _property(self, rule: Site, name: str) -> Iterator[Site]:
@@ -127,16 +128,16 @@ class Variants:
         try:
             return self._matcher.matches(pattern, text)
         except PatternTimeoutError:
-            raise PlaceError(at, keyword, f"{pattern!r} takes too long") from None
+            raise PlaceError(at, keyword, f"matching {pattern!r} takes too long") from None
         except ValueError as broken:
-            raise PlaceError(at, keyword, f"{pattern!r} is broken: {broken}") from None
+            raise PlaceError(at, keyword, f"{pattern!r} is not a valid pattern: {broken}") from None
 
     def _own(self, site: Site) -> list[Form]:
-        """The alternatives of one schema by its own keywords, `$ref` and `allOf` aside."""
+        """Return the alternatives of one schema from its own keywords, without `$ref` and `allOf`."""
         if isinstance(site.schema, bool):
             return [Form(site.pointer)] if site.schema else []
         if not is_object(site.schema):
-            raise PlaceError(site.pointer, "schema", "a schema is an object or a boolean")
+            raise PlaceError(site.pointer, "schema", "a schema must be an object or a boolean")
         if site.pointer in self._open:
             raise PlaceError(site.pointer, "$ref", _CIRCLE)
         _refuse(site)
@@ -152,7 +153,7 @@ class Variants:
         return forms
 
     def _join(self, pointer: str, left: list[Form], right: list[Form]) -> list[Form]:
-        """Every alternative of one with every alternative of the other, where both can hold."""
+        """Combine each alternative of one list with each alternative of the other list, if both can be true."""
         if len(left) * len(right) > _MOST_VARIANTS:
             raise PlaceError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
         names = sum(len(form.objects) + len(form.required) for form in left)
@@ -163,11 +164,11 @@ class Variants:
     # -- listed values
 
     def admits(self, place: Place, value: Any) -> bool:
-        """Whether ``value`` fulfils some alternative of ``place``."""
+        """Return True if ``value`` fulfils any alternative of ``place``."""
         return any(self.fulfils(form, value) for form in self.of(place))
 
     def fulfils(self, form: Form, value: Any, *, listed: bool = False) -> bool:
-        """Whether ``value`` fulfils one alternative; ``listed``: it is one of those that the form lists."""
+        """Return True if ``value`` fulfils one alternative. ``listed`` is True for a value that the form lists."""
         self.steps.take(form.pointer)
         if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
             return False
@@ -229,12 +230,12 @@ def _own_form(site: Site) -> Form:
 
 
 def _count(site: Site, keyword: str) -> int | None:
-    """A number of items, members or characters; a least that no reply should have is refused."""
+    """Return a number of items, members, or characters. Reject a minimum that is too large for a reply."""
     said = site.schema.get(keyword)
     if said is None:
         return None
     if keyword.startswith("min") and said > _MOST_COUNTED[keyword]:
-        raise PlaceError(site.pointer, keyword, f"a grammar cannot ask for more than {_MOST_COUNTED[keyword]}")
+        raise PlaceError(site.pointer, keyword, f"must be at most {_MOST_COUNTED[keyword]} for a grammar")
     return int(min(said, _FAR))
 
 
@@ -267,7 +268,7 @@ def _refuse(site: Site) -> None:
 
 
 def _required_names(site: Site) -> tuple[str, ...]:
-    """The required names, and those that any dependency requires, so that every dependency holds."""
+    """Return the required names and all names that a dependency requires, so that every dependency is satisfied."""
     names: list[str] = [*site.schema.get("required", ())]
     for keyword in ("dependentRequired", "dependencies"):
         for needs in site.schema.get(keyword, {}).values():
@@ -278,7 +279,7 @@ def _required_names(site: Site) -> tuple[str, ...]:
 
 
 def _tightest_bound(schema: Mapping[str, Any], plain: str, exclusive: str, tighter: Any) -> tuple[Any, bool] | None:
-    """The bound and whether it leaves the bound itself out; draft 4 says the latter by a boolean."""
+    """Return the bound and whether it is exclusive. In draft 4, a boolean makes a bound exclusive."""
     strict = schema.get(exclusive)
     if isinstance(strict, bool) or strict is None:
         return (schema[plain], strict is True) if plain in schema else None

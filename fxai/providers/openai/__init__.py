@@ -1,4 +1,4 @@
-"""Floor 6. OpenAI: its models by Responses and Chat Completions, as a layer and as pure functions, and its own tools.
+"""Level 6. OpenAI's models over Responses and Chat Completions, as layers and pure functions, and OpenAI's own tools.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> prepare_tools(Toolkit.make(web_search()), model="gpt-5.5").tools

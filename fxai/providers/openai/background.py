@@ -1,7 +1,7 @@
-"""Responses in the background: OpenAI works on without a connection, is asked how far it is, and cancelled.
+"""Background responses of OpenAI. Use `Background` for answers that take longer than a connection.
 
-A request with `background` is answered at once by a response that is not there yet. Read whole, it is asked for until
-it is over. Read as a stream, a connection that breaks is taken up again behind the last event that came.
+OpenAI immediately answers a request with `background`, but the response is unfinished. To read the response whole, fxai
+polls it until it ends. To read it as a stream, fxai reconnects after the last received event if the connection breaks.
 
 >>> Background(every=5, window="8h").fields
 {'background': True, 'background_options': {'completion_window': '8h'}}
@@ -28,8 +28,8 @@ from fxai.schema.data import JSON_ERRORS
 
 _A = TypeVar("_A")
 
-_FIRST: Final = 0.5  # seconds before the first look
-_LONGEST: Final = 10.0  # seconds that a cancellation may take
+_FIRST: Final = 0.5  # seconds before the first poll
+_LONGEST: Final = 10.0  # maximum seconds for a cancellation
 _RUNNING: Final = ("queued", "in_progress")
 _OVER: Final = frozenset(
     ("response.completed", "response.incomplete", "response.cancelled", "response.failed", "error")
@@ -38,27 +38,27 @@ _OVER: Final = frozenset(
 
 @final
 class Background(msgspec.Struct, frozen=True, kw_only=True):
-    """How a response in the background is waited for.
+    """The settings of waiting for a background response.
 
     Raises:
-        ValueError: `every` is not above 0, or `resumes` is below 0.
+        ValueError: If `every` is not greater than 0, or if `resumes` is negative.
     """
 
     every: float = 5.0
-    """The most seconds between two looks at it; the first ones are sooner."""
+    """The maximum number of seconds between two polls. The first polls are more frequent."""
     resumes: int = 8
-    """How often a stream that breaks is taken up again, where no event came in between."""
+    """The maximum number of consecutive reconnections without a new event."""
     cancel: bool = True
-    """Whether it is cancelled at OpenAI where the program is interrupted, or leaves its stream; else it goes on
-    there, and `provider_options["openai"]["response_id"]` goes on with it."""
+    """True to cancel the response at OpenAI if the program is interrupted or stops reading the stream. If False, the
+    response continues, and `provider_options["openai"]["response_id"]` reads the rest."""
     window: Literal["soonest", "2h", "8h"] | None = None
-    """By when it must be there: a later one is cheaper, and is not streamed."""
+    """The deadline of the response. A later deadline is cheaper, but has no stream."""
     continuation_id: str | None = None
-    """A name of your own, by which related requests are worked on together."""
+    """A name that you choose. OpenAI processes requests with the same name together."""
 
     def __post_init__(self) -> None:
         if not self.every > 0 or self.resumes < 0:
-            raise ValueError(f"every is {self.every} s and resumes is {self.resumes}: give more than 0, and 0 or more")
+            raise ValueError(f"every must be above 0, got {self.every}; resumes must be at least 0, got {self.resumes}")
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class _Named(msgspec.Struct):
 
 
 class _Mark(msgspec.Struct):
-    """What of an event says where the stream is."""
+    """The fields of an event that determine the position in the stream."""
 
     type: str | None = None
     sequence_number: int | None = None
@@ -87,13 +87,13 @@ _STATE: Final = msgspec.json.Decoder(_Named)
 
 @final
 class BackgroundResponse:
-    """One response in the background: what of it is known, and what is done with it.
+    """A background response with its state and its requests.
 
     Args:
-        client: What sends the requests.
-        options: How it is waited for.
-        include: What of it is asked for besides, as of the request.
-        response_id: Its id, where it is one that was begun before.
+        client: The client that sends the requests.
+        options: The settings of waiting.
+        include: The additional data of the response. See the request.
+        response_id: The id of an earlier response. None to start a new response.
     """
 
     def __init__(
@@ -103,18 +103,18 @@ class BackgroundResponse:
         self._options = options
         self._include = include
         self._id = response_id
-        self._number: int | None = None  # of the last event
-        self._is_counted = True  # False once an event came without a number: a stream cannot go on behind that
+        self._number: int | None = None  # the number of the last event
+        self._is_counted = True  # False after an event without a number, because a stream cannot resume after it
         self._is_over = False
         self._has_failed = False
 
     # -- whole
 
     def whole(self, path: str, body: bytes, method: str) -> Effect[bytes, AiError]:
-        """The response when it is over, as JSON: begun by a POST of `body`, unless it was begun before.
+        """Return the finished response as JSON. A POST of `body` starts it, unless it already has an id.
 
         Fails with:
-            AiError: It cannot be begun or asked for; it says how to go on with it.
+            AiError: If the client cannot start or read the response. The failure contains the id to continue with.
         """
         return fx.scoped(self._guard(self._whole(path, body, method)))
 
@@ -132,7 +132,7 @@ class BackgroundResponse:
         return answer.body
 
     def _runs(self, body: bytes) -> bool:
-        """Whether a response is not over; it has an id then."""
+        """Return True if the response still runs. Store its id."""
         try:
             state = _STATE.decode(body)
         except JSON_ERRORS:
@@ -144,10 +144,10 @@ class BackgroundResponse:
     # -- streamed
 
     def events(self, path: str, body: bytes, method: str) -> Stream[Event, AiError]:
-        """The events of the response, whatever becomes of the connection: begun as `whole`.
+        """Return the events of the response. The stream survives broken connections. It starts like `whole`.
 
         Fails with:
-            AiError: As `whole`; also where the connection breaks more often than it may.
+            AiError: If `whole` would fail, or if the connection breaks more often than `resumes` permits.
         """
         return StreamOf.steps(lambda emit: fx.scoped(self._guard(self._read(path, body, method, emit))))
 
@@ -172,7 +172,7 @@ class BackgroundResponse:
 
     @fx.gen
     def _forward(self, source: Stream[Event, AiError], emit: Emit[Event]) -> Gen[None, AiError, Scope]:
-        """Emits the events of one connection, but for those that came before."""
+        """Emit the new events of a connection."""
         events = yield from source.pull()
         while not self._is_over:
             event: Any = yield from events
@@ -182,14 +182,14 @@ class BackgroundResponse:
                 yield from emit(event)
 
     def _is_new(self, event: Event) -> bool:
-        """Whether an event did not come before; notes where the stream is."""
+        """Return True if the event did not arrive earlier. Update the position in the stream."""
         if event.name == WHOLE:
             self._is_over = True
             return True
         try:
             mark = _MARK.decode(event.data)
         except JSON_ERRORS:
-            return True  # it is for the reader of the events to say what is wrong with it
+            return True  # the reader of the events reports the error
         if mark.response is not None and mark.response.id is not None:
             self._id = mark.response.id
         self._is_counted = self._is_counted and mark.sequence_number is not None
@@ -209,7 +209,7 @@ class BackgroundResponse:
         asked = urlencode([*(query or {}).items(), *included], safe="[]")
         return f"/responses/{quote(self._id or '', safe='')}{action}" + (f"?{asked}" if asked and not action else "")
 
-    # -- how it ends
+    # -- the end
 
     @fx.gen
     def _guard(self, effect: Effect[_A, AiError]) -> Gen[_A, AiError, Scope]:
@@ -217,15 +217,15 @@ class BackgroundResponse:
         return (yield from effect.map_error(self._explain))
 
     def _explain(self, error: AiError) -> AiError:
-        """The failure, which says that the response is still there."""
+        """Return the failure with a note that the response continues in the background."""
         self._has_failed = True
         if self._id is None or self._is_over or not hasattr(error.reason, "description"):
             return error
-        said = f"{getattr(error.reason, 'description', '') or ''}; the response {self._id} goes on in the background"
+        said = f"{getattr(error.reason, 'description', '') or ''}; response {self._id} continues in the background"
         return AiError(error.module, error.method, msgspec.structs.replace(error.reason, description=said.lstrip("; ")))
 
     def _leave(self) -> Effect[None]:
-        """Cancels the response where nobody waits for it any more; not where asking for it failed."""
+        """Cancel the response if no caller waits for it. If a request failed, do not cancel it."""
         if self._id is None or self._is_over or self._has_failed or not self._options.cancel:
             return fx.succeed(None)
         cancelling = self._client.post(self._address(action="/cancel"), b"", method="cancel").as_(None)
@@ -233,4 +233,4 @@ class BackgroundResponse:
 
 
 def _log(response_id: str | None, error: object) -> None:
-    logging.getLogger("fxai.openai").warning("the response %s may go on at OpenAI: %s", response_id, error)
+    logging.getLogger("fxai.openai").warning("response %s may continue at OpenAI: %s", response_id, error)

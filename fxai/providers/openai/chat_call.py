@@ -1,4 +1,4 @@
-"""Calls in answers of Chat Completions: put together from their pieces, in whichever form a server writes them.
+"""Calls in answers of Chat Completions. Use `ChatCalls` to assemble calls from the pieces of any server.
 
 >>> calls = ChatCalls()
 >>> call = calls.add({"index": 0, "id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a"'}})
@@ -33,7 +33,7 @@ _FUNCTION: Final = frozenset(("name", "arguments", "input"))
 
 @final
 class ChatCall(msgspec.Struct):
-    """A call, as far as its pieces have come."""
+    """A call during the assembly of its pieces."""
 
     id: str
     name: str = ""
@@ -44,30 +44,30 @@ class ChatCall(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """Its arguments, or its input, so far."""
+        """The arguments or the input until now."""
         return "".join(self.deltas)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the server wrote beside, which goes back with the call, such as Gemini's `extra_content`."""
+        """The server's own fields, which are sent back with the call, such as Gemini's `extra_content`."""
         own_id = None if CALL_IDS.accepts(self.id) else self.id
         return mark(type="custom_tool_call" if self.custom else None, call=self.extras or None, call_id=own_id)
 
 
 @final
 class ChatCalls:
-    """The calls of one answer, in the order in which they started; each has an id of its own.
+    """The calls of an answer in the order of their starts. Each call has a unique id.
 
-    Servers identify the pieces of a call in different ways: by an index, by an id, or by neither. Some give all calls
-    one index, and some change the id of a call after its first piece. A piece starts another call if it cannot continue
-    the call at its place: it names another tool, or the arguments there are whole.
+    Servers identify the pieces of a call by an index, by an id, or by neither. Some servers use the same index for all
+    calls, and some change the id of a call after its first piece. A piece starts another call if it names another tool,
+    or if the arguments of the current call are complete.
     """
 
     def __init__(self) -> None:
         self.answer: str | None = None
-        """The id of the answer, which goes into the ids of calls that have none."""
+        """The id of the answer. Calls without an id receive an id that contains it."""
         self._calls: list[ChatCall] = []
-        self._places: dict[Any, tuple[int, str]] = {}  # from the server's index to the place and the id there
+        self._places: dict[Any, tuple[int, str]] = {}  # from the server's index to the position and id of the call
         self._latest: Any = 0
         self._named: set[int] = set()  # the calls that the current chunk names
         self._ids: set[str] = set()
@@ -76,11 +76,11 @@ class ChatCalls:
         return iter([call for call in self._calls if call.name or call.text])
 
     def begin_chunk(self) -> None:
-        """Note that the next pieces are in another chunk. Within one chunk, each name is another call."""
+        """Start another chunk. Within one chunk, each name starts another call."""
         self._named.clear()
 
     def add(self, piece: Item) -> ChatCall:
-        """The call that a piece belongs to, with what the piece says of it."""
+        """Add a piece to its call and return the call."""
         kind, fields = _kind_and_fields(piece)
         name, text = (
             str(fields.get("name") or ""),
@@ -102,7 +102,7 @@ class ChatCalls:
         key: Any = index if is_index else id_ or self._latest
         known = self._places.get(key)
         if known is None and not is_index and not name and self._continues_latest(text):
-            key, known = self._latest, self._places[self._latest]  # the id changed, and no index is known
+            key, known = self._latest, self._places[self._latest]  # the server changed the id and sends no index
         if known is None or self._is_other(known, id_, name, text, is_index=is_index):
             self._places[key] = known = len(self._calls), id_
             self._calls.append(ChatCall(self._free(id_)))
@@ -118,7 +118,7 @@ class ChatCalls:
         return known is not None and bool(text) and not _is_whole(self._calls[known[0]])
 
     def _is_other(self, known: tuple[int, str], id_: str, name: str, text: str, *, is_index: bool) -> bool:
-        """Return True if a piece starts another call at the place of a known call."""
+        """Return True if a piece starts another call at the position of a known call."""
         place, before = known
         call, is_new_id = self._calls[place], bool(id_ and before and id_ != before)
         if not call.name or (id_ and id_ == before):
@@ -130,7 +130,7 @@ class ChatCalls:
         return is_new_id and not call.text and not text
 
     def _free(self, id_: str) -> str:
-        """An id that no other call of the answer has."""
+        """Return an id that is unique in the answer."""
         place = len(self._calls)
         wanted = id_ or (
             f"call_{place}" if self.answer is None else f"call_{_PLAIN.sub('_', self.answer)[-_LONG:]}_{place}"
@@ -143,18 +143,18 @@ class ChatCalls:
 
 
 def _is_whole(call: ChatCall) -> bool:
-    """Return True if the arguments of a call are an object, so that no text can follow."""
+    """Return True if the arguments of a call are a complete object, so that no text can follow."""
     last = next((text for text in reversed(call.deltas) if text.strip()), "")
     return last.rstrip().endswith("}") and isinstance(parse_json(call.text), Success)
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
-_LONG: Final = 40  # characters of an answer's id that go into the ids of its calls
+_LONG: Final = 40  # characters of an answer's id in the ids of its calls
 
 
 def _kind_and_fields(piece: Item) -> tuple[str, Item]:
-    """Whether a piece is of a function or of a custom tool: as `type` says, else by the one that is not empty."""
+    """Return the kind of a piece, function or custom tool, from `type` or from its nonempty field."""
     function, custom = piece.get("function"), piece.get("custom")
     kind = piece.get("type")
     if kind == "custom" or (kind != "function" and is_object(custom) and not is_object(function)):
@@ -162,16 +162,16 @@ def _kind_and_fields(piece: Item) -> tuple[str, Item]:
     return "function", function if is_object(function) else {}
 
 
-# -- calls that a server refused
+# -- calls that a server rejected
 
 
 _TAG: Final = re.compile(r"<function=([\w.-]+)>?\s*(?=\{)")
 
 
 def failed_generation(error: object) -> list[tuple[str, str]] | None:
-    """The calls that a model made wrongly and the server refused: each name with its arguments, as JSON text.
+    """Return the invalid calls of a model that the server rejected: the name and the arguments as JSON text.
 
-    None where the error is no such refusal, or what the model wrote is no call.
+    Return None if the error is not such a rejection, or if the model did not write a call.
     """
     text = error.get("failed_generation") if is_object(error) else None
     if not isinstance(text, str) or not text.strip():
@@ -190,7 +190,7 @@ def failed_generation(error: object) -> list[tuple[str, str]] | None:
 
 
 def is_refused_call(body: bytes) -> bool:
-    """Whether the body of an error holds calls that a model made wrongly, which are an answer of the model."""
+    """Return True if the body of an error contains invalid calls. These calls are an answer of the model."""
     if b'"failed_generation"' not in body:
         return False
     read = parse_json(body)
@@ -211,14 +211,14 @@ def _refused_call(data: object) -> tuple[str, str] | None:
 
 @final
 class ExecutedTools:
-    """The tools that a server ran for an answer, such as Groq's: each a call, and a result once it is there."""
+    """The tools that a server ran for an answer, such as Groq's. Each tool is a call and a result."""
 
     def __init__(self) -> None:
         self._seen: dict[int, dict[str, Any]] = {}
         self._given: set[int] = set()
 
     def add(self, tools: Iterable[Item]) -> Iterable[ToolCall | ToolResult | Source]:
-        """The parts of what is told of them: the call when it is first told of, the result when it has an output."""
+        """Yield the parts of these tools: the call at its first mention, and the result when it has an output."""
         for place, tool in enumerate(tools):
             told = tool.get("index")
             index = told if isinstance(told, int) else place
@@ -230,7 +230,7 @@ class ExecutedTools:
                 yield from self._result(index)
 
     def end(self) -> Iterable[ToolResult | Source]:
-        """The results of those that told of no output."""
+        """Yield the results of tools without an output."""
         for index in self._seen:
             if index not in self._given:
                 yield from self._result(index)

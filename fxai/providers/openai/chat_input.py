@@ -1,7 +1,7 @@
-"""Prompts for OpenAI's Chat Completions API, which compatible servers have as well: the `messages` of a request.
+"""Prompts for OpenAI's Chat Completions API and for compatible servers. Use `ChatWriter` to write the `messages`.
 
-Results stand right behind the calls that they answer, wherever the prompt has them, as the API demands. Files in a
-result have no place in a tool message: they follow in a message of the user.
+The API requires results immediately after their calls, so the writer moves them there. A tool message cannot contain
+files, so the files of a result follow in a user message.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
@@ -43,11 +43,11 @@ from fxai.schema.request_form import CHAT
 from fxai.tools.identity import NameRule
 
 THOUGHTS: Final = ("reasoning_content", "reasoning")
-"""The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
+"""The reasoning fields of other servers. OpenAI's own Chat Completions sends no reasoning."""
 
 GOING_BACK: Final = frozenset(("extra_content", "thinking_blocks"))
-"""The fields of a message without a meaning here that a server reads again. No others are written: a history may hold
-any, such as a role."""
+"""The fields of a message that only the server reads again. The writer sends no other unknown fields, because a history
+can contain any field, such as a role."""
 
 ChatRole: TypeAlias = Literal["system", "developer"]
 """The role of system messages."""
@@ -58,19 +58,19 @@ _SHORT_IDS: Final = IdRule("A-Za-z0-9", digits=9)
 
 @final
 class ChatWriter:
-    """Writes the messages of a history in order; further messages can be added later.
+    """A writer of the messages of a history. You can append messages later.
 
     Args:
-        offer: The tools of the request: names and parameters of earlier calls are written as these are.
+        offer: The tools of the request. They determine the names and arguments of earlier calls.
         system_role: The role of system messages.
-        server: What the server takes.
+        server: The abilities of the server.
     """
 
     def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system", server: Server = COMPATIBLE) -> None:
         self.items: list[_Message] = []
-        """What was written."""
+        """The written messages."""
         self.notes: Notes = Notes()
-        """What could not be written."""
+        """Warnings for omitted parts."""
         self._offer = offer
         self._role = system_role
         self._server = server
@@ -89,23 +89,23 @@ class ChatWriter:
         self._form = HistoryForm(rules, offer.prepared.naming)
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the request: a copy, which what is written later does not change."""
+        """Return the fields of the request as a copy. Later messages do not change it."""
         return {"messages": list(self.items)}
 
     @property
     def warnings(self) -> list[WarningPart]:
-        """The changes of the history, and what of it could not be written."""
+        """Warnings for changes of the history and for omitted parts."""
         return [*self._form.warnings, *self.notes.warnings]
 
     @property
     def is_extensible(self) -> bool:
-        """True if further messages can be added, because none of them can change what is written."""
+        """True if you can append messages without changing the written messages."""
         return self._form.is_extensible
 
     def write(self, messages: Sequence[Message]) -> None:
-        """Write the messages that come next.
+        """Write the next messages.
 
-        Raises `PreparationError`: a call has no result; a file of a kind that the wire does not take.
+        Raises `PreparationError` if a call has no result, or if the API does not accept a file.
         """
         for message in self._form.add(messages):
             match message.role:
@@ -128,17 +128,17 @@ class ChatWriter:
 
     def _note_removals(self, message: SystemMessage) -> None:
         for name in message.removed_tools:
-            self._note_loss(f"that the tool {name!r} is there no more", "its tools stay")
+            self._note_loss(f"the removal of the tool {name!r}", "it cannot remove tools")
 
     def _cache(self, source: WithMetadata) -> _Message:
-        """The marks for the cache of a part or a message; those that the server does not take are noted."""
+        """Return the cache marks of a part or a message. Add a warning for marks that the server does not accept."""
         own = marks(source, "prompt_cache_breakpoint", "cache_control")
         if "cache_control" in own and not self._server.cache_marks:
-            self._note_loss("a mark for the cache, `cache_control`,", "it takes none")
+            self._note_loss("the cache mark `cache_control`", "it accepts no marks")
         return {key: one for key, one in own.items() if key != "cache_control" or self._server.cache_marks}
 
     def user(self, message: UserMessage) -> None:
-        """A message of the user: a text alone as a text, anything else as a list; its mark stands on the last piece."""
+        """Write a user message: one text as a string, other content as a list. The last item has the cache mark."""
         content, cached = message.content, self._cache(message)
         if len(content) == 1 and content[0].type == "text" and not (content[0].metadata or cached):
             self.items.append({"role": "user", "content": content[0].text})
@@ -147,7 +147,7 @@ class ChatWriter:
         self.items.append({"role": "user", "content": [*pieces[:-1], *({**one, **cached} for one in pieces[-1:])]})
 
     def assistant(self, message: AssistantMessage) -> None:
-        """A turn of the model."""
+        """Write a turn of the model."""
         texts = [part for part in message.content if part.type == "text" and "item" not in marks(part)]
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
         content = self._content(message, [part for part in texts if not marks(part).get("refusal")])
@@ -160,7 +160,7 @@ class ChatWriter:
             self.items.append({"role": "assistant", **fields, **self._empty_field(fields)})
 
     def _content(self, message: AssistantMessage, texts: list[TextPart]) -> str | list[_Message]:
-        """The texts of a turn as one; as a list where there are pieces of another kind, as at Mistral."""
+        """Return the text of a turn as a string, or as a list if the turn has other pieces, as on Mistral."""
         own = {id(part) for part in texts}
         pieces: list[_Message] = []
         is_list = False
@@ -182,12 +182,12 @@ class ChatWriter:
         return self._server.thoughts == "content" and bool(part.text)
 
     def _empty_field(self, fields: _Message) -> _Message:
-        """The field of the reasoning, empty, where a server wants it in every turn."""
+        """Return an empty reasoning field if the server requires the field in every turn."""
         field = self._server.thoughts
         return {field: ""} if self._server.thoughts_always and field is not None and field not in fields else {}
 
     def _beside(self, message: AssistantMessage) -> _Message:
-        """Reasoning, audio and what the server wrote itself, where there is a field for them; the rest is lost."""
+        """Return the fields for reasoning, audio, and the server's own data. Omit data without a field."""
         beside: dict[str, Any] = {}
         for part in message.content:
             if part.type == "reasoning":
@@ -199,28 +199,28 @@ class ChatWriter:
         return beside
 
     def _loss(self, part: AssistantContent, _turn: AssistantMessage) -> str | None:
-        """Return why a part of a turn cannot be sent. None if it can."""
+        """Return the reason why a part of a turn cannot be sent, or None if it can."""
         if part.type == "file" and "audio" not in marks(part):
-            return self._explain(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
+            return self._explain(f"a generated file ({part.media_type})", "it accepts files only from users")
         if part.type == "tool-call" and part.provider_executed:
-            return self._explain(f"the call of {part.name!r} that a provider ran", "it has no place for it")
+            return self._explain(f"the call of {part.name!r} that a provider ran", "it has no field for the call")
         if part.type == "reasoning" and not self._takes(part):
             is_told = bool(part.text) or self._server.returns is None
-            return self._explain("reasoning", "it has no place for it") if is_told else ""
+            return self._explain("reasoning", "it has no field for reasoning") if is_told else ""
         return None
 
     def _keeps_id(self, call: ToolCallPart) -> bool:
-        """Return whether a long id goes back to a server that made it: gateways keep signatures of thinking in ids."""
+        """Return True if a long id is sent back unchanged. Gateways store signatures of thinking in their ids."""
         return not self._server.official and marks(call).get("call_id") == call.id
 
     def _takes(self, part: ReasoningPart) -> bool:
-        """Return whether the server has a place for reasoning."""
+        """Return True if the server has a field for this reasoning."""
         came = marks(part).get("field")
         is_detail = came == "reasoning_details" and self._server.takes_back(came)
         return is_detail or self._goes_into_content(part) or self._thoughts_field(part) is not None
 
     def _reasoning(self, part: ReasoningPart, beside: _Message) -> None:
-        """A piece of reasoning: in the field that it came in, else in the one that the server has for any."""
+        """Write reasoning to its original field. By default, use the server's field for any reasoning."""
         about = marks(part)
         came = about.get("field")
         if self._goes_into_content(part):
@@ -235,14 +235,14 @@ class ChatWriter:
             beside[field] = beside.get(field, "") + part.text
 
     def _thoughts_field(self, part: ReasoningPart) -> str | None:
-        """The field that reasoning came in, or the field that the server has for any."""
+        """Return the original field of reasoning, or the server's field for any reasoning."""
         came = marks(part).get("field")
         if came in THOUGHTS and self._server.takes_back(came):
             return str(came)
         return None if self._server.thoughts == "content" else self._server.thoughts
 
     def _put_back(self, about: Mapping[str, Any], beside: _Message) -> None:
-        """Fields that a server wrote, and reads again."""
+        """Write the fields that the server reads again."""
         if "annotation" in about and self._server.takes_back("annotations"):
             beside.setdefault("annotations", []).append(about["annotation"])
         kept = about.get("message")
@@ -260,7 +260,7 @@ class ChatWriter:
         return {**call, "type": "function", "function": {**inner, "name": wire.name, "arguments": text}}
 
     def _own_fields(self, part: ToolCallPart) -> tuple[_Message, _Message]:
-        """What the server wrote beside a call, and within it, and reads again."""
+        """Return the server's own fields of a call and of its function that the server reads again."""
         kept = marks(part).get("call")
         if not is_object(kept):
             return {}, {}
@@ -283,13 +283,13 @@ class ChatWriter:
             self.items.append({"role": "user", "content": [self._file(part) for part in files]})
 
     def _sendable(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
-        """The files of a result that the wire takes."""
+        """Return the files of a result that the API accepts."""
         own = [part for part in contents if part.type == "file"]
         taken = [part for part in own if is_taken(part, self._file)]
         for part in own:
             if part not in taken:
-                what = f"a file ({part.media_type}) that a tool gave"
-                self.notes.warn_once(self._explain(what, "it takes images, sounds and documents"), "history")
+                what = f"a file ({part.media_type}) in a tool result"
+                self.notes.warn_once(self._explain(what, "it accepts images, audio, and documents"), "history")
         return taken
 
     def _content_part(self, part: TextPart | FilePart) -> _Message:
@@ -300,8 +300,8 @@ class ChatWriter:
     def _file(self, part: FilePart) -> _Message:
         is_document = not (is_text(part) or part.media_type.startswith(("image/", "audio/", "video/")))
         if is_document and not self._server.documents:
-            why = f"{self._server.name} takes no documents in Chat Completions: give its text, or images of its pages"
-            raise PreparationError(InvalidUserInputError(f"a file ({part.media_type}) cannot be sent: {why}"))
+            why = f"{self._server.name} accepts no documents in Chat Completions. Pass its text or images of its pages."
+            raise PreparationError(InvalidUserInputError(f"cannot send a file ({part.media_type}): {why}"))
         return {**chat_file(part, self._files), **self._cache(part)}
 
     def _note_loss(self, what: str, why: str) -> None:
@@ -312,11 +312,11 @@ class ChatWriter:
 
 
 _NEEDED: Final = ("content", "refusal", "audio", "tool_calls")
-"""The fields of a turn without which the API refuses it."""
+"""The required fields of a turn. The API requires at least one of them in each turn."""
 
 
 def _is_block(part: AssistantContent) -> bool:
-    """Return whether a part makes one of these fields."""
+    """Return True if the part creates one of the required fields."""
     if part.type == "text":
         return (bool(part.text) or "content" in marks(part)) and "item" not in marks(part)
     return part.type == "tool-call" or "audio" in marks(part)
@@ -330,7 +330,7 @@ def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str
 
 
 def _thought_piece(part: ReasoningPart) -> _Message:
-    """Reasoning as a piece of a content that is a list."""
+    """Return reasoning as an item of a content list."""
     found = marks(part).get("detail")
     detail: Mapping[str, Any] = found if is_object(found) else {}
     found_others = detail.get("others")

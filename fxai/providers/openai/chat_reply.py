@@ -1,9 +1,9 @@
-"""Answers of Chat Completions: a whole answer, or the chunks of a stream, as the parts of a response.
+"""Answers of Chat Completions. Use `read_chat` for a whole answer, or `ChatReader` for the chunks of a stream.
 
-A whole answer is read as a stream of one chunk, so that both hold the same. What servers of others write beside
-content and calls becomes parts where there are such parts: reasoning in whichever field, pages that were cited, tools
-that the server ran, images. What only goes back to the server stays in the metadata of a part of the history; the rest
-is in the metadata of the `Finish`.
+The reader treats a whole answer like a stream with a single chunk, so that both have the same parts. It converts the
+fields of other servers to parts if suitable parts exist: reasoning in any field, cited pages, tools that the server
+ran, and images. Data for later requests is in the metadata of a part in the history. The metadata of the `Finish`
+contains the remaining data.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
@@ -68,7 +68,7 @@ from fxai.schema.data import is_array, is_object
 _TEXT, _REFUSAL, _CONTENT, _DETAILS = "text", "refusal", "content", "reasoning_details"
 
 _CHAT: Final[Mapping[str, FinishReason]] = {
-    "": "stop",  # from a server that gives no reason, and ended its answer
+    "": "stop",  # from a server that ended its answer without a reason
     "stop": "stop",
     "eos": "stop",
     "length": "length",
@@ -83,7 +83,7 @@ _CHAT: Final[Mapping[str, FinishReason]] = {
 
 
 def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
-    """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls.
+    """Return the reason why a turn ended, from `finish_reason`. Some servers send `stop` after calls.
 
     >>> chat_finish_of("stop", calls=False), chat_finish_of("", calls=True)
     ('stop', 'tool-calls')
@@ -93,10 +93,10 @@ def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
 
 
 def read_chat(answer: Item, sent: WireRequest) -> tuple[Part, ...]:
-    """The parts of a whole answer.
+    """Return the parts of a whole answer.
 
     Raises:
-        ReplyError: it is not what the API answers, or it is an error.
+        ReplyError: If the value is not an answer of the API, or if it is an error.
     """
     reader = ChatReader(sent)
     return gather(reader.whole(answer))
@@ -104,19 +104,19 @@ def read_chat(answer: Item, sent: WireRequest) -> tuple[Part, ...]:
 
 @final
 class ChatReader:
-    """Reads the chunks of one answer, in order; `read` gives the parts of each, `end` says whether it was whole."""
+    """A reader of the chunks of an answer. `read` returns the parts of a chunk; `end` checks the end of the stream."""
 
     def __init__(self, sent: WireRequest) -> None:
         self._sent = sent
         self._texts = text_blocks()
         self._reasoning = reasoning_blocks()
-        self._marks: dict[str, dict[str, Any]] = {}  # of the reasoning, by block
+        self._marks: dict[str, dict[str, Any]] = {}  # metadata of the reasoning by block
         self._calls = ChatCalls()
         self._executed = ExecutedTools()
         self._sources = 0
         self._cited: set[str] = set()
         self._carried = 0
-        self._kept: dict[str, Any] = {}  # fields of the message that go back with it
+        self._kept: dict[str, Any] = {}  # fields of the message that later requests contain
         self._audio: dict[str, Any] = {}
         self._sound: list[bytes] = []
         self._metadata: ResponseMetadata | None = None
@@ -126,14 +126,14 @@ class ChatReader:
         self._has_content = False
         self._events = JsonEvents()
         self.done: bool = False
-        """Whether the answer is whole."""
+        """True if the answer is complete."""
 
     def read(self, name: str, data: str) -> list[StreamPart]:
-        """Return the parts of an event. Raises `ReplyError` if it is no chunk, or if it is or contains an error."""
+        """Return the parts of an event. Raises `ReplyError` if the event is not a chunk, or if it contains an error."""
         return [] if self.done else parts_before_error(self._read_event(name, data))
 
     def whole(self, answer: Item) -> Iterator[StreamPart]:
-        """Yield the parts of a whole answer. Raises `ReplyError` if it is none, or if it is or contains an error."""
+        """Yield the parts of a whole answer. Raises `ReplyError` if the value is not an answer or contains an error."""
         error = error_in(answer, "choices")
         if error is not None:
             yield from self._refusal(answer, error)
@@ -149,7 +149,7 @@ class ChatReader:
     def end(self) -> list[StreamPart]:
         """Return the last parts of a stream that ended without its last event.
 
-        Raises `ReplyError` if it ended before the model did.
+        Raises `ReplyError` if the stream ended before the model finished.
         """
         return [] if self.done else parts_before_error(self._end(is_cut=True))
 
@@ -185,7 +185,7 @@ class ChatReader:
         parts = self._begin(chunk)
         self._envelope.add(chunk)
         choices = objects_in(chunk, "choices")
-        # Of several answers, the first one is the answer.
+        # a request for several answers uses the first answer
         for choice in choices[:1] if field == "message" else [one for one in choices if not one.get("index")]:
             message = choice.get(field)
             self._has_answer = True
@@ -199,7 +199,7 @@ class ChatReader:
         return [*parts, *self._citations(chunk)]
 
     def _begin(self, chunk: Item) -> list[StreamPart]:
-        """The metadata of the answer; once more where the first chunk has none, as with some filters."""
+        """Return the metadata of the answer. If the first chunk lacks the model, as with some filters, repeat it."""
         before = self._metadata
         if before is not None and before.model is not None:
             return []
@@ -209,7 +209,7 @@ class ChatReader:
             return [*self._sent.warnings, metadata]
         return [] if metadata.model is None else [metadata]
 
-    # -- what a message holds
+    # -- the contents of a message
 
     def _message(self, message: Item, *, is_whole: bool) -> Iterable[StreamPart]:
         yield from self._thoughts(message, is_whole=is_whole)
@@ -236,7 +236,7 @@ class ChatReader:
         yield from write(_TEXT, text)
 
     def _piece(self, piece: Item) -> Iterable[StreamPart]:
-        """A piece of a content that is a list, as Mistral writes it: a text, a thought, or what goes back as it is."""
+        """Yield the parts of an item in a content list, as on Mistral: text, a thought, or unchanged data."""
         kind = piece.get("type")
         if kind == "thinking":
             if _TEXT in self._texts.ids and not self._sent.is_buffered:
@@ -250,14 +250,14 @@ class ChatReader:
             yield from self._carry(mark(content=dict(piece)))
 
     def _carry(self, metadata: Mapping[str, Any]) -> Iterable[StreamPart]:
-        """An empty text, which carries what goes back to the server with the history."""
+        """Yield an empty text part that carries data of the server for later requests."""
         self._carried += 1
         yield from self._texts.replace(f"carried:{self._carried}", "", metadata)
 
     # -- reasoning
 
     def _thoughts(self, message: Item, *, is_whole: bool) -> Iterable[StreamPart]:
-        """The reasoning of a message, once, where it stands in several fields."""
+        """Yield the reasoning of a message only once, even if several fields contain it."""
         texts: list[str] = []
         for place, detail in enumerate(objects_in(message, _DETAILS)):
             texts.append(_text_of(detail))
@@ -278,14 +278,14 @@ class ChatReader:
         yield from self._reasoning.write(block, text)
 
     def _detail(self, detail: Item, block: str) -> Iterable[StreamPart]:
-        """One of the `reasoning_details` that OpenRouter and Snowflake write: a text, a summary, or encrypted."""
+        """Yield a `reasoning_details` item of OpenRouter or Snowflake: text, a summary, or encrypted reasoning."""
         key = next((key for key in ("text", "summary") if isinstance(detail.get(key), str)), None)
         rest = {name: value for name, value in detail.items() if name != key and value is not None}
         about = {"field": _DETAILS, "detail": rest, "key": key}
         yield from self._think(f"{block}:{detail.get('type')}", _text_of(detail), about)
 
     def _think_in_content(self, piece: Item) -> Iterable[StreamPart]:
-        """A thought in a content that is a list: its texts, and what stands beside them."""
+        """Yield a thought in a content list, with its text and its other fields."""
         thinking = piece.get("thinking")
         pieces = [{"type": "text", "text": thinking}] if isinstance(thinking, str) else objects_in(piece, "thinking")
         rest = {key: value for key, value in piece.items() if key not in ("type", "thinking") and value is not None}
@@ -299,10 +299,10 @@ class ChatReader:
         for block in self._reasoning.ids:
             yield from self._reasoning.close(block, metadata=mark(**self._marks.pop(block, {})))
 
-    # -- sources, files, and what else there is
+    # -- sources, files, and other data
 
     def _annotations(self, message: Item) -> Iterable[StreamPart]:
-        """The pages that the text cites; an annotation of another kind goes back as it is."""
+        """Yield the pages that the text cites. An annotation of another kind is sent back unchanged."""
         for annotation in objects_in(message, "annotations"):
             citation = annotation.get("url_citation")
             if is_object(citation):
@@ -319,7 +319,7 @@ class ChatReader:
         return Source(id_, title=named, url=str(page.get("url", "")), metadata=mark(**{**about, **rest}))
 
     def _citations(self, chunk: Item) -> Iterable[StreamPart]:
-        """The pages that stand beside the choices, as at Perplexity: each once, in the order in which texts count."""
+        """Yield the pages next to the choices, as on Perplexity, once. Numbers in the text refer to their order."""
         cited, results = chunk.get("citations"), objects_in(chunk, "search_results")
         if not cited and not results:
             return
@@ -336,7 +336,7 @@ class ChatReader:
                 yield self._source(page, {"type": "citation"})
 
     def _files(self, message: Item) -> Iterable[StreamPart]:
-        """The images of a message; pieces of its sound, which is given when it is whole, are kept."""
+        """Yield the images of a message. Store the pieces of its audio until the answer ends."""
         for image in objects_in(message, "images"):
             place = image.get("image_url")
             url = place.get("url") if is_object(place) else place
@@ -350,7 +350,7 @@ class ChatReader:
             self._audio["transcript"] = words
 
     def _rest(self, message: Item) -> None:
-        """Fields of a message that have no meaning here: those that go back with it, and others."""
+        """Store the unknown fields of a message, separately for later requests and for the `Finish`."""
         for key, value in message.items():
             if key in GOING_BACK:
                 self._kept[key] = join_fields(self._kept.get(key), value)
@@ -393,7 +393,7 @@ class ChatReader:
         return is_wrapper({"type": "function_call", "name": call.name}, self._sent.offer)
 
     def _inside(self, call: ChatCall) -> list[ChatCall]:
-        """The calls that a call wraps, or the call itself."""
+        """Return the calls that a call wraps, or the call itself."""
         params = self._whole_call(call).params if self._is_wrapper(call) else None
         inside = unwrap_parallel(call.name, params) or []
         texts = [(name, msgspec.json.encode(given).decode()) for name, given in inside]
@@ -409,9 +409,9 @@ class ChatReader:
         return offer.call(call.name, call.id, call.text, call.metadata)
 
     def _refusal(self, chunk: Item, error: object) -> list[StreamPart]:
-        """Return the parts of an error about calls that the server refused as wrong: the model receives the error.
+        """Return the parts of an error that reports invalid calls. The model receives this error.
 
-        Raises `ReplyError` for every other error.
+        Raises `ReplyError` for any other error.
         """
         calls = failed_generation(error)
         if calls is None:
@@ -460,7 +460,7 @@ def _raise_failure(choice: Item) -> None:
     """Raise the error that a choice contains, or that its `finish_reason` states.
 
     Raises:
-        ReplyError: If there is one.
+        ReplyError: If the choice contains an error.
     """
     error = choice.get("error") or error_of_finish(choice.get("finish_reason"))
     if error is not None:
@@ -468,7 +468,7 @@ def _raise_failure(choice: Item) -> None:
 
 
 def _calls_in(message: Item) -> list[dict[str, Any]]:
-    """The calls of a message, also in the field of which there was one before there were several."""
+    """Return the calls of a message, including the call in the old field for a single call."""
     old = message.get("function_call")
     calls = objects_in(message, "tool_calls")
     return calls or ([{"index": 0, "function": old}] if is_object(old) and any(old.values()) else [])
@@ -486,7 +486,7 @@ def _squeeze(text: str) -> str:
 
 
 def file_of(url: str) -> File:
-    """The file at a URL, with its bytes where the URL holds them.
+    """Return the file at a URL. If the URL contains the bytes, the file contains them.
 
     >>> file_of("data:text/plain;base64,SGk=").data
     b'Hi'
@@ -509,7 +509,7 @@ _IMAGES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp
 
 
 def sound_of(audio: Item, data: bytes, sent: WireRequest) -> File:
-    """The sound that a model made, in the format that the request names; its words are in the metadata."""
+    """Return the audio of a model in the format of the request. The metadata contains the transcript."""
     options = sent.fields.get("audio")
     form = options.get("format") if is_object(options) else None
     about = mark(audio=audio.get("id"), transcript=audio.get("transcript"), expires_at=audio.get("expires_at"))
@@ -517,18 +517,18 @@ def sound_of(audio: Item, data: bytes, sent: WireRequest) -> File:
 
 
 def sound_data(encoded: object) -> bytes:
-    """The bytes of a sound, or of a piece of one.
+    """Return the bytes of audio or of a piece of audio.
 
     Raises:
-        ReplyError: they are not in base64.
+        ReplyError: If the data is not base64.
     """
     try:
         return b64decode(encoded or "") if isinstance(encoded, str | None) else b""
     except ValueError as error:
-        raise form_error(f"a sound is not in base64: {error}") from None
+        raise form_error(f"audio is not base64: {error}") from None
 
 
-# -- what stands around a message
+# -- data outside the messages
 
 _MESSAGE: Final = frozenset(
     (
@@ -543,7 +543,7 @@ _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 
 @final
 class _Envelope:
-    """What stands around the messages of an answer: its usage, and fields without a meaning here, over all chunks."""
+    """The data outside the messages of an answer: its usage and unknown fields of all chunks."""
 
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
@@ -552,12 +552,12 @@ class _Envelope:
 
     @property
     def usage(self) -> object:
-        """The token counts; Groq's streams have them in a place of their own."""
+        """The token counts. Groq's streams contain them in a separate field."""
         own = self._fields.get("x_groq")
         return self._fields.get("usage") or (own.get("usage") if is_object(own) else None)
 
     def add(self, chunk: Item) -> None:
-        """The fields of a chunk: the last value of each that is not null."""
+        """Store the last non-null value of each field of a chunk."""
         for key, value in chunk.items():
             if key == "x_groq":
                 self._fields[key] = join_fields(self._fields.get(key), value)
@@ -565,17 +565,17 @@ class _Envelope:
                 self._fields[key] = value
 
     def add_choice(self, choice: Item) -> None:
-        """The fields of a choice beside its message; of those that are lists, the pieces come one by one."""
+        """Store the fields of a choice except its message. Append to fields that are lists."""
         for key, value in choice.items():
             if key not in _CHOICE:
                 self._choice[key] = join_fields(self._choice.get(key), value)
 
     def add_beside(self, key: str, value: object) -> None:
-        """A field of the message."""
+        """Store a field of the message."""
         self._message[key] = join_fields(self._message.get(key), value)
 
     def metadata(self, reason: str | None) -> dict[str, Any]:
-        """The metadata of the `Finish`, with the reason in the server's words where they say more."""
+        """Return the metadata of the `Finish`. It contains the server's reason if that is more specific."""
         choice = {key: value for key, value in self._choice.items() if not _is_nothing(value)}
         message = {key: value for key, value in self._message.items() if not _is_nothing(value)}
         fields = {**self._fields, "usage": self.usage}
@@ -587,9 +587,9 @@ class _Envelope:
 
 
 def join_fields(before: Any, value: Any) -> Any:
-    """A field of the chunks so far with the same field of the next: objects by their members, lists one behind another.
+    """Merge a field of the next chunk into the field of the earlier chunks. Merge objects, and append lists.
 
-    What it gave before is changed, which is its own: probabilities come with each token, and are not copied each time.
+    The function changes its earlier result in place. Each token can have probabilities, so copying would be slow.
     """
     if value is None:
         return before

@@ -1,4 +1,4 @@
-"""OpenAI's embeddings as a service: texts as vectors, by the API `/embeddings`, which most compatible servers have too.
+"""OpenAI's embeddings as a service. Use `embedding_layer` with OpenAI or a compatible server to embed strings.
 
 >>> prepare_embedding(("Hello", "Good day"), model="text-embedding-3-small", dimensions=256)
 {'model': 'text-embedding-3-small', 'input': ['Hello', 'Good day'], 'dimensions': 256}
@@ -29,7 +29,7 @@ from fxai.providers.openai.reply import ReplyError, failure_of, form_error
 from fxai.schema.data import JSON_ERRORS
 
 MOST_TEXTS: Final = 2048
-"""The most texts that OpenAI takes in one request."""
+"""The maximum number of strings that OpenAI accepts in one request."""
 
 
 class _Item(msgspec.Struct):
@@ -50,33 +50,34 @@ class _Reply(msgspec.Struct):
 def prepare_embedding(
     texts: tuple[str, ...], *, model: str, dimensions: int | None = None, user: str | None = None
 ) -> dict[str, Any]:
-    """What is sent for these texts: a pure function.
+    """Return the fields of a request for these strings. This function is pure.
 
     Args:
-        texts: The texts; OpenAI takes none that is empty or has more than 8,192 tokens, and 300,000 tokens in all.
-        model: The model's name.
-        dimensions: How many the vectors are to have; None: as many as the model gives.
-        user: The end user on whose behalf it asks, for OpenAI's watch on abuse.
+        texts: The strings. OpenAI rejects an empty string and a string with more than 8,192 tokens. All strings
+            together can have 300,000 tokens.
+        model: The name of the model.
+        dimensions: The number of dimensions of the vectors. By default the number of the model.
+        user: The end user of the request, for OpenAI's monitoring of abuse.
     """
     fields = {"model": model, "input": list(texts), "dimensions": dimensions, "user": user}
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def read_embeddings(reply: bytes) -> Embeddings:
-    """The vectors of an answer, in the order of the texts, whatever order they came in.
+    """Return the vectors of an answer in the order of the strings. The answer can have another order.
 
     Raises:
-        ReplyError: It is not what the API answers, or it is an error.
+        ReplyError: If the body is not an answer of the API, or if it is an error.
     """
     try:
         answer = msgspec.json.decode(reply, type=_Reply)
     except JSON_ERRORS as error:
-        raise form_error(f"the answer is no list of embeddings: {error}") from None
+        raise form_error(f"the answer is not a list of embeddings: {error}") from None
     if answer.error:
         raise failure_of(answer.error)
     places = [at if item.index is None else item.index for at, item in enumerate(answer.data)]
     if sorted(places) != list(range(len(places))):
-        raise form_error(f"the embeddings are not numbered from 0 on, each once: {places[:20]}", "/data")
+        raise form_error(f"indices of the embeddings must be unique numbers from 0, got {places[:20]}", "/data")
 
     in_order = sorted(zip(places, answer.data, strict=True), key=lambda pair: pair[0])
     usage = Usage(input_tokens=answer.usage.prompt_tokens) if answer.usage is not None else Usage()
@@ -84,7 +85,7 @@ def read_embeddings(reply: bytes) -> Embeddings:
 
 
 def _vector(at: int, vector: Vector | str) -> Vector:
-    """The vector as numbers, also where a server writes it as 32-bit floats in base64."""
+    """Return the vector as numbers. Some servers send 32-bit floats in base64."""
     if not isinstance(vector, str):
         return vector
     try:
@@ -92,20 +93,20 @@ def _vector(at: int, vector: Vector | str) -> Vector:
         return struct.unpack(f"<{len(data) // 4}f", data)
     except (ValueError, struct.error) as error:
         raise form_error(
-            f"the embedding is neither numbers nor base64 of them: {error}", f"/data/{at}/embedding"
+            f"the embedding must be numbers or base64 of numbers: {error}", f"/data/{at}/embedding"
         ) from None
 
 
 @final
 class OpenAIEmbeddingModel(EmbeddingModel):
-    """A model of OpenAI's, or of a compatible server, that embeds texts; `embedding_layer` makes one.
+    """An embedding model of OpenAI or of a compatible server. Create it with `embedding_layer`.
 
     Args:
-        client: What sends its requests.
-        name: The model's name there.
-        dimensions: How many its vectors are to have.
-        user: The end user on whose behalf it asks.
-        most: The most texts of one request.
+        client: The client that sends the requests.
+        name: The model's name on the server.
+        dimensions: The number of dimensions of the vectors.
+        user: The end user of the requests.
+        most: The maximum number of strings in one request.
     """
 
     def __init__(
@@ -122,12 +123,12 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         self._user = user
         self._most = most
         self.name = name
-        """The model's name."""
+        """The name of the model."""
 
     @property
     @override
     def info(self) -> ModelInfo:
-        """Its name, and the server that it is asked of."""
+        """The name of the model and its server."""
         return ModelInfo("openai", self.name, *self._client.server)
 
     @property
@@ -137,10 +138,10 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
     @override
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        """The vectors of these texts, in one request.
+        """Embed these strings with one request and return their vectors.
 
         Fails with:
-            AiError: The provider refuses it or cannot be reached, or its answer is none.
+            AiError: If the provider rejects the request or is unreachable, or if its answer is invalid.
         """
         fields = prepare_embedding(texts, model=self.name, dimensions=self._dimensions, user=self._user)
 
@@ -161,29 +162,32 @@ def embedding_layer(
     most: int = MOST_TEXTS,
     **connection: Unpack[AccountOptions],
 ) -> Layer[EmbeddingModel, AiError]:
-    """The layer of a model of OpenAI's that embeds, or of a server that has the same API. Needs the extra `openai`.
+    """Return the layer of an embedding model of OpenAI or of a server with the same API.
+
+    The layer requires the extra `openai`.
 
     Args:
-        model: The model's name, such as `"text-embedding-3-small"`.
-        dimensions: How many the vectors are to have, from `text-embedding-3` on; None: as many as the model gives.
-        user: The end user on whose behalf it asks, for OpenAI's watch on abuse.
-        most: The most texts of one request; take fewer where long texts would pass 300,000 tokens together.
-        connection: The key, the address, the timeouts and the like; see `AccountOptions`.
+        model: The name of the model, such as `"text-embedding-3-small"`.
+        dimensions: The number of dimensions of the vectors, from `text-embedding-3` on. By default the number of the
+            model.
+        user: The end user of the requests, for OpenAI's monitoring of abuse.
+        most: The maximum number of strings in one request. Decrease it if long strings exceed 300,000 tokens together.
+        connection: The key, the address, the timeouts, and other settings. See `AccountOptions`.
 
     Fails with:
-        AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
-            installed; `NetworkError("InvalidUrlError")`.
+        AiError: `AuthenticationError("MissingKey")`. `NetworkError("InvalidUrlError")`. `ModelUnavailableError` if
+            `model` is missing or the extra is not installed.
 
     Raises:
-        ValueError: `most` is less than 1.
+        ValueError: If `most` is less than 1.
     """
     if most < 1:
-        raise ValueError(f"most is {most}: a request has at least 1 text")
+        raise ValueError(f"most must be at least 1, got {most}")
     account = open_account(**connection)
 
     def make(client: Client) -> EmbeddingModel:
         return OpenAIEmbeddingModel(client, model or "", dimensions=dimensions, user=user, most=most)
 
-    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:text-embedding-3-small"')
+    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'Name a model: "openai:text-embedding-3-small".')
     failure = fx.fail(AiError(MODULE, "embedding_layer", nameless))
     return Layer.scoped(EmbeddingModel, account.map(make) if model else failure)

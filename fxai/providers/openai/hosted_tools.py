@@ -1,8 +1,8 @@
-"""Hosted tools: run by OpenAI, ready for a toolkit; they need no handler.
+"""Hosted tools that OpenAI runs. Add them to a toolkit. They need no handler.
 
-Each constructor takes what the tool is set up with, its name in the toolkit, and the options of every tool
-(`ToolOptions`); a wrong argument is a `SchemaError`. What is left out is not sent, and the provider's own default
-holds. They exist on Responses, not on Chat Completions.
+Each constructor accepts the settings of the tool, its name in the toolkit, and the options of every tool
+(`ToolOptions`). An invalid argument raises a `SchemaError`. fxai does not send omitted settings, so that the provider
+uses its default. The tools exist on Responses, but not on Chat Completions.
 
 >>> search = web_search(search_context_size="low", name="look_up")
 >>> search.name, search.requires_handler
@@ -26,7 +26,7 @@ from fxai.tools.tool_options import ToolOptions
 
 @final
 class SearchFilters(Setting, frozen=True):
-    """Which domains are searched, their subdomains with them; None: all."""
+    """The domains to search, including their subdomains. By default all domains."""
 
     allowed_domains: tuple[str, ...] | None = None
 
@@ -36,7 +36,7 @@ class SearchFilters(Setting, frozen=True):
 
 @final
 class ComparisonFilter(Setting, frozen=True):
-    """Files whose attribute `key` stands so to `value`."""
+    """A condition on the attribute `key` of files: a comparison with `value`."""
 
     key: str
     type: Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
@@ -45,30 +45,30 @@ class ComparisonFilter(Setting, frozen=True):
 
 @final
 class CompoundFilter(Setting, frozen=True):
-    """Files that all (`"and"`) or any (`"or"`) of the filters take: comparisons, or such filters again."""
+    """A combination of filters with `"and"` or `"or"`. The filters are comparisons or combinations."""
 
     filters: tuple[Any, ...]
     type: Literal["and", "or"]
 
     def __post_init__(self) -> None:
-        """Read the filters inside, so that a wrong one is found before the request."""
+        """Read the inner filters, so that an invalid filter raises an error before the request."""
         inner = tuple(read_filter(one, f"filters[{at}]") for at, one in enumerate(self.filters))
         msgspec.structs.force_setattr(self, "filters", inner)
 
 
 Filter: TypeAlias = ComparisonFilter | CompoundFilter
-"""Which files are searched, by their attributes."""
+"""The condition on the attributes of the files to search."""
 
 
 def read_filter(given: Any, place: str) -> Filter:
-    """A filter, of either kind, from a value or plain data.
+    """Read a filter of any kind from a value or from plain data.
 
     Args:
-        given: a filter, or the plain data of one.
-        place: where it stands, such as `"filters[1]"`, for the message where it is none.
+        given: A filter or its plain data.
+        place: The location of the filter for the error message, such as `"filters[1]"`.
 
     Raises:
-        msgspec.ValidationError: it is none.
+        msgspec.ValidationError: If the filter is invalid.
     """
     plain = msgspec.to_builtins(given)
     kind: type[Filter] = CompoundFilter if isinstance(plain, dict) and "filters" in plain else ComparisonFilter
@@ -81,7 +81,7 @@ def read_filter(given: Any, place: str) -> Filter:
 
 @final
 class HybridSearch(Setting, frozen=True):
-    """How much meaning and how much words weigh."""
+    """The weights of the semantic search and the text search."""
 
     embedding_weight: float
     text_weight: float
@@ -89,12 +89,12 @@ class HybridSearch(Setting, frozen=True):
 
 @final
 class Ranking(Setting, frozen=True):
-    """How results are ranked.
+    """The ranking of results.
 
     Attributes:
-        ranker: Which ranker.
-        score_threshold: From 0 to 1; nearer to 1 gives fewer and better results.
-        hybrid_search: The weights, where both searches are on.
+        ranker: The ranker.
+        score_threshold: The minimum score from 0 to 1. A higher value returns fewer and better results.
+        hybrid_search: The weights if both searches are active.
     """
 
     ranker: Literal["auto", "default-2024-11-15"] | None = None
@@ -105,12 +105,12 @@ class Ranking(Setting, frozen=True):
 # -- containers
 
 MemoryLimit: TypeAlias = Literal["1g", "4g", "16g", "64g"]
-"""How much memory a container has."""
+"""The memory of a container."""
 
 
 @final
 class DomainSecret(Setting, frozen=True):
-    """A secret that is put into requests to one domain, so that the code never sees it."""
+    """A secret that OpenAI adds to requests to one domain. The code never sees it."""
 
     domain: str
     name: str
@@ -119,12 +119,12 @@ class DomainSecret(Setting, frozen=True):
 
 @final
 class NetworkDisabled(Setting, frozen=True, tag_field="type", tag="disabled"):
-    """No network."""
+    """A network policy that blocks all access."""
 
 
 @final
 class NetworkAllowlist(Setting, frozen=True, tag_field="type", tag="allowlist"):
-    """Only these domains."""
+    """A network policy with access to these domains only."""
 
     allowed_domains: tuple[str, ...]
     domain_secrets: tuple[DomainSecret, ...] | None = None
@@ -132,7 +132,7 @@ class NetworkAllowlist(Setting, frozen=True, tag_field="type", tag="allowlist"):
 
 @final
 class Container(Setting, frozen=True, tag_field="type", tag="auto"):
-    """A fresh container for the code interpreter, with files, memory and network."""
+    """A new container for the code interpreter, with files, memory, and network."""
 
     file_ids: tuple[str, ...] | None = None
     memory_limit: MemoryLimit | None = None
@@ -141,7 +141,7 @@ class Container(Setting, frozen=True, tag_field="type", tag="auto"):
 
 @final
 class SkillReference(Setting, frozen=True, tag_field="type", tag="skill_reference"):
-    """A skill that was uploaded before; `version` None: the default one."""
+    """A skill from an earlier upload. By default in its default version."""
 
     skill_id: str
     version: str | None = None
@@ -149,7 +149,7 @@ class SkillReference(Setting, frozen=True, tag_field="type", tag="skill_referenc
 
 @final
 class SkillSource(Setting, frozen=True, tag_field="type", tag="base64"):
-    """A skill's files, as a zip in base64."""
+    """The files of a skill as a zip archive in base64."""
 
     data: str
     media_type: Literal["application/zip"]
@@ -157,7 +157,7 @@ class SkillSource(Setting, frozen=True, tag_field="type", tag="base64"):
 
 @final
 class InlineSkill(Setting, frozen=True, tag_field="type", tag="inline"):
-    """A skill that comes with the request."""
+    """A skill inside the request."""
 
     name: str
     description: str
@@ -170,7 +170,7 @@ Skill: TypeAlias = SkillReference | InlineSkill
 
 @final
 class ContainerAuto(Setting, frozen=True, tag_field="type", tag="container_auto"):
-    """A fresh container for the shell, with files, memory, network and skills."""
+    """A new container for the shell, with files, memory, network, and skills."""
 
     file_ids: tuple[str, ...] | None = None
     memory_limit: MemoryLimit | None = None
@@ -180,13 +180,13 @@ class ContainerAuto(Setting, frozen=True, tag_field="type", tag="container_auto"
 
 @final
 class ContainerReference(Setting, frozen=True, tag_field="type", tag="container_reference"):
-    """A container that is there already."""
+    """An existing container."""
 
     container_id: str
 
 
 HostedContainer: TypeAlias = ContainerAuto | ContainerReference
-"""A container of the provider: what runs in it needs no handler."""
+"""A container of the provider. Its commands need no handler."""
 
 
 # -- image generation
@@ -194,7 +194,7 @@ HostedContainer: TypeAlias = ContainerAuto | ContainerReference
 
 @final
 class ImageMask(Setting, frozen=True):
-    """The part of an image that is painted anew: an uploaded file, or the image in base64."""
+    """The part of an image to repaint: an uploaded file, or an image in base64."""
 
     file_id: str | None = None
     image_url: str | None = None
@@ -202,14 +202,14 @@ class ImageMask(Setting, frozen=True):
 
 @final
 class SvgReasoning(Setting, frozen=True):
-    """How much the author of an SVG thinks; None: as the author model does by itself."""
+    """The reasoning of the author of an SVG. By default the default of the author model."""
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
 
 
 @final
 class Svg(Setting, frozen=True):
-    """Who writes an SVG; only with `output_format="svg"`."""
+    """The author of an SVG. Only with `output_format="svg"`."""
 
     model: str | None = None
     reasoning: SvgReasoning | None = None
@@ -220,7 +220,7 @@ class Svg(Setting, frozen=True):
 
 @final
 class McpTools(Setting, frozen=True):
-    """Some of a server's tools: by their names, or those that only read."""
+    """A selection of a server's tools by name, or of its read-only tools."""
 
     tool_names: tuple[str, ...] | None = None
     read_only: bool | None = None
@@ -228,24 +228,24 @@ class McpTools(Setting, frozen=True):
 
 @final
 class ApprovalRules(Setting, frozen=True):
-    """Which of a server's tools always need an approval, and which never."""
+    """The tools of a server that always need an approval, and the tools that never need an approval."""
 
     always: McpTools | None = None
     never: McpTools | None = None
 
 
 Approval: TypeAlias = Literal["always", "never"] | ApprovalRules
-"""Which calls of a server's tools wait for an approval."""
+"""The calls of a server's tools that need an approval."""
 
 
 ContextSize: TypeAlias = Literal["low", "medium", "high"]
-"""How much of what is found the model gets to read."""
+"""The amount of results that the model reads."""
 
 
 def openai_tool(
     kind: str, name: str, args: type[Setting], given: Mapping[str, Any], options: ToolOptions
 ) -> HostedTool:
-    """A tool that the provider runs, of the type `kind` on the wire."""
+    """Create a tool that the provider runs, with the OpenAI type `kind`."""
     wire = f"mcp:{given['server_label']}" if kind == "mcp" else kind
     return hosted_tool(f"openai.{kind}", name, wire, args, given, options)
 
@@ -270,16 +270,16 @@ def web_search(
     external_web_access: bool | None = None,
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """A search of the web, run by OpenAI.
+    """Create a search of the web that OpenAI runs.
 
     Args:
-        name: its name in the toolkit.
-        version: the current one, or one by its date.
-        search_context_size: how much of what is found the model gets to read.
-        user_location: about where the user is.
-        filters: which domains are searched.
-        external_web_access: False: only what the provider has stored.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        version: The current version, or a version by its date.
+        search_context_size: The amount of results that the model reads.
+        user_location: The approximate location of the user.
+        filters: The domains to search.
+        external_web_access: False to search only pages that the provider has stored.
+        options: The options of every tool.
     """
     given = {"search_context_size": search_context_size, "user_location": user_location, "filters": filters}
     return openai_tool(version, name, _WebSearch, {**given, "external_web_access": external_web_access}, options)
@@ -300,7 +300,7 @@ def web_search_preview(
     user_location: UserLocation | None = None,
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """The earlier search of the web, as `web_search`; `search_content_types` says what it looks for."""
+    """Create the earlier search of the web. `search_content_types` selects its kinds of results."""
     types = None if search_content_types is None else tuple(search_content_types)
     given = {"search_context_size": search_context_size, "search_content_types": types, "user_location": user_location}
     return openai_tool(version, name, _WebSearchPreview, given, options)
@@ -326,21 +326,21 @@ def file_search(
     ranking_options: Ranking | None = None,
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """A search of uploaded files.
+    """Create a search of uploaded files.
 
     Args:
-        vector_store_ids: the stores to search, one at least.
-        name: its name in the toolkit.
-        max_num_results: from 1 to 50.
-        filters: which files, by their attributes.
-        ranking_options: how results are ranked.
-        options: those of every tool.
+        vector_store_ids: The stores to search, at least one.
+        name: The name of the tool in the toolkit.
+        max_num_results: The maximum number of results, from 1 to 50.
+        filters: The condition on the attributes of files.
+        ranking_options: The ranking of results.
+        options: The options of every tool.
     """
     given = {"vector_store_ids": _as_list(vector_store_ids), "max_num_results": max_num_results, "filters": filters}
     return openai_tool("file_search", name, _FileSearch, {**given, "ranking_options": ranking_options}, options)
 
 
-# -- what the provider runs
+# -- tools in containers and on servers
 
 
 class _CodeInterpreter(Setting, frozen=True):
@@ -350,12 +350,12 @@ class _CodeInterpreter(Setting, frozen=True):
 def code_interpreter(
     *, name: str = "code_interpreter", container: str | Container | None = None, **options: Unpack[ToolOptions]
 ) -> HostedTool:
-    """Python in a container of OpenAI's.
+    """Create a tool that runs Python in a container of OpenAI.
 
     Args:
-        name: its name in the toolkit.
-        container: the id of one that is there, or what a fresh one has; by default a fresh one.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        container: The id of an existing container, or the settings of a new container. By default a new container.
+        options: The options of every tool.
     """
     given = {"container": Container() if container is None else container}
     return openai_tool("code_interpreter", name, _CodeInterpreter, given, options)
@@ -387,27 +387,26 @@ def mcp(
     headers: Mapping[str, str] | None = None,
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """The tools of an MCP server that OpenAI reaches by itself.
+    """Create a tool for an MCP server that OpenAI calls.
 
     Args:
-        server_label: what its calls name; `mcp:` and the label is its name among `prepared.names`.
-        name: what it is called here; by default its label.
-        server_url: where the server is. This, `connector_id` or `tunnel_id` must be given.
-        connector_id: a connector of OpenAI's, such as `"connector_gmail"`.
-        tunnel_id: a tunnel to a server that is not on the web.
-        server_description: what the server is for.
-        allowed_tools: which of its tools, by name or by what they do; None: all.
-        require_approval: which calls wait for an approval. Here none does by default: OpenAI's own default, every
-            call, is `"always"`.
-        authorization: an OAuth access token for the server.
+        server_label: The label of the server in calls. In `prepared.names`, its name is `mcp:` and the label.
+        name: The name of the tool in the toolkit. By default the label.
+        server_url: The address of the server. Set this argument, `connector_id`, or `tunnel_id`.
+        connector_id: A connector of OpenAI, such as `"connector_gmail"`.
+        tunnel_id: A tunnel to a server without a public address.
+        server_description: The purpose of the server.
+        allowed_tools: The permitted tools of the server, by name or by kind. By default all tools.
+        require_approval: The calls that need an approval. By default none. OpenAI's own default is `"always"`.
+        authorization: An OAuth access token for the server.
         headers: HTTP headers for the server.
-        options: those of every tool.
+        options: The options of every tool.
 
     Raises:
-        SchemaError: an arg of a wrong type, or nothing says where the server is.
+        SchemaError: If an argument has a wrong type, or if the address of the server is missing.
     """
     if server_url is None and connector_id is None and tunnel_id is None:
-        raise SchemaError(f"the MCP server {server_label!r}: give server_url, connector_id or tunnel_id")
+        raise SchemaError(f"MCP server {server_label!r}: no address. Set server_url, connector_id, or tunnel_id.")
     allowed = allowed_tools if allowed_tools is None or isinstance(allowed_tools, McpTools) else _as_list(allowed_tools)
     place = {"server_url": server_url, "connector_id": connector_id, "tunnel_id": tunnel_id}
     access = {"authorization": authorization, "headers": None if headers is None else dict(headers)}
@@ -424,19 +423,19 @@ class _ServerTool(Setting, frozen=True):
 def server_tool(
     type: str, fields: Mapping[str, Any] | None = None, *, name: str | None = None, **options: Unpack[ToolOptions]
 ) -> HostedTool:
-    """A tool that a server of Chat Completions runs, sent as it says: `{"type": type, **fields}`.
+    """Create a tool that a server of Chat Completions runs. fxai sends `{"type": type, **fields}`.
 
-    Such as `server_tool("browser_search")` at Groq, or `server_tool("openrouter:web_search")` at OpenRouter. OpenAI's
-    own Chat Completions runs none: its search is the option `web_search_options`.
+    Examples are `server_tool("browser_search")` on Groq and `server_tool("openrouter:web_search")` on OpenRouter.
+    OpenAI's own Chat Completions runs no such tool. Its search is the option `web_search_options`.
 
     Args:
-        type: its type on the wire.
-        fields: what else it says there, as plain JSON data.
-        name: what it is called here; by default its type.
-        options: those of every tool.
+        type: The type of the tool on the server.
+        fields: The other fields of the tool, as plain JSON data.
+        name: The name of the tool in the toolkit. By default its type.
+        options: The options of every tool.
 
     Raises:
-        SchemaError: an arg of a wrong type.
+        SchemaError: If an argument has a wrong type.
 
     >>> server_tool("browser_search").name
     'browser_search'
@@ -448,43 +447,43 @@ def server_tool(
 
 
 def programmatic_tool_calling(*, name: str = "programmatic_tool_calling", **options: Unpack[ToolOptions]) -> HostedTool:
-    """Programs of the model's that call tools: those that are annotated so with `AllowedCallers`."""
+    """Create a tool for programs of the model. The programs can call tools with the annotation `AllowedCallers`."""
     return openai_tool("programmatic_tool_calling", name, Setting, {}, options)
 
 
 class ImageArgs(TypedDict, total=False):
-    """What `image_generation` may be set up with; what is left out is the provider's own choice."""
+    """The settings of `image_generation`. By default, the provider decides."""
 
     model: str
     """The image model, such as `"gpt-image-2"`."""
     action: Literal["generate", "edit", "auto"]
-    """A new image, or the one at hand changed."""
+    """The action: create a new image, or edit the current image."""
     background: Literal["transparent", "opaque", "auto"]
-    """Transparent needs `"png"` or `"webp"`."""
+    """The background. A transparent background requires `"png"` or `"webp"`."""
     complexity: Literal["low", "medium", "high"]
-    """How much is thought before it paints."""
+    """The amount of planning before painting."""
     frame_count: int
-    """How many frames a GIF has."""
+    """The number of frames of a GIF."""
     frame_duration_ms: int
-    """How long each is shown, in milliseconds."""
+    """The duration of each frame, in milliseconds."""
     input_fidelity: Literal["high", "low"]
-    """How near it stays to images that are given."""
+    """The similarity to the input images."""
     input_image_mask: ImageMask
-    """Which part is painted anew."""
+    """The part of the image to repaint."""
     moderation: Literal["auto", "low"]
-    """How strictly content is judged."""
+    """The strictness of moderation."""
     output_compression: Annotated[int, msgspec.Meta(ge=0, le=100)]
-    """From 0 to 100."""
+    """The compression from 0 to 100."""
     output_format: Literal["png", "webp", "jpeg", "gif", "svg"]
     """The format of the file."""
     partial_images: Annotated[int, msgspec.Meta(ge=0, le=3)]
-    """How many unfinished images a stream shows, from 0 to 3."""
+    """The number of unfinished images in a stream, from 0 to 3."""
     quality: Literal["low", "medium", "high", "xhigh", "max", "auto"]
-    """How good it should be."""
+    """The quality of the image."""
     size: str
-    """Such as `"1024x1536"`, or `"auto"`."""
+    """The size, such as `"1024x1536"`, or `"auto"`."""
     svg: Svg
-    """Who writes an SVG."""
+    """The author of an SVG."""
 
 
 _ImageGeneration = msgspec.defstruct(
@@ -497,22 +496,22 @@ _ImageGeneration = msgspec.defstruct(
 
 
 class _ImageOptions(ImageArgs, ToolOptions, total=False):
-    """Both, side by side."""
+    """The settings of `image_generation` and the options of every tool."""
 
 
 def image_generation(*, name: str = "image_generation", **given: Unpack[_ImageOptions]) -> HostedTool:
-    """Images, painted by OpenAI.
+    """Create a tool that generates images. OpenAI runs it.
 
     Args:
-        name: its name in the toolkit.
-        given: see `ImageArgs` and `ToolOptions`.
+        name: The name of the tool in the toolkit.
+        given: The settings. See `ImageArgs` and `ToolOptions`.
 
     Raises:
-        SchemaError: an arg that there is none of, of a wrong type or out of its bounds.
+        SchemaError: If an argument is unknown, has a wrong type, or is out of bounds.
     """
     return hosted_tool("openai.image_generation", name, "image_generation", _ImageGeneration, {}, given)
 
 
 def _as_list(given: Iterable[str]) -> Any:
-    # A text is an iterable of texts as well: left as it is, so that it is refused.
+    # A string is also an iterable of strings. It stays unchanged, so that the check rejects it.
     return given if isinstance(given, str) else list(given)

@@ -1,7 +1,7 @@
-"""Facts about OpenAI's models, by their names and by the server that runs them.
+"""Facts of OpenAI's models, by name and by server.
 
-Use `facts` to read the limits and abilities of a model. Code that prepares a request uses `facts_at`, which knows the
-server as well.
+Use `facts` to read the limits and abilities of a model. Code that prepares a request uses `facts_at`, which also knows
+the server.
 
 >>> facts("gpt-5.5").efforts["chat"], facts("us.openai.gpt-6-astra").family
 (('none', 'low', 'medium', 'high', 'xhigh'), 'gpt-6-astra')
@@ -38,7 +38,7 @@ _KINDS: Final = (
 
 
 def line_of(name: str) -> str | None:
-    """Return the line of a model. None if the name is not a name of OpenAI.
+    """Return the line of a model, or None if the name is not a name of OpenAI.
 
     >>> line_of("gpt-6-luna"), line_of("gpt-7"), line_of("o5-mini"), line_of("llama-4")
     ('luna', 'gpt', 'o', None)
@@ -53,7 +53,7 @@ def line_of(name: str) -> str | None:
 
 
 def _parse(model: str) -> ModelName:
-    """Return the reading of a name: OpenAI's own name, or the name of the model at a cloud or a gateway."""
+    """Parse a name: OpenAI's name, or the name of the model on a cloud or a gateway."""
     lower = model.lower()
     tuned, around = _TUNED.match(lower), _AROUND.match(lower)
     name, host = lower, "tuned" if tuned is not None else None
@@ -89,7 +89,7 @@ _POLICY: Final = Policy(
         "sampling": "never",
     },
 )
-# A server of others runs models of many makers, about which the table states nothing: it gets what the program wants.
+# Another server runs models of many makers, and the table has no facts of them. It receives the fields of the program.
 _FREE: Final[Mapping[str, Any]] = {
     "structured_output": True,
     "function_calls": True,
@@ -106,34 +106,34 @@ TABLE: Final = FactTable(partial(read_table, "fxai.providers.openai"), _parse, _
 
 
 def facts(model: str) -> ModelFacts:
-    """Return the facts about a model of OpenAI, by its own name or by its name at a cloud or a gateway.
+    """Return the facts of an OpenAI model, by its own name or by its name on a cloud or a gateway.
 
-    A fine-tuned model has the facts of its base model. An unknown model takes the facts of the newest model of its
-    line; forced calls, effort `none` and sampling take the value that no model refuses.
+    A fine-tuned model has the facts of its base model. An unknown model has the facts of the newest model of its line.
+    For forced calls, effort `none`, and sampling, it has the value that every model accepts.
 
     Args:
-        model: The name, such as `"gpt-6-sol"`, `"ft:gpt-4o:acme::A1"` or `"us.openai.gpt-5.6-sol"`.
+        model: The name, such as `"gpt-6-sol"`, `"ft:gpt-4o:acme::A1"`, or `"us.openai.gpt-5.6-sol"`.
     """
     return TABLE.facts(model)
 
 
-# -- facts at a server
+# -- facts of a server
 
 
 def facts_at(
     server: Server, model: str, api: Endpoint, stated: ModelFacts | None = None, *, elsewhere: bool = False
 ) -> ModelFacts:
-    """Return the facts about a model at a server.
+    """Return the facts of a model on a server.
 
-    The facts that the program states win, then the profile of the server, then the table, then the policy. A server of
-    others that runs a model without an entry gets every field that the program wants.
+    Facts from the program have priority over the profile of the server, the table, and the policy. If another server
+    runs an unknown model, it receives every field that the program sets.
 
     Args:
         server: The profile of the server.
         model: The name of the model whose abilities count.
         api: The API of the request.
-        stated: Facts that the program states. Fields without a value take the value of the next source.
-        elsewhere: True if the server is known not to be OpenAI's own.
+        stated: Facts from the program. A field without a value takes the value of the next source.
+        elsewhere: True if the server is not OpenAI's own server.
 
     >>> from fxai.providers.openai.server import SERVERS
     >>> facts_at(SERVERS["deepseek"], "deepseek-chat", "chat").forced_calls
@@ -154,14 +154,14 @@ def _facts_at(server: Server, model: str, api: Endpoint, elsewhere: bool) -> Mod
     values = _of_server(server, model) if api == "chat" else {}
     if elsewhere:
         values["strict_keywords"] = ()
-    if elsewhere and known.endpoints and not server.deployments:  # a server may offer any model on any API
+    if elsewhere and known.endpoints and not server.deployments:  # another server can offer any model on any API
         values["endpoints"] = ("responses", "chat")
     source = FactSource(server.sources)
     return msgspec.structs.replace(known, **values, sources={**known.sources, **dict.fromkeys(values, source)})
 
 
 def _of_server(server: Server, model: str) -> dict[str, Any]:
-    """Return the facts that the profile of a server states about all its models, or about some by their names."""
+    """Return the facts in the profile of a server that apply to all its models, or to models with certain names."""
     values: dict[str, Any] = {}
     if server.supports_strict is not None:
         values["strict_tools"] = server.supports_strict

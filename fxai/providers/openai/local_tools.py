@@ -1,12 +1,12 @@
-"""Local tools: defined by OpenAI and run here, ready for a toolkit; each needs a handler.
+"""Local tools that OpenAI defines and your handler runs. Use a constructor to add a tool to a toolkit.
 
-They exist on Responses; Chat Completions has `custom` alone.
+The tools exist on Responses. Chat Completions supports only `custom`.
 
 >>> shell().requires_handler, shell(environment=ContainerReference(container_id="c-1")).requires_handler
 (True, False)
 """
 
-# The type variable of failures has a default: that of the argument that it stands for.
+# The type variable of failures needs a default for the argument that callers omit.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from fxai.tools.tool_options import ToolOptions
 
 @final
 class ShellAction(msgspec.Struct, frozen=True, kw_only=True):
-    """Commands to run, one after the other.
+    """Commands to run one after another.
 
     Attributes:
-        commands: Each a line for the shell.
-        timeout_ms: How long each may take, in milliseconds; None: no wish.
-        max_output_length: How many characters of output it wants at most; None: no wish.
+        commands: The command lines for the shell.
+        timeout_ms: The time limit of each command in milliseconds. None if the model sets no limit.
+        max_output_length: The maximum number of characters of output. None if the model sets no limit.
     """
 
     commands: tuple[str, ...]
@@ -42,19 +42,19 @@ class ShellAction(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ShellExit(msgspec.Struct, frozen=True, tag_field="type", tag="exit"):
-    """The command ended, with this exit code."""
+    """The normal end of a command, with its exit code."""
 
     exit_code: int
 
 
 @final
 class ShellTimeout(msgspec.Struct, frozen=True, tag_field="type", tag="timeout"):
-    """The command was stopped when its time was over."""
+    """The end of a command that exceeded its time limit."""
 
 
 @final
 class ShellOutput(msgspec.Struct, frozen=True):
-    """What a command wrote, and how it ended."""
+    """The output and the end of a command."""
 
     stdout: str
     stderr: str
@@ -63,14 +63,14 @@ class ShellOutput(msgspec.Struct, frozen=True):
 
 @final
 class LocalShellAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="exec"):
-    """One command to run, as `local_shell` asks for it.
+    """A command of `local_shell`.
 
     Attributes:
         command: The program and its arguments.
         env: Environment variables to set.
-        timeout_ms: How long it may take, in milliseconds; None: no wish.
-        user: Whom to run it as; None: no wish.
-        working_directory: Where to run it; None: no wish.
+        timeout_ms: The time limit in milliseconds. None if the model sets no limit.
+        user: The user that runs the command. None if the model names no user.
+        working_directory: The working directory. None if the model names no directory.
     """
 
     command: tuple[str, ...]
@@ -88,7 +88,7 @@ class LocalShellAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="typ
 
 @final
 class CreateFile(msgspec.Struct, frozen=True, tag_field="type", tag="create_file"):
-    """Write a new file; `diff` holds its lines, in the V4A format."""
+    """Write a new file. `diff` contains its lines in the V4A format."""
 
     path: str
     diff: str
@@ -96,7 +96,7 @@ class CreateFile(msgspec.Struct, frozen=True, tag_field="type", tag="create_file
 
 @final
 class UpdateFile(msgspec.Struct, frozen=True, tag_field="type", tag="update_file"):
-    """Change a file by a diff in the V4A format."""
+    """Change a file with a diff in the V4A format."""
 
     path: str
     diff: str
@@ -110,7 +110,7 @@ class DeleteFile(msgspec.Struct, frozen=True, tag_field="type", tag="delete_file
 
 
 PatchOperation: TypeAlias = CreateFile | UpdateFile | DeleteFile
-"""What `apply_patch` asks for."""
+"""An operation of `apply_patch`."""
 
 
 # -- computer
@@ -118,19 +118,19 @@ PatchOperation: TypeAlias = CreateFile | UpdateFile | DeleteFile
 
 @final
 class Point(msgspec.Struct, frozen=True):
-    """A place on the screen, in pixels from the left and the top."""
+    """A position on the screen, in pixels from the left and the top."""
 
     x: int
     y: int
 
 
 class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """What a computer is asked to do."""
+    """An action of a computer."""
 
 
 @final
 class Click(_Action, frozen=True, tag="click"):
-    """Click, with `keys` held down."""
+    """Click while `keys` are pressed."""
 
     button: Literal["left", "right", "wheel", "back", "forward"]
     x: int
@@ -140,7 +140,7 @@ class Click(_Action, frozen=True, tag="click"):
 
 @final
 class DoubleClick(_Action, frozen=True, tag="double_click"):
-    """Click twice, with `keys` held down."""
+    """Click twice while `keys` are pressed."""
 
     x: int
     y: int
@@ -149,7 +149,7 @@ class DoubleClick(_Action, frozen=True, tag="double_click"):
 
 @final
 class Drag(_Action, frozen=True, tag="drag"):
-    """Press the button at the first point, move along the others, let go at the last."""
+    """Press the button at the first point, move along the points, and release it at the last point."""
 
     path: tuple[Point, ...]
     keys: tuple[str, ...] | None = None
@@ -157,14 +157,14 @@ class Drag(_Action, frozen=True, tag="drag"):
 
 @final
 class Keypress(_Action, frozen=True, tag="keypress"):
-    """Press keys together."""
+    """Press several keys together."""
 
     keys: tuple[str, ...]
 
 
 @final
 class Move(_Action, frozen=True, tag="move"):
-    """Move the pointer, with `keys` held down."""
+    """Move the pointer while `keys` are pressed."""
 
     x: int
     y: int
@@ -173,12 +173,12 @@ class Move(_Action, frozen=True, tag="move"):
 
 @final
 class Screenshot(_Action, frozen=True, tag="screenshot"):
-    """Take a picture of the screen."""
+    """Take a screenshot."""
 
 
 @final
 class Scroll(_Action, frozen=True, tag="scroll"):
-    """Scroll at a point, by pixels, with `keys` held down."""
+    """Scroll at a position by pixels while `keys` are pressed."""
 
     x: int
     y: int
@@ -189,23 +189,23 @@ class Scroll(_Action, frozen=True, tag="scroll"):
 
 @final
 class Type(_Action, frozen=True, tag="type"):
-    """Type a text."""
+    """Type text."""
 
     text: str
 
 
 @final
 class Wait(_Action, frozen=True, tag="wait"):
-    """Wait a little."""
+    """Wait for a short time."""
 
 
 ComputerAction: TypeAlias = Click | DoubleClick | Drag | Keypress | Move | Screenshot | Scroll | Type | Wait
-"""One thing that a computer is asked to do."""
+"""An action of a computer."""
 
 
 @final
 class SafetyCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a person should look at before the actions are done."""
+    """A risk that a person should check before the actions run."""
 
     id: str
     code: str | None = None
@@ -214,11 +214,11 @@ class SafetyCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ComputerActions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a computer is asked to do, in this order, and what should be looked at first.
+    """The actions of a computer in order, and the safety checks before them.
 
     Attributes:
-        actions: What to do; where only one thing is asked for, a list of one.
-        pending_safety_checks: What a person should look at.
+        actions: The actions. A single action is a tuple with one item.
+        pending_safety_checks: The safety checks for a person.
     """
 
     actions: tuple[ComputerAction, ...]
@@ -227,7 +227,7 @@ class ComputerActions(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Screen(msgspec.Struct, frozen=True, kw_only=True):
-    """A picture of the screen afterwards: a URL (also `data:`), or the id of an uploaded file."""
+    """A screenshot after the actions: a URL (also `data:`), or the id of an uploaded file."""
 
     image_url: str | None = None
     file_id: str | None = None
@@ -252,7 +252,7 @@ class LocalSkill(Setting, frozen=True):
 
 @final
 class LocalEnvironment(Setting, frozen=True, tag_field="type", tag="local"):
-    """This machine: a handler runs the commands."""
+    """The environment of this machine. A handler runs the commands."""
 
     skills: tuple[LocalSkill, ...] | None = None
 
@@ -273,12 +273,13 @@ def shell(
     environment: LocalEnvironment | HostedContainer | None = None,
     **options: Unpack[ToolOptions],
 ) -> Any:
-    """A shell: on this machine, by a handler, or in a container of OpenAI's, without one.
+    """Create a shell on this machine with a handler, or in a container of OpenAI without a handler.
 
     Args:
-        name: its name in the toolkit.
-        environment: where it is; None: here. The handler gives one `ShellOutput` for each command.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        environment: The machine or container. By default this machine. The handler returns one `ShellOutput` for each
+            command.
+        options: The options of every tool.
     """
     if isinstance(environment, ContainerAuto | ContainerReference):
         return openai_tool("shell", name, _Shell, {"environment": environment}, options)
@@ -287,17 +288,17 @@ def shell(
 
 
 def local_shell(*, name: str = "local_shell", **options: Unpack[ToolOptions]) -> Tool[LocalShellAction, str, str]:
-    """The earlier shell on this machine: one command at a time, its handler gives the output as text."""
+    """Create the earlier shell on this machine. It runs one command per call, and its handler returns text."""
     return local_tool("openai.local_shell", name, "local_shell", LocalShellAction, str)(**options)
 
 
 def apply_patch(*, name: str = "apply_patch", **options: Unpack[ToolOptions]) -> Tool[PatchOperation, str, str]:
-    """Changes to files, by diffs; its handler makes them and gives what the model should know, or why it could not."""
+    """Create a tool that changes files with diffs. Its handler applies them and returns a message for the model."""
     return local_tool("openai.apply_patch", name, "apply_patch", _PATCH, str)(**options)
 
 
 def computer(*, name: str = "computer", **options: Unpack[ToolOptions]) -> Tool[ComputerActions, Screen, str]:
-    """A computer that the model uses; its handler does the actions and gives a picture of the screen."""
+    """Create a computer for the model. Its handler runs the actions and returns a screenshot."""
     return local_tool("openai.computer", name, "computer", ComputerActions, Screen)(**options)
 
 
@@ -315,7 +316,7 @@ def computer_use_preview(
     name: str = "computer_use_preview",
     **options: Unpack[ToolOptions],
 ) -> Tool[ComputerActions, Screen, str]:
-    """The earlier `computer`, which is set up with its size in pixels and what it is."""
+    """Create the earlier `computer` with its size in pixels and its kind."""
     wire = "computer_use_preview"
     make = local_tool(f"openai.{wire}", name, wire, ComputerActions, Screen, _ComputerUsePreview)
     size = {"display_width": display_width, "display_height": display_height}
@@ -324,7 +325,7 @@ def computer_use_preview(
 
 @final
 class Grammar(Setting, frozen=True, tag_field="type", tag="grammar"):
-    """The input is a sentence of a grammar, in the syntax of Lark or as a regular expression."""
+    """A grammar for the input, in the syntax of Lark or as a regular expression."""
 
     syntax: Literal["lark", "regex"]
     definition: str
@@ -368,17 +369,17 @@ def custom(
     failure: Any = Never,
     **options: Unpack[ToolOptions],
 ) -> Any:
-    """A tool of our own whose input is a text, not JSON.
+    """Create a tool whose input is a string instead of JSON. Your handler runs it.
 
     Args:
-        name: what the model calls it.
-        format: the grammar that the text is a sentence of; None: any text.
-        success: the type of what comes out; by default a text.
-        failure: the type of what can go wrong; by default nothing can.
-        options: those of every tool.
+        name: The name of the tool for the model.
+        format: The grammar of the input. By default any string.
+        success: The type of the result. By default a string.
+        failure: The type of failures. By default the tool has no failures.
+        options: The options of every tool.
 
     Raises:
-        SchemaError: an arg of a wrong type, a type without a JSON form, or an empty name.
+        SchemaError: If an argument has a wrong type, if a type has no JSON form, or if the name is empty.
     """
     make = Tool.provider_defined(
         id="openai.custom",
@@ -409,13 +410,13 @@ def tool_search(
     *, name: str = ..., parameters: TypeForm[_P], **options: Unpack[ToolOptions]
 ) -> Tool[_P, list[dict[str, Any]], str]: ...
 def tool_search(*, name: str = "tool_search", parameters: Any = None, **options: Unpack[ToolOptions]) -> Any:
-    """The search that finds tools annotated with `DeferLoading`.
+    """Create a search for tools with the annotation `DeferLoading`.
 
     Args:
-        name: its name in the toolkit.
-        parameters: what the model searches by; then the search is ours, and its handler gives the tools that it
-            found, as the provider has them. None: the provider searches.
-        options: those of every tool.
+        name: The name of the tool in the toolkit.
+        parameters: The parameters of the search. If you set them, your handler searches and returns the tools in the
+            provider's form. By default the provider searches.
+        options: The options of every tool.
     """
     if parameters is None:
         return openai_tool("tool_search", name, _ToolSearch, {}, options)

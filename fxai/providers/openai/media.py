@@ -1,6 +1,6 @@
-"""Files on OpenAI's wires: images, documents and sounds that a user or a tool gives.
+"""Files in requests to OpenAI. Use this module to encode images, documents, and audio from a user or a tool.
 
-A file is sent as its bytes, as the URL where it is, or by the id of an upload: a URL that is `file-…` means that id.
+fxai sends a file as bytes, as a URL, or by the id of an upload. A URL that starts with `file-` is the id of an upload.
 
 >>> from fxai.messages.message import FilePart
 >>> input_file(FilePart.of_url("image/png", "https://example.org/cat.png"))
@@ -34,26 +34,26 @@ _SOUNDS: Final = {
 }
 
 
-# Chat Completions takes PDF alone as a file, so the text of these documents is sent as text.
+# Chat Completions accepts only PDF files, so fxai sends the contents of these documents as text
 _TEXTS: Final = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript|toml|sql)$|.*\+(json|xml|yaml)$")
 
 
 @final
 class ChatFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Which files a server of Chat Completions takes beside those of OpenAI's own, and how."""
+    """The files that a server of Chat Completions accepts in addition to OpenAI's files, and their form."""
 
     video: bool = False
-    """Whether it takes films."""
+    """True if the server accepts videos."""
     file_urls: Literal["file_data", "document_url"] | None = None
-    """How a document goes that it is to fetch; None: it fetches none."""
+    """The form of a document at a URL. None if the server does not fetch documents."""
     only_pdf: bool = False
-    """True if it accepts no other documents than PDF."""
+    """True if the server accepts no documents other than PDF."""
 
 
 def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
-    """Whether a file that a tool gave can be sent by `write`, one of the functions below.
+    """Return True if `write`, one of the functions below, can encode a file in a tool result.
 
-    A user's file of a kind that is not known here is left for OpenAI to judge; a tool's must not end a run.
+    OpenAI decides about a user's file of unknown type. An invalid file in a tool result must not end the run.
     """
     if part.media_type == "application/octet-stream":
         return False
@@ -65,11 +65,11 @@ def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
 
 
 def input_file(part: FilePart) -> dict[str, Any]:
-    """A file as Responses takes it: an `input_image` or an `input_file`.
+    """Encode a file for Responses: an `input_image` or an `input_file`.
 
-    Its metadata under `"openai"` may hold `detail` and `prompt_cache_breakpoint`.
+    Its metadata under `"openai"` can contain `detail` and `prompt_cache_breakpoint`.
 
-    Raises `PreparationError`: it is a sound or a film, which Responses does not take.
+    Raises `PreparationError` for audio and video, which Responses does not accept.
     """
     extras = marks(part, "detail", "prompt_cache_breakpoint")
     if _is_drawing(part):
@@ -79,7 +79,7 @@ def input_file(part: FilePart) -> dict[str, Any]:
         place = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
         return {"type": "input_image", "detail": "auto", **extras, **place}
     if part.media_type.startswith(("audio/", "video/")):
-        raise _refusal(part, "Responses takes images and documents; Chat Completions takes sounds")
+        raise _refusal(part, "Responses accepts images and documents. Chat Completions accepts audio.")
     if _file_id(part):
         return {"type": "input_file", **extras, "file_id": _file_id(part)}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
@@ -88,15 +88,14 @@ def input_file(part: FilePart) -> dict[str, Any]:
 
 
 def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
-    """A file as Chat Completions takes it: an `image_url`, an `input_audio` or a `file`; by some servers more.
+    """Encode a file for Chat Completions: an `image_url`, an `input_audio`, a `file`, or a form of another server.
 
     Args:
-        part: the file.
-        takes: what the server takes beside what OpenAI does; None: nothing.
+        part: The file.
+        takes: The files that the server accepts in addition to OpenAI's files. By default none.
 
     Raises:
-        PreparationError: a sound of another format than WAV and MP3; a film, or the URL of a document, where the server
-            takes none.
+        PreparationError: If audio is not WAV or MP3, or if the server does not accept videos or URLs of documents.
 
     >>> from fxai.messages.message import FilePart
     >>> film = FilePart.of_url("video/mp4", "https://example.org/cat.mp4")
@@ -112,7 +111,7 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
         return {"type": "image_url", **extras, "image_url": {"url": _url(part), **marks(part, "detail")}}
     if part.media_type.startswith("video/"):
         if not known.video:
-            raise _refusal(part, "Chat Completions takes images, sounds and documents")
+            raise _refusal(part, "Chat Completions accepts images, audio, and documents")
         return {"type": "video_url", **extras, "video_url": {"url": _url(part)}}
     if part.media_type.startswith("audio/"):
         return {"type": "input_audio", **extras, "input_audio": _sound(part)}
@@ -121,23 +120,23 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return _document_at(part, part.data.url, known, extras)
     if known.only_pdf and part.media_type != "application/pdf":
-        raise _refusal(part, "Chat Completions takes PDF and text: give its text, or use Responses")
+        raise _refusal(part, "Chat Completions accepts PDF and text. Pass the text of the file, or use Responses.")
     return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
 
 
 def _is_drawing(part: FilePart) -> bool:
-    """Return True if the file is an image that is text, such as SVG."""
+    """Return True if the file is an image that consists of text, such as SVG."""
     return part.media_type.startswith("image/") and is_text(part)
 
 
 def _check_image(part: FilePart) -> None:
-    """Refuse an image that OpenAI cannot read. Only OpenAI can judge an image at a URL."""
+    """Reject an image that OpenAI cannot read. Only OpenAI can check an image at a URL."""
     if isinstance(part.data, bytes) and part.media_type not in _IMAGES:
-        raise _refusal(part, "OpenAI takes PNG, JPEG, GIF and WebP images")
+        raise _refusal(part, "OpenAI accepts PNG, JPEG, GIF, and WebP images")
 
 
 def is_text(part: FilePart) -> bool:
-    """Return True if the bytes of a file are text, such as CSV, Markdown, JSON or SVG.
+    """Return True if the bytes of a file are text, such as CSV, Markdown, JSON, or SVG.
 
     Args:
         part: The file.
@@ -150,12 +149,12 @@ def _text(part: FilePart) -> str:
     try:
         text = part.data.decode() if isinstance(part.data, bytes) else ""
     except UnicodeDecodeError:
-        raise _refusal(part, "its bytes are not UTF-8 text; use Responses, or another media type") from None
+        raise _refusal(part, "its bytes are not UTF-8 text. Use Responses or another media type.") from None
     return f"{_file_name(part)}:\n{text}"
 
 
 def _document_at(part: FilePart, url: str, takes: ChatFiles, extras: Mapping[str, Any]) -> dict[str, Any]:
-    """A document that the server fetches."""
+    """Encode a document that the server fetches."""
     match takes.file_urls:
         case "file_data":
             return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": url}}
@@ -163,13 +162,13 @@ def _document_at(part: FilePart, url: str, takes: ChatFiles, extras: Mapping[str
             name = {} if part.file_name is None else {"document_name": part.file_name}
             return {"type": "document_url", **extras, "document_url": url, **name}
         case None:
-            raise _refusal(part, "Chat Completions fetches images only: give the bytes, or use Responses")
+            raise _refusal(part, "Chat Completions fetches only images. Pass the bytes, or use Responses.")
 
 
 def _sound(part: FilePart) -> dict[str, str]:
     form = _SOUNDS.get(part.media_type)
     if form is None or isinstance(part.data, FileUrl):
-        raise _refusal(part, "Chat Completions takes the bytes of WAV and MP3")
+        raise _refusal(part, "Chat Completions accepts audio only as bytes of WAV or MP3")
     return {"data": b64encode(part.data).decode(), "format": form}
 
 
@@ -190,4 +189,4 @@ def _file_name(part: FilePart) -> str:
 
 def _refusal(part: FilePart, why: str) -> PreparationError:
     name = f" {part.file_name!r}" if part.file_name else ""
-    return PreparationError(InvalidUserInputError(f"the file{name} ({part.media_type}) cannot be sent: {why}"))
+    return PreparationError(InvalidUserInputError(f"cannot send the file{name} ({part.media_type}): {why}"))

@@ -1,4 +1,4 @@
-"""OpenAI's language models as a service: a layer over one pool of connections, which is closed with its scope.
+"""OpenAI's language models as a service. Use `layer` to connect a program to OpenAI or to a compatible server.
 
 >>> layer("gpt-5.5", api_key="sk-…").__class__.__name__
 'LayerOf'
@@ -57,26 +57,26 @@ if TYPE_CHECKING:
 
 
 BASE_URL: Final = OPENAI_CHAT.base_url
-"""Where OpenAI's own API is."""
+"""The address of OpenAI's API."""
 MODULE: Final = OPENAI_CHAT.name
-"""What errors name as their origin."""
+"""The name of the origin in errors."""
 
 
 class AccountOptions(ConnectionOptions, total=False):
-    """How OpenAI's API, or a compatible server, is reached: keyword arguments of both layers, all of them optional.
+    """Connection settings for OpenAI's API or for a compatible server. Both layers accept them as keyword arguments.
 
-    For what is left out, the environment is read when the layer is built: `OPENAI_API_KEY`, which another server than
-    OpenAI's need not have, and `OPENAI_BASE_URL`.
+    If you omit a setting, fxai reads `OPENAI_API_KEY` and `OPENAI_BASE_URL` from the environment when it builds the
+    layer. Another server than OpenAI's does not require a key.
     """
 
     organization: str | None
-    """The organization that is charged; None: `OPENAI_ORG_ID`."""
+    """The organization that pays. By default `OPENAI_ORG_ID`."""
     project: str | None
-    """The project that is charged; None: `OPENAI_PROJECT_ID`."""
+    """The project that pays. By default `OPENAI_PROJECT_ID`."""
 
 
 def address(base_url: str | None = None) -> str:
-    """Where the API is: `base_url`, else `OPENAI_BASE_URL`, else OpenAI's own."""
+    """Return the address of the API: `base_url`, `OPENAI_BASE_URL`, or OpenAI's address by default."""
     return base_url or os.environ.get("OPENAI_BASE_URL") or BASE_URL
 
 
@@ -94,14 +94,14 @@ def open_account(
     retry: Schedule[AiError, Any] | None = RETRY,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> Effect[Client, AiError, Scope]:
-    """A client of the API, with a pool of connections of its own, which is closed with the scope.
+    """Open a client of the API with its own pool of connections. The scope closes it.
 
-    The arguments are `AccountOptions`; an empty key means none. A server that is given has an address and a variable
-    of its key of its own; `model` is the deployment, which the address of some names.
+    The arguments are `AccountOptions`. An empty key means no key. If `server` is set, its address and the variable of
+    its key apply. `model` is the deployment, which is part of some servers' addresses.
 
     Fails with:
-        AiError: `AuthenticationError("MissingKey")`: there is no key, and the server needs one;
-            `ModelUnavailableError`: nothing says where the server is; and as `open_client`.
+        AiError: `AuthenticationError("MissingKey")` if a required key is missing. `ModelUnavailableError` if the
+            address of the server is unknown. `open_client` can fail too.
     """
 
     @fx.gen
@@ -140,17 +140,17 @@ def _secret(api_key: Key, server: Server) -> Effect[Secret | None, AiError]:
 
 
 def _place(server: Server | None, base_url: str | None, model: str) -> Effect[str, AiError]:
-    """Where the API is; the address of a deployment, where the server has one for each and a version is asked for."""
+    """Return the address of the API. It is the address of a deployment if the server and the API version require it."""
     if server is None or base_url:
         return fx.succeed(base_url or address())
     try:
         url = server.address()
     except LookupError as missing:
-        problem = f"nothing says where {server.name} is: set {missing.args[0]}, or give base_url"
+        problem = f"address of {server.name} is unknown. Set {missing.args[0]} or pass base_url."
         reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", problem)
         return fx.fail(AiError(server.name, "layer", reason))
     if not url:
-        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", "the server has no base_url: give one")
+        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", "the server has no base_url. Pass one.")
         return fx.fail(AiError(server.name, "layer", reason))
     if server.deployments:
         url = _TWICE.sub("", url)
@@ -161,10 +161,10 @@ def _place(server: Server | None, base_url: str | None, model: str) -> Effect[st
     return fx.succeed(url)
 
 
-_TWICE: Final = re.compile(r"(?<=/openai/v1)/openai/v1$")  # an endpoint may bring its version
+_TWICE: Final = re.compile(r"(?<=/openai/v1)/openai/v1$")  # an endpoint can already contain its version
 
 
-_UNSTREAMED: Final = ("2h", "8h")  # windows of the background that give the answer whole
+_UNSTREAMED: Final = ("2h", "8h")  # background windows without a stream
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 
 
@@ -172,14 +172,14 @@ _A = TypeVar("_A")
 
 
 def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tuple[Part, ...]:
-    """The parts of a whole answer: warnings, metadata of the response, the items in order, and how it finished.
+    """Return the parts of a whole answer: warnings, metadata of the response, the items in order, and the finish.
 
     Args:
-        reply: the body, as it came or parsed. It may be a stream of events, which some servers send in any case.
-        sent: the request that it answers.
+        reply: The body, raw or parsed. It can be a stream of events, because some servers always send a stream.
+        sent: The request of the answer.
 
     Raises:
-        ReplyError: it is not what the API answers, or it is an error.
+        ReplyError: If the body is not an answer of the API, or if it is an error.
     """
     if isinstance(reply, bytes) and FIRST_FIELD.match(reply):
         parts = _read_events(reply, sent)
@@ -200,14 +200,14 @@ def _read_events(reply: bytes, sent: WireRequest) -> tuple[Part, ...]:
 
 @final
 class OpenAIModel(LanguageModel):
-    """A model of OpenAI's, or of a compatible server, that answers turn by turn; `layer` makes one.
+    """A model of OpenAI or of a compatible server that answers one turn at a time. Create it with `layer`.
 
     Args:
-        client: What sends its requests.
-        name: The model's name there.
-        profile: What is known of it.
-        continuation: The answers to go on from, which models may share; None: its own where the profile says
-            `incremental`, else each prompt is sent whole.
+        client: The client that sends the requests.
+        name: The model's name on the server.
+        profile: The profile of the model and the server.
+        continuation: The stored answers that requests can continue. Models can share them. By default, the model has
+            its own if the profile is `incremental`. Otherwise it sends each prompt whole.
     """
 
     def __init__(self, client: Client, name: str, profile: Profile, continuation: Continuation | None = None) -> None:
@@ -220,26 +220,26 @@ class OpenAIModel(LanguageModel):
         why = f"the server that runs {name!r} counts no tokens on this API"
         self._counter = TokenCounter(client, self._module, why)
         self.name = name
-        """The model's name."""
+        """The name of the model."""
 
     @property
     @override
     def info(self) -> ModelInfo:
-        """Its name, and the server that it is asked of."""
+        """The name of the model and its server."""
         return ModelInfo("openai", self.name, *self._client.server)
 
     @property
     @override
     def facts(self) -> ModelFacts:
-        """The facts about the model at its server."""
+        """The facts of the model on its server."""
         return self._profile.facts_of(self.name)
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The model's turn, whole.
+        """Return the model's turn as a whole.
 
         Fails with:
-            AiError: The request cannot be sent (its tools, its schema, its prompt, its options), the provider refuses
-                it or cannot be reached, or its answer is none.
+            AiError: If fxai cannot send the tools, the schema, the prompt, or the options of the request. If the
+                provider rejects the request or is unreachable. If its answer is invalid.
         """
 
         def post(sent: WireRequest, whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
@@ -261,10 +261,11 @@ class OpenAIModel(LanguageModel):
         return self._prepare(request, "ask").flat_map(send)
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part; a reader that stops early closes the connection.
+        """Stream the parts of the model's turn. If the reader stops early, the connection closes.
 
         Fails with:
-            AiError: As `ask`; also behind parts that came, which stand: the stream was cut, or holds an error.
+            AiError: If `ask` would fail. After some parts, also if the stream ends early or contains an error. The
+                earlier parts remain valid.
         """
 
         def send(whole: WireRequest) -> Stream[StreamPart, AiError]:
@@ -288,12 +289,12 @@ class OpenAIModel(LanguageModel):
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that the request takes, where the server counts them: OpenAI on Responses, llama.cpp on both APIs.
+        """Count the tokens of the request on the server. OpenAI counts them on Responses, llama.cpp on both APIs.
 
-        Where it does not, an estimate with a warning that says so; it is not asked for another count then.
+        If a server has no counter, the result is an estimate with a warning. fxai then sends no further count to it.
 
         Fails with:
-            AiError: As `ask`.
+            AiError: If `ask` would fail.
         """
 
         def count(sent: WireRequest) -> Effect[TokenCount, AiError]:
@@ -313,7 +314,7 @@ class OpenAIModel(LanguageModel):
     def _read(
         self, sent: WireRequest, whole: WireRequest, begun: list[bool], emit: Emit[StreamPart]
     ) -> Gen[None, AiError, Scope]:
-        """Reads the events of a stream until its last one, and emits their parts; `begun` is filled by the first."""
+        """Read the events of a stream until the last event, and emit their parts. The first part fills `begun`."""
         body: bytes = yield from self._attempt("ask_stream", lambda: sent.encoded)
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
         tags, keeps, turn = ThinkTags(NAME), self._keeps(whole), list[StreamPart]()
@@ -341,7 +342,7 @@ class OpenAIModel(LanguageModel):
                 yield from emit(part)
 
     def _post(self, sent: WireRequest, body: bytes) -> Effect[bytes, AiError]:
-        """The whole answer, which may be made in the background."""
+        """Return the whole answer. OpenAI can create it in the background."""
         waiting = self._waiting(sent)
         if waiting is not None:
             return waiting.whole(_PATHS[sent.api], body, "ask")
@@ -349,7 +350,7 @@ class OpenAIModel(LanguageModel):
         return self._client.post(path, body, method="ask", reads_error=refused).map(lambda answer: answer.body)
 
     def _source(self, sent: WireRequest, body: bytes) -> Stream[Event, AiError]:
-        """The events of the answer, which may be made in the background."""
+        """Return the events of the answer. OpenAI can create it in the background."""
         waiting = self._waiting(sent)
         if waiting is not None:
             return waiting.events(_PATHS[sent.api], body, "ask_stream")
@@ -374,10 +375,10 @@ class OpenAIModel(LanguageModel):
     def _error(self, method: str, reason: Reason) -> AiError:
         return self._client.redact(AiError(self._module, method, reason))
 
-    # -- going on from an answer that the provider keeps
+    # -- continuation of answers that the provider stores
 
     def _shorten(self, whole: WireRequest) -> tuple[WireRequest, str | None]:
-        """The request with what is new alone, and the answer that it goes on from; or the whole one, and None."""
+        """Return the request with only its new items and the id of the earlier answer, or whole and None."""
         fields = whole.fields
         if whole.api != "responses" or "previous_response_id" in fields or "conversation" in fields:
             return whole, None
@@ -391,14 +392,14 @@ class OpenAIModel(LanguageModel):
         return msgspec.structs.replace(whole, fields=shorter), earlier
 
     def _again(self, error: AiError, earlier: str, whole: Callable[[], Effect[_A, AiError]]) -> Effect[_A, AiError]:
-        """The whole request, where the provider does not take the short one."""
+        """Send the whole request if the provider rejected the short request."""
         if self._continuation is None or not isinstance(error.reason, InvalidRequestError):
             return fx.fail(error)
         self._continuation.forget(earlier)
         return whole()
 
     def _keeps(self, whole: WireRequest) -> bool:
-        """Whether the answer is one that a later request may go on from."""
+        """Return True if a later request can continue the answer."""
         return self._continuation is not None and whole.api == "responses" and whole.fields.get("store") is not False
 
     def _remember(self, whole: WireRequest, parts: Sequence[AnyPart]) -> None:
@@ -410,13 +411,13 @@ class OpenAIModel(LanguageModel):
 
 @final
 class Continuation:
-    """The answers that the provider keeps, so that a request holds only what is new; runs may share it.
+    """The answers that the provider stores. A request that continues an answer contains only new items.
 
-    An answer is known by all that was sent before it and all that it contains. A prompt that begins so, item by item,
-    goes on from it; any other prompt, a changed one too, is sent whole.
+    Runs can share a continuation. The items before an answer and the items of the answer identify it. A prompt that
+    starts with the same items continues the answer. fxai sends any other prompt whole.
 
     Args:
-        most: How many answers are remembered, the latest ones.
+        most: The maximum number of answers to remember. The oldest answers are dropped first.
 
     >>> known = Continuation()
     >>> turn = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}]
@@ -435,12 +436,12 @@ class Continuation:
         self._lock = Lock()
 
     def remember(self, items: Sequence[Mapping[str, Any]], response: str, digests: Sequence[bytes] = ()) -> None:
-        """Remember that the answer `response` comes after these items, those of the request and its own.
+        """Remember that the answer `response` follows these items of the request and of the answer.
 
         Args:
-            items: The items, one at least.
+            items: The items, at least one.
             response: The id of the answer.
-            digests: Those of the first items, as `digests_of` gives them, which are not made anew.
+            digests: The digests of the first items from `digests_of`, to avoid computing them again.
         """
         last = digests_of(items, digests)[-1]
         with self._lock:
@@ -451,11 +452,11 @@ class Continuation:
     def shorten(
         self, items: list[dict[str, Any]], digests: Sequence[bytes] = ()
     ) -> tuple[str, list[dict[str, Any]]] | None:
-        """The latest known answer that these items continue, and the items after it; None if there is none.
+        """Return the latest known answer that these items continue and the items after it, or None.
 
         Args:
             items: The items of a request.
-            digests: Those of the first items, as of `remember`.
+            digests: The digests of the first items. See `remember`.
         """
         known = digests_of(items, digests)
         for place in range(len(items) - 1, 0, -1):
@@ -465,13 +466,13 @@ class Continuation:
         return None
 
     def forget(self, response: str) -> None:
-        """Forget the answer, for instance because the provider has lost it."""
+        """Remove the answer from the memory, for example because the provider lost it."""
         with self._lock:
             for digest in [digest for digest, known in self._known.items() if known == response]:
                 del self._known[digest]
 
     def clear(self) -> None:
-        """Forget all answers: the next request is sent whole."""
+        """Clear the memory of answers. The model sends the next request whole."""
         with self._lock:
             self._known.clear()
 
@@ -492,31 +493,33 @@ def layer(
     background: Background | bool = False,
     **connection: Unpack[AccountOptions],
 ) -> Layer[LanguageModel, AiError]:
-    """The layer of a language model of OpenAI's, or of a server that speaks one of its APIs. Needs the extra `openai`.
+    """Return the layer of a language model of OpenAI or of a server with an OpenAI API.
 
-    The environment is read and the connections are made when the layer is built; they are closed with its scope.
+    The layer requires the extra `openai`. fxai reads the environment and opens the connections when it builds the
+    layer. The scope closes the connections.
 
     Args:
-        model: The model's name, such as `"gpt-5.5"`; of a deployment, also `"deployment=gpt-5.5"`.
-        api: `"responses"`, or `"chat"` for Chat Completions, which most servers of others speak. None: Chat Completions
-            where a server is given, else Responses.
-        server: The server of Chat Completions, by its name or as a value; None: by the address, where it is known.
-        known_as: The model whose abilities it has, where its name does not say so.
-        facts: Facts about the model, which win over the server and the table. None: as those state.
-        strict_json_schema: Whether tools and answers are strict where they do not say; None: where they can be.
-        supports_strict: Whether the model has strict mode for tools; None: as the server and its name say.
-        supports_schema: Whether it can be held to a JSON Schema; None: as those say. Where not, it calls a tool.
-        system_role: How system messages are sent; None: as instructions, on Chat Completions as role `system`.
-        store: Whether the provider keeps the answers; None: as it does by itself.
-        incremental: Whether a prompt that goes on from a kept answer is sent as what is new alone. Only on Responses;
-            where the provider does not take it, the whole prompt is sent.
-        background: Whether answers are made in the background, and how they are waited for; only on Responses. True:
-            as `Background()` says.
-        connection: The key, the address, the timeouts and the like; see `AccountOptions`.
+        model: The name of the model, such as `"gpt-5.5"`. For a deployment, also `"deployment=gpt-5.5"`.
+        api: `"responses"`, or `"chat"` for Chat Completions, which most other servers support. By default Chat
+            Completions if `server` is set, otherwise Responses.
+        server: The server of Chat Completions, by name or as a value. By default the known server at the address.
+        known_as: The model with the same abilities, if the name does not reveal them.
+        facts: Facts of the model. They replace the facts of the server and of the table.
+        strict_json_schema: True if tools and answers without their own setting are strict. By default, they are strict
+            if possible.
+        supports_strict: True if the model has strict mode for tools. By default from the server and the name.
+        supports_schema: True if the API can enforce a JSON Schema. By default from the server and the name. If False,
+            the model calls a tool.
+        system_role: The role of system messages. By default instructions, or the role `system` on Chat Completions.
+        store: True if the provider stores the answers. By default the provider decides.
+        incremental: True to send only the new items of a prompt that continues a stored answer. Only on Responses. If
+            the provider rejects the short request, fxai sends the whole prompt.
+        background: Settings of answers in the background. Only on Responses. True means `Background()`.
+        connection: The key, the address, the timeouts, and other settings. See `AccountOptions`.
 
     Fails with:
-        AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, there is no such
-            server, nothing says where it is, or the extra is not installed; `NetworkError("InvalidUrlError")`.
+        AiError: `AuthenticationError("MissingKey")`. `NetworkError("InvalidUrlError")`. `ModelUnavailableError` if
+            `model` is missing, if the server or its address is unknown, or if the extra is not installed.
     """
     try:
         given = None if server is None else server_of(server)
@@ -524,7 +527,7 @@ def layer(
         return Layer.effect(LanguageModel, _unavailable(model, str(error)))
     name, behind = _deployment(model or "", given, known_as)
     if not name:
-        remedy = f'say which, as in "{"openai:gpt-5.5" if given is None else f"{given.name}:…"}"'
+        remedy = f'Name a model, such as "{"openai:gpt-5.5" if given is None else f"{given.name}:…"}".'
         return Layer.effect(LanguageModel, _unavailable(model, remedy))
     known: Api = api or ("responses" if given is None else "chat")
     waiting = Background() if background is True else background or None
@@ -536,7 +539,7 @@ def layer(
         place, is_official = _place_of(given, url, known)
         able = facts_at(place, behind or name, known, facts, elsewhere=not is_official)
         profile, client = Profile(known, *settings, place, behind, able), account
-        if given is None and place not in (COMPATIBLE, OPENAI_CHAT):  # people give these a key of OpenAI's
+        if given is None and place not in (COMPATIBLE, OPENAI_CHAT):  # users also pass OPENAI_API_KEY to these servers
             at = msgspec.structs.replace(place, other_keys=(*place.other_keys, OPENAI_CHAT.key))
             there: AccountOptions = {**connection, "base_url": url}
             client = open_account(server=at, model=name, **there)
@@ -546,14 +549,14 @@ def layer(
 
 
 def _place_of(given: Server | None, url: str, api: Api) -> tuple[Server, bool]:
-    """Return the server that a layer uses, and whether it is OpenAI's own."""
+    """Return the server of a layer, and True if it is OpenAI's own server."""
     if url.startswith(BASE_URL) and given in (None, OPENAI_CHAT):
         return OPENAI_CHAT, True
     return given or (server_at(url) if api == "chat" else COMPATIBLE), False
 
 
 def _deployment(model: str, server: Server | None, known_as: str | None) -> tuple[str, str | None]:
-    """The name that is sent, and the model whose abilities it has: of a deployment, its name may say both."""
+    """Return the name to send and the model with its abilities. The name of a deployment can contain both."""
     if server is None or not server.deployments or "=" not in model:
         return model, known_as
     name, _, behind = model.partition("=")

@@ -1,7 +1,7 @@
-"""Options of a request, as the facts about the model allow them, and OpenAI's own metadata of parts.
+"""Options of requests to OpenAI. The request encoder uses this module to apply the facts of the model.
 
-fxai omits a field that the API or the model refuses, with a warning. `provider_options["openai"]` is merged last; its
-`extra_body` contains fields that only other servers know.
+fxai omits a field that the API or the model rejects and adds a warning. It merges `provider_options["openai"]` last.
+The member `extra_body` contains fields that only other servers support.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.prepared_tools import Notes
@@ -34,7 +34,7 @@ NAME: Final = "openai"
 
 
 def mark(**values: Any) -> dict[str, Any]:
-    """Metadata of the values that are not None; empty where all are None.
+    """Return metadata with the values that are not None. Return {} if all values are None.
 
     >>> mark(id="msg_1", phase=None)
     {'openai': {'id': 'msg_1'}}
@@ -44,7 +44,7 @@ def mark(**values: Any) -> dict[str, Any]:
 
 
 def marks(part: WithMetadata, *names: str) -> Mapping[str, Any]:
-    """OpenAI's own metadata of a part or a message, empty where there is none; with names, what there is of those.
+    """Return OpenAI's metadata of a part or a message, or {}. With names, return only these fields.
 
     >>> from fxai.messages.message import TextPart
     >>> marks(TextPart("Hello", metadata=mark(id="msg_1", phase="final")), "id", "status")
@@ -56,7 +56,7 @@ def marks(part: WithMetadata, *names: str) -> Mapping[str, Any]:
 
 
 _EXTRA: Final = "extra_body"
-_RESPONSE: Final = "response_id"  # of a response in the background, with which the request goes on
+_RESPONSE: Final = "response_id"  # the id of the background response that the request continues
 _SHARED: Final = frozenset(
     (
         *("metadata", "moderation", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options"),
@@ -64,8 +64,8 @@ _SHARED: Final = frozenset(
         *("tool_choice", "top_logprobs", "top_p", "user"),
     )
 )
-# The fields of a request as the official SDK's parameter types have them, but for those that are made here from
-# prompt and tools.
+# the fields of a request in the official SDK's parameter types, without the fields that fxai writes from the prompt and
+# the tools
 _FIELDS: Final[Mapping[Api, frozenset[str]]] = {
     "responses": _SHARED
     | {
@@ -103,18 +103,18 @@ def option_fields(
     *,
     calls: bool = False,
 ) -> dict[str, Any]:
-    """Return the fields of the options that all providers share, and note each option that fxai omits.
+    """Return the fields of the options that all providers share, and add a warning for each option that fxai omits.
 
     Args:
         request: The request.
-        facts: The facts about the model.
+        facts: The facts of the model.
         api: The API.
-        notes: The warnings, which fxai adds to.
+        notes: The warnings, which this function extends.
         server: The server.
         calls: True if the request has function tools.
 
     Raises:
-        PreparationError: If the API refuses function tools while the model reasons, and the model always reasons.
+        PreparationError: If the API rejects function tools while the model reasons, and the model always reasons.
     """
     fields: dict[str, Any] = {}
     if request.max_tokens is not None:
@@ -129,18 +129,18 @@ def option_fields(
     if request.temperature is not None and _samples(facts, own or effort):
         fields["temperature"] = request.temperature
     elif request.temperature is not None:
-        problem = f"the model {facts.model!r} refuses a temperature while it reasons; fxai sends none"
+        problem = f"model {facts.model!r} rejects a temperature while it reasons; fxai sends none"
         notes.warn("unsupported-option", "temperature", problem)
     if request.stop and api == "chat" and "chat" in (facts.stop or ()):
         fields["stop"] = list(request.stop)
     elif request.stop:
-        who = f"the model {facts.model!r}" if api == "chat" else "OpenAI's Responses API"
+        who = f"model {facts.model!r}" if api == "chat" else "OpenAI's Responses API"
         notes.warn("unsupported-option", "stop", f"{who} accepts no stop sequences; fxai sends none")
     return fields
 
 
 def _limit_field(facts: ModelFacts, api: Api, server: Server) -> str:
-    """Return the field of the maximum of tokens. Other servers know the old name of Chat Completions."""
+    """Return the field for the maximum number of tokens. Other servers use the old name of Chat Completions."""
     if api == "responses":
         return "max_output_tokens"
     is_ours = (facts.family or facts.like) and facts.endpoints != ()
@@ -148,7 +148,7 @@ def _limit_field(facts: ModelFacts, api: Api, server: Server) -> str:
 
 
 def _own_effort(request: ModelRequest) -> str | None:
-    """Return the effort in the provider's own options, which win over the request."""
+    """Return the effort in the provider's own options. It replaces the effort of the request."""
     own = request.provider_options.get(NAME)
     options: Mapping[str, Any] = own if is_object(own) else {}
     reasoning = options.get("reasoning")
@@ -157,32 +157,32 @@ def _own_effort(request: ModelRequest) -> str | None:
 
 
 def _effort(request: ModelRequest, facts: ModelFacts, api: Api, notes: Notes) -> str | None:
-    """Return the accepted effort that is nearest to the effort of the request. None: send no effort."""
+    """Return the supported effort that is nearest to the effort of the request, or None to send no effort."""
     wanted = request.reasoning
     if wanted is None:
         return None
     accepted = (facts.efforts or {}).get(api)
     if facts.reasons is False or accepted == ():
         if wanted != "none":
-            problem = f"the model {facts.model!r} does not reason; fxai sends no effort"
+            problem = f"model {facts.model!r} does not reason; fxai sends no effort"
             notes.warn("unsupported-option", "reasoning", problem)
         return None
     nearest = wanted if accepted is None else nearest_effort(wanted, accepted)
     if nearest != wanted:
-        problem = f"the model {facts.model!r} has no effort {wanted!r} on {_APIS[api]}; fxai sends {nearest!r}"
+        problem = f"model {facts.model!r} has no effort {wanted!r} on {_APIS[api]}; fxai sends {nearest!r}"
         notes.warn("unsupported-option", "reasoning", problem)
     return nearest
 
 
 def _quiet_effort(own: str | None, effort: str | None, facts: ModelFacts, api: Api, notes: Notes) -> str | None:
-    """Return the effort of a request with function tools to an API that refuses them while the model reasons.
+    """Return the effort of a request with function tools to an API that rejects them while the model reasons.
 
     Raises:
-        PreparationError: If the model always reasons, or the provider's own options name an effort.
+        PreparationError: If the model always reasons, or if the provider's own options set an effort.
     """
     if "none" in (own, effort) or (own is None and effort is None and facts.reasons_by_default is False):
         return effort
-    where = f"{_APIS[api]} refuses function tools while the model {facts.model!r} reasons"
+    where = f"{_APIS[api]} rejects function tools while the model {facts.model!r} reasons"
     if own is not None or "none" not in (facts.efforts or {}).get(api, ()):
         why = "The model always reasons" if own is None else f"provider_options sets the effort {own!r}"
         raise PreparationError.of("tools", f"{where}. {why}. Use the Responses API: pass api='responses'")
@@ -192,7 +192,7 @@ def _quiet_effort(own: str | None, effort: str | None, facts: ModelFacts, api: A
 
 
 def _samples(facts: ModelFacts, effort: str | None) -> bool:
-    """Return True if the model accepts a temperature at this effort. None: the default effort."""
+    """Return True if the model accepts a temperature with this effort. None means the default effort."""
     if facts.sampling != "with effort none":
         return facts.sampling == "always"
     return effort == "none" if effort is not None else facts.reasons_by_default is False
@@ -201,12 +201,12 @@ def _samples(facts: ModelFacts, effort: str | None) -> bool:
 def merge_options(
     fields: Mapping[str, Any], options: Mapping[str, Any], api: Api, server: Server = COMPATIBLE
 ) -> dict[str, Any]:
-    """The fields of a request with the provider's own options: objects by their members, `include` as both lists.
+    """Merge the provider's own options into the fields of a request. Merge the members of objects and of `include`.
 
-    Those of OpenAI come first, then those under the name of the server, which may hold its own fields.
+    OpenAI's options precede the options with the name of the server, which can contain the server's own fields.
 
-    Raises `PreparationError`: the options are no object, or hold what this API has no field for, or what is made from
-    the prompt and the tools.
+    Raises `PreparationError` if the options are not an object, if they contain fields that the API does not have, or if
+    they contain fields that fxai writes from the prompt and the tools.
     """
     merged, apart = dict(fields), {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
     for name in dict.fromkeys((NAME, server.name)) if api == "chat" else (NAME,):
@@ -215,12 +215,12 @@ def merge_options(
             own = msgspec.json.decode(msgspec.json.encode(own))
         where = f"provider_options[{name!r}]"
         if not is_object(own):
-            raise PreparationError.of(where, f"is {type(own).__name__}: give an object")
+            raise PreparationError.of(where, f"must be an object, got {type(own).__name__}")
         _check(own, api, server if name == server.name else COMPATIBLE, where)
         extra = own.get(_EXTRA, {})
         if not is_object(extra) or _OURS & extra.keys():
             ours = ", ".join(sorted(_OURS))
-            raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"is an object of further fields, none of them: {ours}")
+            raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"must be an object without these fields: {ours}")
         for key, value in [*own.items(), *extra.items()]:
             if value is not None and key not in apart:
                 merged[key] = _join(merged.get(key), without_nulls(value))
@@ -228,7 +228,7 @@ def merge_options(
 
 
 def asks_usage(options: Mapping[str, Any], server: Server) -> bool:
-    """Whether a stream of Chat Completions is asked for its usage: not where `stream_options` is given as None.
+    """Return True if a stream of Chat Completions must report its usage, unless `stream_options` is None.
 
     >>> asks_usage({"openai": {"stream_options": None}}, COMPATIBLE), asks_usage({}, COMPATIBLE)
     (False, True)
@@ -238,19 +238,19 @@ def asks_usage(options: Mapping[str, Any], server: Server) -> bool:
 
 
 def response_id_of(options: Mapping[str, Any]) -> str | None:
-    """The response in the background with which the options go on; None: a new one is asked for.
+    """Return the background response that the options continue, or None for a new response.
 
-    Raises `PreparationError`: it is no text.
+    Raises `PreparationError` if the value is not a string.
     """
     own = options.get(NAME)
     found = own.get(_RESPONSE) if is_object(own) else None
     if found is None or (isinstance(found, str) and found):
         return found
-    raise PreparationError.of(f"provider_options[{NAME!r}][{_RESPONSE!r}]", "is the id of a response, as a text")
+    raise PreparationError.of(f"provider_options[{NAME!r}][{_RESPONSE!r}]", "must be the id of a response, a string")
 
 
 def _check(own: Mapping[str, Any], api: Api, server: Server, where: str) -> None:
-    """Refuses fields that neither the API nor the server has, and values of the server's own that are wrong."""
+    """Reject unknown fields and invalid values of the server's own fields."""
     if server is not COMPATIBLE and server.options is None and server.name != NAME:
         unknown = sorted(key for key in own if key in _OURS)
     else:
@@ -276,6 +276,6 @@ def _join(before: Any, value: Any) -> Any:
 def _refusal(unknown: list[str], api: Api, server: Server) -> str:
     names = ", ".join(map(repr, unknown))
     if all(name in _OURS for name in unknown):
-        return f"{names} is made from the model, the prompt and the tools, and cannot be given here"
+        return f"fxai sets {names} from the model, the prompt, and the tools. Remove it from the options."
     there = ", ".join(sorted({*_FIELDS[api], *(() if server.options is None else option_names(server.options))}))
-    return f"there is no option {names}; there are: {there}. What other servers know goes into {_EXTRA!r}"
+    return f"unknown option {names}. Use one of: {there}. Put fields of other servers into {_EXTRA!r}."

@@ -1,7 +1,7 @@
-"""Replies: a whole answer of Responses as the parts of a response; usage, metadata and failures of both APIs.
+"""Replies of OpenAI. Use `read_responses` to convert an answer of Responses to the parts of a response.
 
-An item of Responses that has no kind of part is kept whole in the metadata of an empty text, and so goes back with the
-history.
+The module also reads the usage, metadata, and failures of both APIs. An item of Responses of an unknown type becomes an
+empty text part with the item in its metadata, and later requests send the item back.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
@@ -61,20 +61,20 @@ Item: TypeAlias = Mapping[str, Any]
 
 
 class ReplyError(Exception):
-    """A reply that is no answer, with the `reason`; the layer's effects fail with it as an `AiError`."""
+    """A reply that is not an answer, with the `reason`. The effects of the layer fail with it as an `AiError`."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
         self.reason = reason
         self.parts: tuple[StreamPart, ...] = ()
-        """The parts of a stream that its event contains before the error."""
+        """The parts of a stream event before the error."""
 
     def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
         return (ReplyError, (self.reason,))
 
 
 def failure_of(error: object) -> ReplyError:
-    """Return the failure of an error in an answer, a choice or an event: an object or a string.
+    """Return the failure of an error in an answer, a choice, or an event. The error is an object or a string.
 
     >>> failure_of({"code": "rate_limit_exceeded", "message": "Slow down."}).reason.is_retryable
     True
@@ -83,17 +83,17 @@ def failure_of(error: object) -> ReplyError:
 
 
 def form_error(description: str, pointer: str = "") -> ReplyError:
-    """The error of an answer that is not what it should be, with the place."""
+    """Return the error of an invalid answer, with its location."""
     return ReplyError(InvalidOutputError(description, pointer))
 
 
 def cut(before: str) -> ReplyError:
-    """The error of a stream that ended too early; what came before it stands."""
+    """Return the error of a stream that ended too early. The earlier parts remain valid."""
     return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
 
 
 def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
-    """Return the parts of an event. A `ReplyError` carries the parts before it."""
+    """Return the parts of an event. If it raises a `ReplyError`, the error carries the earlier parts."""
     found: list[StreamPart] = []
     try:
         for part in parts:
@@ -108,10 +108,10 @@ def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
 
 
 def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object that an answer or an event is.
+    """Parse an answer or an event as an object.
 
     Raises:
-        ReplyError: it is none.
+        ReplyError: If the value is not an object.
     """
     if not isinstance(reply, bytes | str):
         return reply
@@ -124,12 +124,12 @@ def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _as_object(data: object) -> Item:
     if not is_object(data):
-        raise form_error(f"the answer is JSON, but no object: {type(data).__name__}")
+        raise form_error(f"the answer must be a JSON object, got {type(data).__name__}")
     return data
 
 
 def objects_of(events: JsonEvents, name: str, data: str) -> list[Item]:
-    """Return the objects of a stream that are whole after an event.
+    """Return the objects of a stream that are complete after an event.
 
     Args:
         events: The reader of the stream.
@@ -137,7 +137,7 @@ def objects_of(events: JsonEvents, name: str, data: str) -> list[Item]:
         data: The data of the event.
 
     Raises:
-        ReplyError: If the data is not an object. In an event named `error`, it is the words of the error.
+        ReplyError: If the data is not an object. The data of an event with the name `error` is the error message.
     """
     try:
         return [_as_object(one) for one in events.read(data)]
@@ -146,26 +146,26 @@ def objects_of(events: JsonEvents, name: str, data: str) -> list[Item]:
 
 
 def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
-    """The objects of a list; none where there is no list."""
+    """Return the objects of a list, or [] if the value is not a list."""
     value = item.get(key)
     return [one for one in value if is_object(one)] if is_array(value) else []
 
 
 def metadata_of(reply: Item, time: str) -> ResponseMetadata:
-    """The metadata of an answer; `time` is the field that holds when it was made, in seconds since 1970."""
+    """Return the metadata of an answer. `time` names the field with its time, in seconds since 1970."""
     return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), timestamp_of(reply.get(time)))
 
 
 def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
-    """Metadata of the end of an answer: what the answer says that has no place of its own.
+    """Return metadata of the end of an answer: all fields without their own place in a response.
 
-    That is the tier that served, filters, moderation, the cost, and whatever else a server writes; an answer that is
-    streamed says it at its end. What of the usage has no count of its own is under `usage`.
+    Examples are the service tier, filters, moderation, the cost, and other fields of a server. A stream sends them when
+    it ends. `usage` contains the fields of the usage without their own count.
 
     Args:
-        reply: the answer.
-        known: its fields that have a place of their own, or repeat the request.
-        beside: what else is known of the end; None is left out.
+        reply: The answer.
+        known: The fields that have their own place, or that repeat the request.
+        beside: Other data of the end. The function omits None.
 
     >>> usage = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11, "cost": 0.25}
     >>> finish_metadata({"id": "r", "service_tier": "flex", "usage": usage}, ("id",))
@@ -181,7 +181,7 @@ def _text(reply: Item, name: str) -> str | None:
 
 
 def timestamp_of(seconds: object) -> datetime | None:
-    """The time that is given as seconds since 1970; None where it is none."""
+    """Return the time from seconds since 1970, or None for an invalid value."""
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         return None
     try:
@@ -191,9 +191,9 @@ def timestamp_of(seconds: object) -> datetime | None:
 
 
 def usage_of(usage: object) -> Usage:
-    """The token counts of either API; None for each that is missing.
+    """Return the token counts of either API. A missing count is None.
 
-    Where the total shows that reasoning is counted beside the other output, it is added to it.
+    If the total shows that the output excludes reasoning, the function adds reasoning to the output.
 
     >>> usage_of({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}).cached_input_tokens
     4
@@ -227,7 +227,7 @@ _COUNTED: Final = frozenset(("cached_tokens", "cache_write_tokens", "reasoning_t
 
 
 def _usage_rest(usage: object) -> dict[str, Any]:
-    """What of the usage has no count of its own; of the details, what is not zero; a total, where it is no sum."""
+    """Return the fields of the usage without their own count: nonzero details, and a total that is not the sum."""
     if not is_object(usage):
         return {}
     counted, sums = usage_of(usage), (*_INPUT, *_OUTPUT)
@@ -256,7 +256,7 @@ def _count(counts: Item, *names: str) -> int | None:
 
 
 def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]) -> FinishReason:
-    """Why a turn ended: it was refused, it waits for an approval, or as `otherwise` says, by whether it has calls."""
+    """Return the reason why a turn ended: a refusal, a pending approval, or `otherwise`, from whether it has calls."""
     calls = refusal = request = False
     for part in parts:
         calls = calls or (part.type == "tool-call" and not part.provider_executed)
@@ -269,11 +269,11 @@ def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]
 
 
 def refusal_of(reason: FinishReason, words: str) -> ContentPolicyError | None:
-    """Return the reason of a refusal. None if the turn did not end by one.
+    """Return the reason of a refusal, or None if the turn did not end with a refusal.
 
     Args:
         reason: The reason why the turn ended.
-        words: The words of the model; empty if a filter of the provider ended the turn.
+        words: The text of the model. Empty if a filter of the provider ended the turn.
     """
     if reason != "content-filter":
         return None
@@ -291,7 +291,7 @@ _CUT: Final[Mapping[str, FinishReason]] = {
 
 
 def finish_of(reason: object, *, calls: bool) -> FinishReason:
-    """Why a turn of Responses ended: by `incomplete_details.reason`, and by whether it has calls."""
+    """Return the reason why a turn of Responses ended, from `incomplete_details.reason` and from its calls."""
     if isinstance(reason, str) and reason in _CUT:
         return _CUT[reason]
     if calls:
@@ -300,10 +300,10 @@ def finish_of(reason: object, *, calls: bool) -> FinishReason:
 
 
 def read_responses(data: Item, sent: WireRequest) -> Iterable[Part]:
-    """The parts of a whole answer of Responses.
+    """Return the parts of a whole answer of Responses.
 
     Raises:
-        ReplyError: it is not what the API answers, or it is an error.
+        ReplyError: If the value is not an answer of the API, or if it is an error.
     """
     error = error_in(data, "output")
     if error is not None:
@@ -318,20 +318,20 @@ def read_responses(data: Item, sent: WireRequest) -> Iterable[Part]:
 
 
 def with_id(call: ToolCall, place: str) -> ToolCall:
-    """Return the call with an id. A server that gives none gets one by the place of the call."""
+    """Return the call with an id. If the server sends none, the position of the call determines the id."""
     return call if call.id else msgspec.structs.replace(call, id=f"call_{place}")
 
 
 def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Finish:
-    """How a response ended whose parts are these.
+    """Return the finish of a response with these parts.
 
     Args:
         data: The response.
-        parts: Its parts.
-        refusal: The words of a refusal in a stream.
+        parts: The parts of the response.
+        refusal: The text of a refusal in a stream.
 
     Raises:
-        ReplyError: it failed, or it has not ended.
+        ReplyError: If the response failed or is unfinished.
     """
     status = data.get("status")
     if status == "failed" or data.get("error"):
@@ -340,7 +340,7 @@ def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Fini
     if status == "cancelled" and not said:
         raise ReplyError(UnknownError("the response was cancelled before the model wrote anything"))
     if status in ("queued", "in_progress"):
-        raise form_error(f"the response is still {status}, and was not asked for in the background", "/status")
+        raise form_error(f"the response is still {status}, but the request did not set background", "/status")
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
     known = "error" if status == "cancelled" else turn_end(said, lambda calls: finish_of(reason, calls=calls))
@@ -349,7 +349,7 @@ def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Fini
     return Finish(known, usage, refusal_of(known, words), metadata=finish_metadata(data, _PLACED))
 
 
-# What of a response has a place of its own, and what repeats the request or says the default in its place.
+# the fields of a response that have their own place, repeat the request, or contain a default
 _PLACED: Final = frozenset(
     (
         *("id", "object", "created_at", "model", "status", "output", "usage", "error", "incomplete_details"),
@@ -362,12 +362,12 @@ _PLACED: Final = frozenset(
 
 
 def item_parts(item: Item, sent: WireRequest, *, went_on: bool = False) -> list[Part]:
-    """The parts of an item of Responses, in order.
+    """Return the parts of an item of Responses, in order.
 
     Args:
-        item: the item.
-        sent: the request that it answers.
-        went_on: whether what follows shows that the model went on behind it, so that it had the result of a call.
+        item: The item.
+        sent: The request of the answer.
+        went_on: True if later items show that the model received the result of this call.
 
     >>> from fxai.messages.prompt import Prompt
     >>> from fxai.models.model_request import ModelRequest
@@ -394,7 +394,7 @@ def item_parts(item: Item, sent: WireRequest, *, went_on: bool = False) -> list[
 
 
 def kind_of_item(item: Item) -> str:
-    """The type of an item; empty where it has none, or no text."""
+    """Return the type of an item, or "" if the type is missing or is not a string."""
     kind = item.get("type")
     return kind if isinstance(kind, str) else ""
 
@@ -427,18 +427,18 @@ _ITEM_FIELDS: Final = frozenset(
 
 
 def _beside(item: Item) -> dict[str, Any]:
-    """What of a text or of reasoning this version does not know; it does not go back: an API may refuse it."""
+    """Return the unknown fields of text or reasoning. Later requests omit them, because an API can reject them."""
     return {key: one for key, one in item.items() if key not in _ITEM_FIELDS and one not in (None, [], {}, "")}
 
 
 def _status(item: Item) -> Any:
-    """The status of an item, where it is another one than most have."""
+    """Return the status of an item, or None for the usual status."""
     status = item.get("status")
     return None if status == "completed" else status
 
 
 def _reasoning(item: Item) -> Iterable[Reasoning]:
-    """The reasoning of an item: a part for each summary, then for each text; what is encrypted goes with the last."""
+    """Yield a part for each summary and text of a reasoning item. The last part has the encrypted content."""
     id_, last = item.get("id"), {"encrypted_content": item.get("encrypted_content"), "status": _status(item)}
     last["beside"] = _beside(item) or None
     pieces = [(kind, one) for kind in ("summary", "content") for one in objects_in(item, kind)]
@@ -450,7 +450,7 @@ def _reasoning(item: Item) -> Iterable[Reasoning]:
 
 
 def source_of(annotation: Item, id_: str) -> Source:
-    """The source that an annotation names: a page, or a file that was searched or made."""
+    """Return the source of an annotation: a page, or a file."""
     about = mark(**{key: annotation.get(key) for key in ("type", "file_id", "container_id")})
     title, name = (one if isinstance(one, str) else None for one in map(annotation.get, ("title", "filename")))
     if annotation.get("type") == "url_citation":

@@ -1,4 +1,4 @@
-"""Requests to OpenAI: a request to a model, as the body of a call of Responses or Chat Completions.
+"""Requests to OpenAI. Use `prepare_request` to convert a portable request to a body for Responses or Chat Completions.
 
 >>> from fxai.messages.prompt import Prompt
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-6-luna", api="chat")
@@ -42,33 +42,33 @@ _NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="", facts=
 
 @final
 class Profile(msgspec.Struct, frozen=True):
-    """What is known of a model and of the server that runs it; None: as the server and the model's name say."""
+    """The profile of a model and of its server. By default, the server and the name of the model decide."""
 
     api: Api = "responses"
     """The API."""
     strict_json_schema: bool | None = None
-    """Whether tools and answers are strict where they do not say; None: where they can be."""
+    """True if tools and answers without their own setting are strict. By default, they are strict if possible."""
     supports_strict: bool | None = None
-    """Whether the model has strict mode for tools."""
+    """True if the model has strict mode for tools."""
     supports_schema: bool | None = None
-    """Whether the model can be held to a JSON Schema; where not, it must call a tool instead."""
+    """True if the API can enforce a JSON Schema. If False, the model must call a tool instead."""
     system_role: SystemRole | None = None
-    """How system messages are sent; None: as instructions on Responses, as role `system` on Chat Completions."""
+    """The role of system messages. By default instructions on Responses, and the role `system` on Chat Completions."""
     store: bool | None = None
-    """Whether the provider keeps the answers; None: as it does by itself, which is yes on Responses."""
+    """True if the provider stores the answers. By default the provider decides; Responses stores them."""
     incremental: bool = False
-    """Whether a prompt that goes on from a kept answer is sent as what is new alone; on Responses."""
+    """True to send only the new items of a prompt that continues a stored answer. Only on Responses."""
     background: Background | None = None
-    """Whether the answers are made in the background, and how they are waited for; on Responses."""
+    """The settings of answers in the background, or None. Only on Responses."""
     server: Server = COMPATIBLE
-    """The server, on Chat Completions."""
+    """The server of Chat Completions."""
     known_as: str | None = None
-    """The model whose abilities it has, where its name does not say so, as that of a deployment; None: its name."""
+    """The model with the same abilities. Set it if the name, such as a deployment's name, does not reveal them."""
     facts: ModelFacts | None = None
-    """Facts about the model that win over the server and the table. A field without a value takes their value."""
+    """Facts of the model that replace the facts of the server and of the table. A missing fact has their value."""
 
     def facts_of(self, model: str) -> ModelFacts:
-        """Return the facts about a model at the server of this profile.
+        """Return the facts of a model on the server of this profile.
 
         Args:
             model: The name of the model, which `known_as` replaces.
@@ -81,41 +81,41 @@ class Profile(msgspec.Struct, frozen=True):
 
 @final
 class WireRequest(msgspec.Struct, frozen=True):
-    """A request as it is sent, and what is needed to read its answer."""
+    """A prepared request and the data to read its answer."""
 
     fields: dict[str, Any]
-    """The body, as plain JSON data."""
+    """The body as plain JSON data."""
     offer: RequestTools
     """The tools."""
     api: Api = "responses"
-    """Which API it is for."""
+    """The API of the request."""
     format: AnswerForm | None = None
-    """How the answer is held to a schema; None for free text."""
+    """The form of an answer with a schema. None for free text."""
     warnings: tuple[WarningPart, ...] = ()
-    """What was asked for and is not sent."""
+    """Warnings for parts of the request that fxai does not send."""
     digests: tuple[bytes, ...] = ()
-    """The digests of the input, where the profile says `incremental`."""
+    """The digests of the input if the profile is `incremental`."""
     background: Background | None = None
-    """How an answer that is made in the background is waited for; None: it comes at once."""
+    """The settings of waiting for an answer in the background. None for an immediate answer."""
     response_id: str | None = None
-    """The response in the background with which it goes on: nothing is sent but questions for that."""
+    """The id of the background response to continue. fxai then only reads this response."""
     think_tags: bool = True
-    """True if `<think>…</think>` before a text is reasoning: on every host but OpenAI's own."""
+    """True if `<think>…</think>` before the text is reasoning. True on every host except OpenAI's own."""
 
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
 
     @property
     def is_buffered(self) -> bool:
-        """Whether a stream gives the answer only when it is whole, since its strict form must be undone."""
+        """True if a stream delays the answer until its end, to convert its strict form back."""
         return self.format is not None and not self.format.verbatim
 
     def is_answer(self, call: object) -> bool:
-        """Whether a call of this name is the answer."""
+        """Return True if a call with this name is the answer."""
         return self.format is not None and self.format.tool is not None and call == self.format.tool
 
     def answer(self, text: str) -> str:
-        """The text of an answer, led back from its strict form where it has one."""
+        """Return the text of an answer. Convert a strict form back."""
         return text if self.format is None else self.format.text(text)
 
     @property
@@ -132,7 +132,7 @@ class WireRequest(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The body as a new plain copy.
+        """The body as a new copy of plain data.
 
         Raises:
             PreparationError: If the request has no message, or JSON cannot represent a part of the body.
@@ -140,10 +140,10 @@ class WireRequest(msgspec.Struct, frozen=True):
         return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
 
     def count_body(self) -> bytes:
-        """The body that asks for the tokens of this request, as JSON.
+        """Return the body of a request for the token count, as JSON.
 
         Raises:
-            PreparationError: JSON cannot carry a part of it.
+            PreparationError: If JSON cannot represent a part of the body.
         """
         if self.api == "chat":
             return json_of(self.fields)
@@ -151,9 +151,9 @@ class WireRequest(msgspec.Struct, frozen=True):
 
 
 _CONTINUED: Final = frozenset(("previous_response_id", "conversation", "prompt"))
-_NO_MESSAGE: Final = "nothing of the prompt can be sent as a message. Add a message of the user"
+_NO_MESSAGE: Final = "no part of the prompt can be sent as a message. Add a user message"
 
-# What OpenAI counts of a request on Responses; the rest of it takes no tokens of the prompt.
+# The fields that OpenAI's endpoint for token counts accepts. The other fields use no tokens of the prompt.
 _COUNTED: Final = frozenset(
     (
         *("conversation", "input", "instructions", "model", "parallel_tool_calls", "personality"),
@@ -162,7 +162,7 @@ _COUNTED: Final = frozenset(
 )
 
 Cache: TypeAlias = RequestCache[RequestTools, "InputWriter | ChatWriter"]
-"""What earlier requests to a model leave for the next one."""
+"""The cache of data that later requests to the same model can reuse."""
 
 
 def prepare_request(
@@ -176,23 +176,24 @@ def prepare_request(
     facts: ModelFacts | None = None,
     cache: Cache | None = None,
 ) -> WireRequest:
-    """The request that asks a model of OpenAI's, or of a compatible server: a pure function, nothing is sent.
+    """Prepare a request to a model of OpenAI or of a compatible server. This function is pure and sends nothing.
 
     Args:
-        request: what is asked, independent of any provider.
-        model: the model's name.
+        request: The portable request.
+        model: The name of the model.
         stream: True to receive the answer as a stream.
-        strict_json_schema: The value for tools without the annotation `Strict` and for the answer. Default: the value
-            of the profile.
-        profile: what else is known of it.
-        api: Responses or Chat Completions, in place of the profile's.
-        facts: Facts about the model, which win over the facts of the profile.
-        cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
+        strict_json_schema: The setting for tools without the annotation `Strict` and for the answer. By default the
+            value of the profile.
+        profile: The profile of the model and its server.
+        api: Responses or Chat Completions. By default the API of the profile.
+        facts: Facts of the model, which replace the facts of the profile.
+        cache: A cache of data from earlier requests, which this function reads and updates. The cache does not change
+            the result.
 
     Raises:
-        PreparationError: the tools or the answer's schema must be strict and cannot be; a part of the prompt cannot be
-            sent; a call has no result; `provider_options["openai"]` holds what does not exist; two tools have one name;
-            the API does not serve the model, or refuses the tools.
+        PreparationError: If the tools or the answer's schema must be strict and cannot be strict. If a part of the
+            prompt cannot be sent, or a call has no result. If `provider_options["openai"]` contains unknown fields. If
+            two tools have the same name. If the API does not serve the model, or rejects the tools.
     """
     known = profile or Profile()
     strict = known.strict_json_schema if strict_json_schema is None else strict_json_schema
@@ -207,7 +208,7 @@ def prepare_request(
     calls = _has_calls(offer, form)
     fields.update(option_fields(request, able, known.api, notes, known.server, calls=calls))
     fields.update(offer.prepared.plain_fields)
-    if added:  # they are defined where they come
+    if added:  # the conversation defines these tools
         left = offer.without(added, fields.pop("tools", ()))
         fields.update({"tools": left} if left else {})
     if form is not None and form.tool is None:
@@ -225,15 +226,15 @@ def prepare_request(
 
 
 def _check_model(facts: ModelFacts, api: Api, notes: Notes) -> None:
-    """Note that the model is unknown or retired.
+    """Add a warning for an unknown or retired model.
 
     Raises:
-        PreparationError: If the provider serves the model on another API only.
+        PreparationError: If the provider serves the model only on another API.
     """
     if facts.endpoints and api not in facts.endpoints:
         other = "the Responses API" if api == "chat" else "Chat Completions"
-        remedy = f"pass api={facts.endpoints[0]!r}"
-        raise PreparationError.of("api", f"OpenAI serves the model {facts.model!r} on {other} only: {remedy}")
+        remedy = f"Pass api={facts.endpoints[0]!r}"
+        raise PreparationError.of("api", f"OpenAI serves the model {facts.model!r} only on {other}. {remedy}")
     warning = unknown_model(facts)
     if warning is not None and facts.like is not None:
         notes.warnings.append(warning)
@@ -254,20 +255,20 @@ _CALLED: Final = ("function", "custom")
 
 
 def _profile_fields(facts: ModelFacts, known: Profile, notes: Notes) -> dict[str, Any]:
-    """The fields that the profile alone decides."""
+    """Return the fields that depend only on the profile."""
     fields: dict[str, Any] = {} if known.store is None else {"store": known.store}
     if known.api == "responses" and facts.reasons:
-        # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
+        # later requests send encrypted reasoning back, stored or not; other models reject this field
         fields["include"] = ["reasoning.encrypted_content"]
     if known.background is not None and known.api == "responses":
         fields.update(known.background.fields)
     elif known.background is not None:
-        notes.warn("unsupported-option", "background", "Chat Completions has no background: the answer comes at once")
+        notes.warn("unsupported-option", "background", "Chat Completions has no background; the answer is immediate")
     return fields
 
 
 def _in_background(sent: WireRequest, request: ModelRequest, known: Profile) -> WireRequest:
-    """The request, with how its answer is waited for where that is made in the background."""
+    """Return the request with the settings of waiting if the answer is created in the background."""
     response_id = response_id_of(request.provider_options) if sent.api == "responses" else None
     if response_id is None and not sent.fields.get("background"):
         sent.fields.pop("background_options", None)
@@ -281,16 +282,16 @@ def _in_background(sent: WireRequest, request: ModelRequest, known: Profile) -> 
 def prepare_prompt(
     prompt: Prompt, *, api: Api = "responses", profile: Profile | None = None, tools: RequestTools | None = None
 ) -> Mapping[str, Any]:
-    """The fields that hold a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
+    """Return the fields of a prompt: `input` and `instructions` on Responses, or `messages` on Chat Completions.
 
     Args:
-        prompt: the messages.
+        prompt: The messages.
         api: Responses or Chat Completions.
-        profile: how system messages are sent, and whether the provider keeps its answers.
-        tools: the tools of the request, by which earlier calls are written.
+        profile: The role of system messages, and the storage of answers.
+        tools: The tools of the request, which determine the form of earlier calls.
 
     Raises:
-        PreparationError: a part of it cannot be sent, or a call has no result.
+        PreparationError: If a part of the prompt cannot be sent, or if a call has no result.
 
     >>> prepare_prompt(Prompt.make("Hello"), api="chat")
     {'messages': [{'role': 'user', 'content': 'Hello'}]}
@@ -300,17 +301,17 @@ def prepare_prompt(
 
 
 def _is_official(known: Profile) -> bool:
-    """Return whether the rules of OpenAI's own host are true for the server."""
+    """Return True if the rules of OpenAI's own host apply to the server."""
     return known.api == "responses" or known.server.official
 
 
 def _rules(known: Profile) -> RequestRules:
-    """The rules of the server for every tool."""
+    """Return the rules of the server for every tool."""
     return RESPONSES if known.api == "responses" else CHAT if known.server.official else COMPATIBLE_CHAT
 
 
 def _offer(request: ModelRequest, facts: ModelFacts, known: Profile, notes: Notes, cache: Cache | None) -> RequestTools:
-    """The tools of the request; with a cache, prepared once for all requests that have them."""
+    """Return the tools of the request. A cache prepares them once for all requests with the same tools."""
     choice, parallel = _possible(request, facts, notes)
 
     def prepare() -> RequestTools:
@@ -336,16 +337,16 @@ def _offer(request: ModelRequest, facts: ModelFacts, known: Profile, notes: Note
 
 
 def _possible(request: ModelRequest, facts: ModelFacts, notes: Notes) -> tuple[ToolChoices, bool | None]:
-    """The tool choice and the wish for parallel calls, as far as the model accepts them."""
+    """Return the tool choice and the setting of parallel calls that the model accepts."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     if parallel is not None and facts.parallel_tool_calls is False:
-        problem = f"the model {facts.model!r} refuses the field parallel_tool_calls; fxai sends none"
+        problem = f"model {facts.model!r} rejects the field parallel_tool_calls; fxai sends none"
         notes.warn("unsupported-option", "parallel_tool_calls", problem)
         parallel = None
     free = choice in ("auto", "none") or (isinstance(choice, ToolChoice) and choice.mode == "auto")
     if free or facts.forced_calls is not False:
         return choice, parallel
-    problem = f"the model {facts.model!r} refuses a forced call; it is free to call no tool"
+    problem = f"model {facts.model!r} rejects a forced call; it is free to call no tool"
     notes.warn("unsupported-option", "tool_choice", problem)
     return (ToolChoice.one_of(choice.names) if isinstance(choice, ToolChoice) else "auto"), parallel
 
@@ -353,7 +354,7 @@ def _possible(request: ModelRequest, facts: ModelFacts, notes: Notes) -> tuple[T
 def _history(
     prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None
 ) -> tuple[dict[str, Any], tuple[bytes, ...], Set[str]]:
-    """The fields that hold the prompt, their digests, and the tools in them; with a cache, new messages are written."""
+    """Return the fields of the prompt, their digests, and its tools. With a cache, write only new messages."""
     messages = prompt.messages
     found = None if cache is None else cache.take(messages, offer)
     writer, count, size = found or (_writer(offer, known), 0, 0.0)
@@ -362,7 +363,7 @@ def _history(
     notes.warnings += writer.warnings
     digests = writer.digests() if known.incremental and isinstance(writer, InputWriter) else ()
     fields = writer.fields()
-    if cache is not None and writer.is_extensible:  # from here on another request may go on writing
+    if cache is not None and writer.is_extensible:  # another request can continue here
         cache.keep(messages, offer, writer, size + size_as_json(writer.items[before:]))
     return fields, digests, writer.added if isinstance(writer, InputWriter) else frozenset()
 
@@ -388,7 +389,7 @@ def _format(
     if facts.structured_output is not False:
         return form
     if facts.function_calls is False:
-        problem = f"the model {facts.model!r} accepts no schema and no function tools, so it cannot answer in this form"
+        problem = f"model {facts.model!r} supports neither schemas nor function tools, so it cannot answer in this form"
         raise PreparationError.of("response_schema", problem)
     name = answer_name(request.response_schema, request.response_name, _ANSWER)
     return form.by_tool(name, offer.prepared.names, rules=_rules(known))
@@ -404,7 +405,7 @@ def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
 
 
 def _format_field(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:
-    """The field that holds the form of the answer."""
+    """Return the field with the form of the answer."""
     schema = request.response_schema or form.asked
     text = _description(schema)
     name = answer_name(schema, request.response_name, "answer")
@@ -420,7 +421,7 @@ def _description(schema: JsonSchema | None) -> str | None:
 
 
 def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api, facts: ModelFacts) -> None:
-    """A tool for the answer, which must be called where the choice leaves that open and the model takes that."""
+    """Add a tool for the answer. If possible, force the model to call it unless the choice names another tool."""
     named = {"name": form.tool}
     description = " ".join(filter(None, (_DESCRIPTION, _description(request.response_schema))))
     about = {**named, "description": description, "parameters": form.document}

@@ -1,7 +1,7 @@
-"""Prompts for OpenAI's Responses API: the `input` items and `instructions` of a request.
+"""Prompts for OpenAI's Responses API. Use `InputWriter` to write the `input` items and `instructions` of a request.
 
-What came from the provider goes back as it came: its items are made again from their parts, with their ids and
-encrypted content. What the API has no place for is noted.
+The writer sends the provider's items back unchanged: it recreates them from their parts, with their ids and encrypted
+content. It adds a warning for each unsupported part.
 
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> writer = InputWriter(RequestTools(prepare_tools([], model="m")))
@@ -55,13 +55,13 @@ from fxai.schema.request_form import RESPONSES
 from fxai.tools.identity import NameRule
 
 SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
-"""How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
+"""The role of system messages: instructions of the request for the first messages, or a role for all messages."""
 
 _Item: TypeAlias = dict[str, Any]
 
 
 def input_item(part: TextPart | FilePart) -> _Item:
-    """A text or a file of an input."""
+    """Encode text or a file of an input."""
     return _text_item(part.text, part) if part.type == "text" else input_file(part)
 
 
@@ -71,19 +71,19 @@ def _text_item(text: str, source: WithMetadata | None = None) -> _Item:
 
 
 def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
-    """The items of a response in the history, exactly as the next request writes them."""
+    """Return the items of a response in their form in the next request."""
     writer = InputWriter(offer, has_results=False)
     writer.write([message for message in Prompt.from_parts(parts) if message.role == "assistant"])
     return writer.items
 
 
 def digests_of(items: Sequence[Mapping[str, Any]], known: Sequence[bytes] = ()) -> tuple[bytes, ...]:
-    """The digest of the first item, of the first two, and so on to all; `known` are the first ones of them.
+    """Return the digests of all prefixes of the items. `known` contains the digests of the first prefixes.
 
-    Each is made of the one before it and of one item, so it takes time by what is not known.
+    Each digest depends on the previous digest and on one item, so the cost depends only on the new items.
 
     Raises:
-        PreparationError: JSON cannot carry an item.
+        PreparationError: If JSON cannot represent an item.
 
     >>> first = digests_of([{"a": 1}])
     >>> digests_of([{"a": 1}, {"b": 2}], first) == digests_of([{"a": 1}, {"b": 2}])
@@ -98,12 +98,12 @@ def digests_of(items: Sequence[Mapping[str, Any]], known: Sequence[bytes] = ()) 
 
 @final
 class InputWriter:
-    """Writes the messages of a history in order; further messages can be added later.
+    """A writer of the messages of a history. You can append messages later.
 
     Args:
-        offer: The tools of the request: names and parameters of earlier calls are written as these are.
-        system_role: How system messages are sent.
-        stored: Whether the provider stored its answers: without, reasoning can go back in encrypted form alone.
+        offer: The tools of the request. They determine the names and arguments of earlier calls.
+        system_role: The role of system messages.
+        stored: True if the provider stored its answers. If False, only encrypted reasoning can be sent back.
         has_results: False for a turn whose calls have no results yet.
     """
 
@@ -116,49 +116,47 @@ class InputWriter:
         has_results: bool = True,
     ) -> None:
         self.items: list[_Item] = []
-        """What was written."""
+        """The written items."""
         self.notes: Notes = Notes()
-        """What could not be written."""
+        """Warnings for omitted parts."""
         self.added: set[str] = set()
-        """The tools that come in the conversation, which the request does not have besides."""
+        """The tools that the conversation defines. The request does not contain them again."""
         self.instructions: str | None = None
-        """The system messages at the front, where they are sent as instructions."""
+        """The first system messages if the writer sends them as instructions."""
         self._digests: tuple[bytes, ...] = ()
         self._form = HistoryForm(_rules(stored, has_results), offer.prepared.naming)
         self._item_ids: set[str] = set()
-        self._requests: dict[
-            str, str
-        ] = {}  # by the id of the call, approval requests of the provider that have no answer yet
+        self._requests: dict[str, str] = {}  # the provider's unanswered approval requests, by the id of the call
         self._offer = offer
         self._role = system_role
-        self._kept: set[str] = set()  # tools that were removed: they stay
+        self._kept: set[str] = set()  # removed tools, which remain in the conversation
         self._leading: list[str] | None = [] if system_role == "instructions" else None
 
     @property
     def warnings(self) -> list[WarningPart]:
-        """The changes of the history, and what of it could not be written."""
+        """Warnings for changes of the history and for omitted parts."""
         return [*self._form.warnings, *self.notes.warnings]
 
     @property
     def is_extensible(self) -> bool:
-        """Whether further messages can be added: once a message other than a leading system message is written."""
+        """True if you can append messages: after a message that is not one of the first system messages."""
         return bool(self.items) and self._form.is_extensible
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the request: a copy, which what is written later does not change."""
+        """Return the fields of the request as a copy. Later messages do not change it."""
         instructions = {} if self.instructions is None else {"instructions": self.instructions}
         return {**instructions, "input": list(self.items)}
 
     def digests(self) -> tuple[bytes, ...]:
-        """The digests of what is written, as `digests_of`; those of earlier requests are not made anew."""
+        """Return the digests of the items. The writer reuses the digests of earlier requests."""
         self._digests = digests_of(self.items, self._digests)
         return self._digests
 
     def write(self, messages: Sequence[Message]) -> None:
-        """Write the messages that come next.
+        """Write the next messages.
 
         Raises:
-            PreparationError: a call has no result; a file of a kind that the wire does not take.
+            PreparationError: If a call has no result, or if the API does not accept a file.
         """
         for message in self._form.add(messages):
             if message.role == "system":
@@ -180,7 +178,7 @@ class InputWriter:
             self.items.append({"type": "additional_tools", "role": "developer", "tools": tools})
         for name in message.removed_tools:
             self._kept.add(name)
-            self.notes.warn_once(_explain(f"that the tool {name!r} is there no more", "its tools stay"))
+            self.notes.warn_once(_explain(f"the removal of the tool {name!r}", "it cannot remove tools"))
         if not message.content and (message.added_tools or message.removed_tools):
             return
         if self._leading is not None:
@@ -192,10 +190,10 @@ class InputWriter:
         self.items.append({"type": "message", "role": role, "content": content})
 
     def _new_tool(self, name: str) -> _Item | None:
-        """A tool that comes here; None where it is there already, or is none of the request's."""
+        """Return a tool that the message adds. Return None if it already exists or is not a tool of the request."""
         wire = self._offer.definition(name)
         if wire is None:
-            problem = f"the tool {name!r} comes in the conversation, and is none of those of the request"
+            problem = f"tool {name!r} is added in the conversation, but is not a tool of the request"
             self.notes.warn("unsupported-tool", name, problem)
         if wire is None or name in self.added or name in self._kept:
             return None
@@ -203,7 +201,7 @@ class InputWriter:
         return {key: value for key, value in wire.items() if key != "defer_loading"}
 
     def assistant(self, message: AssistantMessage) -> None:
-        """A turn of the model."""
+        """Write a turn of the model."""
         results = {part.id: part for part in message.content if part.type == "tool-result"}
         pictures = {str(marks(part).get("id")): part for part in message.content if part.type == "file"}
         start = len(self.items)
@@ -222,21 +220,19 @@ class InputWriter:
                         self._other(part)
         self.items[start:] = [one for item in self.items[start:] if (one := self._distinct(item)) is not None]
         while len(self.items) > start and self.items[-1].get("type") == "reasoning":
-            self.items.pop()  # the item after it was left out
+            self.items.pop()  # the item after the reasoning was omitted
 
     def _distinct(self, item: _Item) -> _Item | None:
-        """Return an item whose id no other item has. None for reasoning and hosted calls that are there already.
+        """Return an item with a unique id. Return None for a repetition of reasoning or of a hosted call.
 
-        A history that was merged or copied has a turn twice, and the API refuses one id for two items.
+        A merged or copied history can contain a turn twice. The API rejects two items with the same id.
         """
         id_, kind = item.get("id"), item.get("type", "message")
-        is_output = str(kind).endswith("_output")  # some servers give an output the id of its call
+        is_output = str(kind).endswith("_output")  # some servers use the id of the call for its output
         if not isinstance(id_, str) or is_output or id_ not in self._item_ids:
             self._item_ids |= {id_} if isinstance(id_, str) and not is_output else set()
             return item
-        self.notes.warn_once(
-            f"an item whose id {id_!r} another item has is sent without the id, or left out", "history"
-        )
+        self.notes.warn_once(f"an item with the repeated id {id_!r} is sent without the id or omitted", "history")
         if kind == "message":
             content = item.get("content")
             texts = [one.get("text", one.get("refusal", "")) for one in content] if is_array(content) else [content]
@@ -284,7 +280,7 @@ class InputWriter:
             self.items.append({"type": kind, **pair, **about, **part.result} | {"type": kind})
 
     def answers(self, message: ToolMessage) -> None:
-        """Results of calls, and answers to the provider's own approval requests; approvals of ours are not sent."""
+        """Write results of calls, and answers to the provider's approval requests. Omit fxai's own approvals."""
         for part in message.content:
             if part.type == "tool-result":
                 call = self._form.call(part.id)
@@ -299,22 +295,22 @@ class InputWriter:
                 self.items.append({"type": "mcp_approval_response", **about, **why})
 
     def _result_item(self, part: TextPart | FilePart) -> _Item:
-        """A text or a file of a tool's result; a note in place of a file that the API does not take."""
+        """Encode text or a file of a tool result. A note replaces a file that the API does not accept."""
         if part.type == "text" or is_taken(part, input_file):
             return input_item(part)
-        what = f"a file ({part.media_type}) that a tool gave"
-        self.notes.warn_once(_explain(what, "it takes images and documents"), "history")
+        what = f"a file ({part.media_type}) in a tool result"
+        self.notes.warn_once(_explain(what, "it accepts images and documents"), "history")
         return _text_item(file_note(part))
 
 
 _WITHOUT_ID: Final = frozenset(OURS) - {"local_shell_call", "computer_call"}
-"""The calls that need no id of an item."""
+"""The types of calls that need no item id."""
 
 # -- the rules of the API for a history
 
 
 def _rules(stored: bool, has_results: bool) -> HistoryRules:
-    """Return the rules for a history.
+    """Return the API's rules for a history.
 
     Args:
         stored: True if the provider stored its answers.
@@ -344,16 +340,16 @@ def _is_open(_call: ToolCallPart) -> bool:
 
 
 def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str | None:
-    """Return why a part of a turn cannot be sent. None if it can."""
+    """Return the reason why a part of a turn cannot be sent, or None if it can."""
     own, kind = marks(part), _kind(part)
     match part.type:
         case "text":
             item = own.get("item")
             return None if "item" not in own or _speaks(item) else ""
         case "reasoning" if "id" not in own:
-            return _explain("reasoning that another wire or provider wrote", "it cannot check it")
+            return _explain("reasoning of another API or provider", "it cannot verify it")
         case "reasoning" if not (stored or any("encrypted_content" in marks(one) for one in _siblings(part, turn))):
-            return _explain("reasoning without its encrypted content", "nothing is stored there")
+            return _explain("reasoning without its encrypted content", "it did not store the reasoning")
         case "tool-call" if part.provider_executed and not is_hosted_type(kind):
             return _explain(f"the call of {part.name!r} that another provider ran", "it did not run it")
         case "tool-call" if part.provider_executed:
@@ -361,17 +357,15 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
             is_sent = hosted_item(part, results.get(part.id), {}) is not None
             return None if is_sent else _explain(f"the call of {part.name!r} that the provider ran", "it did not end")
         case "tool-result" if kind in ANSWERED and not is_object(part.result):
-            return _explain(f"the result of {part.name!r}", "it is no item")
+            return _explain(f"the result of {part.name!r}", "it is not an item")
         case "file" if "id" not in own:
-            return _explain(
-                f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone"
-            )
+            return _explain(f"a generated file ({part.media_type})", "it accepts files only from users and tools")
         case _:
             return None
 
 
 def _speaks(item: object) -> bool:
-    """Return whether an item in metadata, which can be anything, is content of the model that pairs with no other."""
+    """Return True if an item in metadata is content of the model that needs no counterpart. It can be any value."""
     kind = str(item.get("type", "message")) if is_object(item) else ""
     is_paired = kind.removesuffix("_output") in ("function_call", "custom_tool_call", "reasoning")
     return is_object(item) and item.get("role", "assistant") == "assistant" and not is_paired
@@ -382,12 +376,12 @@ def _explain(what: str, why: str) -> str:
 
 
 def _siblings(part: AssistantContent, turn: AssistantMessage) -> list[AssistantContent]:
-    """The parts of the same item."""
+    """Return the parts of the same item."""
     return [one for one in turn.content if one.type == part.type and marks(one).get("id") == marks(part).get("id")]
 
 
 def _is_block(part: AssistantContent) -> bool:
-    """Return whether a part is an item of its own."""
+    """Return True if the part becomes a separate item."""
     match part.type:
         case "text":
             return bool(part.text) or not marks(part).keys().isdisjoint(("id", "item"))
@@ -398,7 +392,7 @@ def _is_block(part: AssistantContent) -> bool:
 
 
 def _adapt(part: AssistantContent) -> AssistantContent:
-    """Return a part whose item has a legal id, or none."""
+    """Return a part whose item has a valid id or no id."""
     own = dict(marks(part))
     id_, item = own.get("id"), own.get("item")
     if "id" in own and not (isinstance(id_, str) and ITEM_IDS.accepts(id_)):
@@ -411,12 +405,12 @@ def _adapt(part: AssistantContent) -> AssistantContent:
 
 
 def _kind(part: WithMetadata) -> str:
-    """The type of the item that a part came as; whatever else stands there is none."""
+    """Return the item type of a part, or "" if the metadata contains no type."""
     return str(marks(part).get("type", ""))
 
 
 def _of_item(part: AssistantContent) -> tuple[str, Any]:
-    """The kind of a part, and the item that it is a piece of: parts of one item are neighbours."""
+    """Return the kind of a part and the key of its item. Parts of the same item are neighbors."""
     own = marks(part)
     return part.type, ("item" in own, own.get("id")) if part.type in ("text", "reasoning") else None
 

@@ -1,7 +1,7 @@
-"""Streams of Responses: from its events to the parts of a response, as they come.
+"""Streams of Responses. Use `ResponsesReader` to convert the events of a stream to the parts of a response.
 
-Events of several items may come in any order: each belongs to its item by the index, or by the id. What an event says
-twice is given once, and what a server never sent piece by piece is given when the item is whole.
+Events of different items can arrive in any order. The index or the id identifies the item of an event. The reader emits
+repeated content only once. If a server sends no pieces of an item, the reader emits the item when it ends.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
@@ -77,7 +77,7 @@ from fxai.schema.data import is_object
 
 @final
 class Blocks:
-    """The texts, or the reasoning, of a stream: each block is opened once, written piece by piece, and closed once.
+    """The text or the reasoning of a stream. Each block has one start, any number of pieces, and one end.
 
     >>> blocks = text_blocks()
     >>> [part.type for part in (*blocks.write("0", "Good "), *blocks.write("0", "day."), *blocks.close("0"))]
@@ -99,18 +99,18 @@ class Blocks:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The blocks that are open."""
+        """The ids of open blocks."""
         return tuple(self._texts)
 
     def open(self, id_: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """The start of a block, unless it is open."""
+        """Return the start of a block, or [] if the block is open."""
         if id_ in self._texts:
             return []
         self._texts[id_] = []
         return [self._start(id_, metadata=metadata or {})]
 
     def write(self, id_: str, delta: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """More of a block, with its start if it has none."""
+        """Return a piece of a block. The start precedes the first piece."""
         parts = self.open(id_, metadata)
         if delta:
             self._texts[id_].append(delta)
@@ -118,17 +118,17 @@ class Blocks:
         return parts
 
     def hold(self, id_: str, delta: str) -> list[StreamPart]:
-        """More of a block that is given when it is whole; now only its start, if it has none."""
+        """Delay a piece of a block until its end. Return only the start if the block is new."""
         parts = self.open(id_)
         self._texts[id_].append(delta)
         return parts
 
     def text(self, id_: str) -> str:
-        """The text of a block so far."""
+        """Return the text of a block until now."""
         return "".join(self._texts.get(id_, ()))
 
     def close(self, id_: str, whole: str | None = None, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """The end of a block, with what was missing of the whole of it, where that is known."""
+        """Return the end of a block. If `whole` is set, return the missing piece before the end."""
         written = self.text(id_)
         missing = "" if whole is None or not whole.startswith(written) else whole[len(written) :]
         parts = self.write(id_, missing)
@@ -136,24 +136,24 @@ class Blocks:
         return [*parts, self._end(id_, metadata=metadata or {})]
 
     def replace(self, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """The end of a block whose pieces were held back, with this text in their place."""
+        """Return the end of a block with delayed pieces. The text replaces the pieces."""
         parts = self.open(id_)
         self._texts[id_].clear()
         return [*parts, *self.close(id_, text, metadata)]
 
 
 def text_blocks() -> Blocks:
-    """The texts of a stream."""
+    """Create the blocks for the text of a stream."""
     return Blocks(TextStart, TextDelta, TextEnd)
 
 
 def reasoning_blocks() -> Blocks:
-    """The reasoning of a stream."""
+    """Create the blocks for the reasoning of a stream."""
     return Blocks(ReasoningStart, ReasoningDelta, ReasoningEnd)
 
 
 def json_piece(text: str) -> str:
-    r"""A piece of a text as it stands in the JSON text of the whole, between its quotation marks.
+    r"""Return a piece of a string in its JSON form, without quotation marks.
 
     >>> print(json_piece('say "a"'))
     say \"a\"
@@ -166,9 +166,9 @@ _REASONING_KINDS: Final = {"summary_index": "summary", "content_index": "content
 
 @final
 class StreamItem:
-    """One item while it comes, from its first event until it is whole: what came of it, and what of that was given.
+    """An item of a stream, from its first event until its end: the received content, and the emitted content.
 
-    Its blocks are named by its key and a number.
+    The id of a block consists of the key of the item and a number.
 
     >>> from fxai.messages.prompt import Prompt
     >>> from fxai.models.model_request import ModelRequest
@@ -190,30 +190,30 @@ class StreamItem:
         self._texts = texts
         self._reasoning = reasoning
         self._sent = sent
-        self._item: dict[str, Any] = {}  # as it came first
-        self._call: str | None = None  # the id under which its parameters began
+        self._item: dict[str, Any] = {}  # the item in the first event
+        self._call: str | None = None  # the id of the call in its first part
         self._deltas: list[str] = []
-        self._places: dict[tuple[str, int], str] = {}  # of reasoning: from what the provider counts to ids of blocks
+        self._places: dict[tuple[str, int], str] = {}  # of reasoning: from the provider's numbers to ids of blocks
         self._sources: set[str] = set()
         self._done = False
         self._whole: Item = {}
         self.refusal: str = ""
-        """The words of a refusal so far."""
+        """The text of a refusal until now."""
 
     @property
     def _is_custom(self) -> bool:
         return kind_of_item(self._item) == "custom_tool_call"
 
     def is_other(self, item: Item, *, begins: bool) -> bool:
-        """Return True if an item at the same index is another item: this item began or ended before."""
+        """Return True if an item at the same index is another item, because this item already started or ended."""
         if begins or not self._done:
             return begins and bool(self._item or self._done)
         return any(item.get(name) != self._whole.get(name) for name in _ESSENCE)
 
-    # -- while it comes
+    # -- during the stream
 
     def begin(self, item: Item) -> Iterable[StreamPart]:
-        """The item begins."""
+        """Start the item."""
         self._item = dict(item)
         kind = kind_of_item(item)
         if kind == "reasoning":
@@ -226,7 +226,7 @@ class StreamItem:
         if kind == "function_call" and self._sent.is_answer(item.get("name")):
             return
         if is_wrapper(item, offer) or is_undecided(item, offer):
-            return  # it starts when it is whole, and it is known what it is
+            return  # the parts start when the call ends and its kind is clear
         hosted = is_hosted(item, offer)
         if hosted:
             name = hosted_name(item, offer)
@@ -237,7 +237,7 @@ class StreamItem:
         yield ToolParamsStart(self._call, name, provider_executed=hosted, dynamic=offer.dynamic(name))
 
     def content_start(self, event: Item) -> Iterable[StreamPart]:
-        """A text, a refusal or a line of reasoning begins."""
+        """Start text, a refusal, or a line of reasoning."""
         part = event.get("part")
         kind = part.get("type") if is_object(part) else None
         if kind == "reasoning_text":
@@ -246,7 +246,7 @@ class StreamItem:
         return self._texts.open(self._text_id(event), about) if kind in ("output_text", "refusal") else []
 
     def text_delta(self, event: Item) -> Iterable[StreamPart]:
-        """More of a text or of a refusal."""
+        """Add a piece of text or of a refusal."""
         id_, delta = self._text_id(event), str(event.get("delta", ""))
         if event.get("type") != "response.output_text.delta":
             self.refusal += delta
@@ -254,7 +254,7 @@ class StreamItem:
         return self._texts.hold(id_, delta) if self._sent.is_buffered else self._texts.write(id_, delta)
 
     def annotation(self, event: Item) -> Iterable[StreamPart]:
-        """A source of a text."""
+        """Add a source of the text."""
         annotation = event.get("annotation")
         if not is_object(annotation):
             return []
@@ -264,15 +264,15 @@ class StreamItem:
         return [source_of(annotation, source)]
 
     def reasoning_start(self, event: Item) -> Iterable[StreamPart]:
-        """A summary begins."""
+        """Start a summary."""
         return self._reasoning.open(self._reasoning_id(event))
 
     def reasoning_delta(self, event: Item) -> Iterable[StreamPart]:
-        """More of a summary or of a line of reasoning."""
+        """Add a piece of a summary or of a line of reasoning."""
         return self._reasoning.write(self._reasoning_id(event), str(event.get("delta", "")))
 
     def params_delta(self, event: Item) -> Iterable[StreamPart]:
-        """More of a call's parameters."""
+        """Add a piece of a call's arguments."""
         delta = event.get("delta")
         if not isinstance(delta, str) or not delta:
             return
@@ -283,7 +283,7 @@ class StreamItem:
             yield ToolParamsDelta(self._call, quote + json_piece(delta) if self._is_custom else delta)
 
     def partial_image(self, event: Item) -> Iterable[StreamPart]:
-        """An image that is not finished, as a preliminary result."""
+        """Yield an unfinished image as a preliminary result."""
         if self._call is None:
             return
         image = {"index": event.get("partial_image_index"), "data": event.get("partial_image_b64")}
@@ -299,13 +299,13 @@ class StreamItem:
         return self._block((_REASONING_KINDS[field], _number(event, field)))
 
     def _block(self, place: tuple[str, int]) -> str:
-        """The block of a piece of reasoning; the first of the item is there already."""
+        """Return the block of a piece of reasoning. The first block of the item already exists."""
         return self._places.setdefault(place, f"{self._key}:{len(self._places)}")
 
-    # -- when it is whole
+    # -- when the item ends
 
     def end(self) -> Iterable[StreamPart]:
-        """The item is over: it is as much as came of it, for a server that never sends it whole."""
+        """End the item with its received content, for a server that never sends the complete item."""
         return () if self._done else self.finish(self._so_far())
 
     def _so_far(self) -> Item:
@@ -322,7 +322,7 @@ class StreamItem:
         return {**self._item, "type": kind, "content": content} if kind == "message" else self._item
 
     def finish(self, item: Item, *, went_on: bool = False) -> Iterable[StreamPart]:
-        """The item is whole: what of it was not given yet, and the ends; `went_on` as of `item_parts`."""
+        """End the item: yield its missing content and its ends. `item_parts` documents `went_on`."""
         if self._done:
             return
         self._done, self._whole = True, item
@@ -389,7 +389,7 @@ _ESSENCE: Final = ("type", "call_id", "name", "content", "summary", *OURS.values
 _TERMINAL: Final = frozenset(("response.completed", "response.incomplete", "response.cancelled"))
 _FIRST: Final = frozenset(("response.created", "response.in_progress", "response.queued"))
 
-# What each event of an item means. Events that are not here bring nothing that the item does not hold when it is whole.
+# The handler of each event about an item. The complete item contains the content of all other events.
 _EVENTS: Final[Mapping[str, Callable[[StreamItem, Item], Iterable[StreamPart]]]] = {
     "response.content_part.added": StreamItem.content_start,
     "response.output_text.delta": StreamItem.text_delta,
@@ -406,29 +406,29 @@ _EVENTS: Final[Mapping[str, Callable[[StreamItem, Item], Iterable[StreamPart]]]]
 
 @final
 class ResponsesReader:
-    """Reads the events of one answer, in order; `read` gives the parts of each, `end` says whether it was whole."""
+    """A reader of the events of an answer. `read` returns the parts of an event; `end` checks the stream's end."""
 
     def __init__(self, sent: WireRequest) -> None:
         self._sent = sent
         self._texts = text_blocks()
         self._reasoning = reasoning_blocks()
         self._items: dict[int | str, StreamItem] = {}
-        self._keys: dict[str, int | str] = {}  # from an item's ids to where it is in `_items`
-        self._newest: dict[int, int | str] = {}  # from an index to the newest item there
+        self._keys: dict[str, int | str] = {}  # from the ids of an item to its key in `_items`
+        self._newest: dict[int, int | str] = {}  # from an index to its newest item
         self._places: dict[int | str, int] = {}  # from an item to its index
         self._shares_index = False
         self._events = JsonEvents()
         self._latest: int | str = 0
-        self._undecided: list[tuple[StreamItem, Item]] = []  # calls that are whole, and nobody knows who runs them
+        self._undecided: list[tuple[StreamItem, Item]] = []  # complete calls; later items show who runs them
         self._metadata: ResponseMetadata | None = None
-        self._ends: list[AnyPart] = []  # what decides how the turn ended
+        self._ends: list[AnyPart] = []  # the parts that determine how the turn ended
         self.done: bool = False
-        """Whether the answer is whole."""
+        """True if the answer is complete."""
 
     def read(self, name: str, data: str) -> list[StreamPart]:
-        """The parts of an event; none for an event that is not known.
+        """Return the parts of an event. Unknown events have no parts.
 
-        Raises `ReplyError`: it is no event, or it is an error.
+        Raises `ReplyError` if the event is invalid, or if it is an error.
         """
         return [] if self.done or data.strip() == DONE else parts_before_error(self._read_event(name, data))
 
@@ -485,13 +485,13 @@ class ResponsesReader:
                 yield from item.finish(whole)
 
     def _decide(self) -> Iterable[StreamPart]:
-        """The calls that what follows shows to be the provider's."""
+        """Yield the pending calls as provider calls, because a later item shows that the provider ran them."""
         for item, whole in self._undecided:
             yield from item.finish(whole, went_on=True)
         self._undecided.clear()
 
     def _begin(self, response: Item) -> list[StreamPart]:
-        """The metadata of the response; once more where a server has more of it at the end."""
+        """Return the metadata of the response. Return it again when the server completes it."""
         metadata, before = metadata_of(response, "created_at"), self._metadata
         if before is None:
             self._metadata = metadata
@@ -499,7 +499,7 @@ class ResponsesReader:
         return [metadata] if before.model is None and metadata.model is not None else []
 
     def _rest(self, response: Item) -> Iterable[StreamPart]:
-        """The items that the response holds and whose own events were missing or never ended them."""
+        """Yield the items of the response whose events were missing or incomplete."""
         items, started = objects_in(response, "output"), list(self._items)
         last = last_that_goes_on(items)
         for place, item in enumerate(items):
@@ -512,9 +512,9 @@ class ResponsesReader:
             yield from known_item.end()
 
     def _item(self, event: Item, item: Item) -> StreamItem:
-        """Return the item of an event: by its ids if they are known at the index, otherwise the newest at the index.
+        """Return the item of an event. Use its ids if the index has an item with them, otherwise the newest item there.
 
-        Some servers give all items one index, and other servers change the id of an item within a stream.
+        Some servers use the same index for all items. Other servers change the id of an item within a stream.
         """
         index, names = event.get("output_index"), [*_names_of(item), *_names_of(event)]
         known = next((self._keys[name] for name in names if name in self._keys), None)
@@ -540,12 +540,12 @@ class ResponsesReader:
 
 
 def _names_of(item: Item) -> list[str]:
-    """Return the ids by which an item, or an event about it, is known."""
+    """Return the ids that identify an item in the item or in an event."""
     return [str(item[key]) for key in ("id", "item_id", "call_id") if item.get(key)]
 
 
 def _error_of(event: Item, name: str, kind: str) -> object:
-    """Return the error that an event is or contains: itself, beside its type, or in the response."""
+    """Return the error of an event: the event itself, its field, or the error of its response."""
     inner = _object(event, "response").get("error") or event.get("error")
     if kind in ("error", "response.error", "response.failed") or name == "error":
         return inner or {key: one for key, one in event.items() if key != "type"}

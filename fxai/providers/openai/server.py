@@ -1,6 +1,6 @@
-"""Servers of Chat Completions: what each takes and how it is reached, as values; and those that have a name here.
+"""Servers of Chat Completions as values. Use this module to select a known server or to describe another server.
 
-A server is found by its name, by its address, or made by hand:
+You can find a server by its name or by its address, or create it:
 
 >>> server_of("groq").base_url
 'https://api.groq.com/openai/v1'
@@ -39,47 +39,49 @@ from fxai.providers.openai.server_options import (
 )
 
 TokenLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
-"""The field that holds the most tokens of an answer."""
+"""The field for the maximum number of tokens of an answer."""
 Thoughts: TypeAlias = Literal["reasoning_content", "reasoning", "content"]
-"""The field that takes the reasoning of earlier turns; `"content"`: as a piece of a content that is a list."""
+"""The field for the reasoning of earlier turns. `"content"` means an item in a content list."""
 
 
 @final
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server of Chat Completions takes, and how it is reached. The defaults are those of an unknown one.
+    """The address and the abilities of a server of Chat Completions. The defaults describe an unknown server.
 
     Attributes:
-        name: Its name: in `"name:model"`, in `provider_options`, and in failures.
-        base_url: Where it is, with the version; `{NAME}` in it stands for that environment variable.
-        key: The environment variable that holds the key; empty: there is none.
-        other_keys: Variables that are read where that one is not set.
-        needs_key: Whether it must have a key.
-        key_header: The header that the key goes into; in `authorization` it is a bearer.
-        deployments: Whether a model's name is that of a deployment, as at Azure.
-        token_limit: The field of the most tokens; None: as the model's name says.
-        stream_usage: Whether a stream may be asked for its usage, by `stream_options`.
-        supports_strict: Whether tools may be strict; None: as the model's name says.
-        supports_schema: Whether an answer can be held to a JSON Schema; None: as the model's name says.
-        schema_models: The models that can be, as a pattern of their names, where it is not all of them.
-        parallel_tool_calls: Whether it takes the field of that name.
-        forced_choice: Whether a call can be demanded; where not, a model is free to make none.
-        no_stop: The models that take no stop texts, as a pattern of their names.
-        effort: The field of the effort: `"reasoning_effort"`, `"reasoning"` for `{"effort": …}`, or None for none.
-        efforts: Which efforts there are, from least to most; the nearest one is sent. Empty: any.
-        translates: True if the server translates requests for other APIs of the providers, so that the limits of
-            OpenAI's own Chat Completions do not count.
-        thoughts: The field that takes earlier reasoning which came in another form, as from another server; None: such
-            reasoning is left out, with a warning.
-        thoughts_always: Whether that field must be there in every turn of the model.
-        returns: Which fields of an earlier answer go back as they came, beside content and calls; None: all of them.
-        short_call_ids: Whether ids of calls must be nine letters and digits; others are written so.
-        documents: Whether it takes documents, such as a PDF.
-        video: Whether it takes films, by URL.
-        file_urls: The form that a document at a URL takes; None: it fetches none.
-        cache_marks: Whether it takes `cache_control` on content and tools.
-        official: True if the limits and strict keywords of OpenAI's own host are true for it.
-        options: Its own fields, which `provider_options` may hold under its name; None: any.
-        sources: Where these facts come from.
+        name: The name in `"name:model"`, in `provider_options`, and in failures.
+        base_url: The address, including the version. `{NAME}` means the value of an environment variable.
+        key: The environment variable with the key. Empty if the server has no key.
+        other_keys: Variables to read if `key` is not set.
+        needs_key: True if the server requires a key.
+        key_header: The header for the key. The header `authorization` contains it as a bearer token.
+        deployments: True if the name of a model is the name of a deployment, as at Azure.
+        token_limit: The field for the token limit. By default it depends on the name of the model.
+        stream_usage: True if a request can set `stream_options` to receive the usage of a stream.
+        supports_strict: True if tools can be strict. By default it depends on the name of the model.
+        supports_schema: True if the server can enforce a JSON Schema. By default it depends on the name of the model.
+        schema_models: A pattern for the names of the models with JSON Schemas, if not all models support them.
+        parallel_tool_calls: True if the server accepts the field `parallel_tool_calls`.
+        forced_choice: True if a request can force a call. If False, the model can always answer without a call.
+        no_stop: A pattern for the names of the models without stop strings.
+        effort: The field for the effort: `"reasoning_effort"`, or `"reasoning"` for `{"effort": …}`. None if the server
+            has no field for the effort.
+        efforts: The supported efforts in ascending order. fxai sends the nearest effort. Empty if all are supported.
+        translates: True if the server translates requests for other APIs of the providers. The limits of OpenAI's
+            own Chat Completions then do not apply.
+        thoughts: The field for earlier reasoning in another form, such as from another server. None if fxai omits this
+            reasoning with a warning.
+        thoughts_always: True if every turn of the model must contain this field.
+        returns: The fields of an earlier answer that fxai sends back unchanged, in addition to content and calls. None
+            for all fields.
+        short_call_ids: True if ids of calls must be nine letters and digits. fxai converts other ids.
+        documents: True if the server accepts documents, such as a PDF.
+        video: True if the server accepts videos by URL.
+        file_urls: The form of a document at a URL. None if the server does not fetch documents.
+        cache_marks: True if the server accepts `cache_control` on content and tools.
+        official: True if the limits and strict keywords of OpenAI's own host apply.
+        options: The additional fields that `provider_options` can contain under the server's name. None for any fields.
+        sources: The sources of these facts.
     """
 
     name: str
@@ -114,20 +116,20 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The variables that may hold its key, in the order in which they are read."""
+        """The environment variables for the key, in the order of reading."""
         return (self.key, *self.other_keys) if self.key else ()
 
     @property
     def url_variable(self) -> str:
-        """The environment variable that holds another address, such as `GROQ_BASE_URL`."""
+        """The environment variable for another address, such as `GROQ_BASE_URL`."""
         return f"{self.name.upper().replace('-', '_')}_BASE_URL"
 
     def key_variable(self) -> str:
-        """The variable that holds the key now; the first one where none is set."""
+        """Return the variable that contains the key. If none is set, return the first variable."""
         return next((name for name in self.keys if os.environ.get(name, "").strip()), self.key)
 
     def missing_variable(self) -> str | None:
-        """The first environment variable that must be set and is not; None where the server can be asked."""
+        """Return the first missing environment variable, or None if the server is configured."""
         if self.needs_key and self.key and not os.environ.get(self.key_variable(), "").strip():
             return self.key
         if os.environ.get(self.url_variable):
@@ -135,14 +137,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return next((name for name in _VARIABLE.findall(self.base_url) if not os.environ.get(name, "").strip()), None)
 
     def address(self) -> str:
-        """Where it is, by the environment. Raises `LookupError`, with the variable: one that it needs is not set."""
+        """Return the address from the environment. Raises `LookupError` with the name of a missing variable."""
         given = os.environ.get(self.url_variable, "").strip()
         if given:
             return given
         return _VARIABLE.sub(lambda found: _set(found[1]), self.base_url)
 
     def takes_back(self, field: object) -> bool:
-        """Whether a field of an earlier answer goes back to it as it came."""
+        """Return True if fxai sends this field of an earlier answer back unchanged."""
         return self.returns is None or field in self.returns
 
 
@@ -157,7 +159,7 @@ def _set(variable: str) -> str:
 
 
 COMPATIBLE: Final = Server(name="openai", needs_key=False)
-"""A server that nothing is known of but that it speaks Chat Completions."""
+"""An unknown server with the API of Chat Completions."""
 
 OPENAI_CHAT: Final = Server(
     name="openai",
@@ -167,7 +169,7 @@ OPENAI_CHAT: Final = Server(
     returns=(),
     official=True,
 )
-"""OpenAI's own Chat Completions, which takes no field that it does not know."""
+"""OpenAI's own Chat Completions. It rejects unknown fields."""
 
 _PYDANTIC: Final = "the profiles of pydantic-ai-slim 2.68.0"
 _AI_SDK: Final = "the package @ai-sdk/{} {}"
@@ -180,7 +182,7 @@ _ALL: Final[tuple[Server, ...]] = (
         base_url="https://api.groq.com/openai/v1",
         key="GROQ_API_KEY",
         token_limit="max_tokens",
-        stream_usage=False,  # it has its usage without being asked, in `x_groq`
+        stream_usage=False,  # every stream contains its usage in `x_groq`
         supports_strict=False,
         schema_models=r"gpt-oss|kimi-k2|llama-4",
         thoughts="reasoning",
@@ -208,7 +210,7 @@ _ALL: Final[tuple[Server, ...]] = (
         base_url="https://api.mistral.ai/v1",
         key="MISTRAL_API_KEY",
         token_limit="max_tokens",
-        stream_usage=False,  # it has its usage without being asked
+        stream_usage=False,  # every stream contains its usage
         efforts=("none", "high"),
         thoughts="content",
         returns=("content",),
@@ -222,9 +224,9 @@ _ALL: Final[tuple[Server, ...]] = (
         base_url="https://api.deepseek.com",
         key="DEEPSEEK_API_KEY",
         token_limit="max_tokens",
-        supports_strict=False,  # but at its beta address
+        supports_strict=False,  # except at its beta address
         supports_schema=False,
-        forced_choice=False,  # not while it reasons, which it does by default
+        forced_choice=False,  # not during reasoning, which is the default
         efforts=("low", "high", "max"),
         thoughts="reasoning_content",
         thoughts_always=True,
@@ -336,7 +338,7 @@ _ALL: Final[tuple[Server, ...]] = (
         base_url="https://api.perplexity.ai",
         key="PERPLEXITY_API_KEY",
         token_limit="max_tokens",
-        stream_usage=False,  # each piece has it
+        stream_usage=False,  # each event contains the usage
         returns=(),
         options=PerplexityOptions,
         sources=(_AI_SDK.format("perplexity", "3.0.61"), _LITELLM, _RECORDED),
@@ -413,33 +415,33 @@ _ALL: Final[tuple[Server, ...]] = (
 )
 
 SERVERS: Final[Mapping[str, Server]] = {server.name: server for server in sorted(_ALL, key=lambda one: one.name)}
-"""The servers that have a name here, by it."""
+"""The known servers by name."""
 
 _HOSTS: Final = {"openai.azure.com": "azure", "services.ai.azure.com": "azure", "snowflakecomputing.com": "snowflake"}
 
 
 def server_of(server: str | Server) -> Server:
-    """The server of this name, or the given one.
+    """Return the server with this name, or the given server.
 
     Raises:
-        ValueError: there is no such name.
+        ValueError: If the name is unknown.
     """
     if isinstance(server, Server):
         return server
     if server not in SERVERS:
-        raise ValueError(f"there is no server {server!r}; there is: {', '.join(SERVERS)}; or give a Server")
+        raise ValueError(f"unknown server {server!r}. Use one of: {', '.join(SERVERS)}, or pass a Server.")
     return SERVERS[server]
 
 
 def server_at(base_url: str) -> Server:
-    """The server at this address: OpenAI's own, one that has a name here, or one that nothing is known of.
+    """Return the server at this address: OpenAI's server, a known server, or an unknown server.
 
     >>> server_at("https://api.openai.com/v1").name, server_at("http://[no address").key
     ('openai', '')
     """
     try:
         place = urlsplit(base_url).netloc.rpartition("@")[2].lower()
-    except ValueError:  # the client says what is wrong with it
+    except ValueError:  # the client reports the invalid address
         return COMPATIBLE
     if place == "api.openai.com":
         return OPENAI_CHAT

@@ -1,7 +1,7 @@
-"""What servers of Chat Completions take beside the fields of OpenAI's own: as values, which `provider_options` take.
+"""Options of servers of Chat Completions, beyond OpenAI's own fields. Use them as values of `provider_options`.
 
-Each class is the options of one server, under its name in `provider_options`; a plain object with the same fields is
-as good. What is None is not sent. Where each fact comes from is in the reference of the servers.
+Each class contains the options of a server, under its name in `provider_options`. A plain object with the same fields
+works too. fxai does not send None. The reference of the servers lists the source of each fact.
 
 >>> import msgspec
 >>> print(msgspec.json.encode(OpenRouterOptions(models=("a/b",), provider=OpenRouterRouting(sort="price"))).decode())
@@ -17,13 +17,13 @@ from fxai.models.prepared_tools import Setting
 
 @final
 class Switch(Setting, frozen=True):
-    """Whether and how a model reasons, as DeepSeek, Z.ai, Moonshot and Fireworks take it.
+    """A switch for the reasoning of DeepSeek, Z.ai, Moonshot, and Fireworks.
 
     Attributes:
-        type: On or off.
-        clear_thinking: Whether the reasoning of earlier turns is taken out; at Z.ai.
-        keep: `"all"` keeps it; at Moonshot.
-        budget_tokens: The most tokens of it; at Fireworks.
+        type: `"enabled"` or `"disabled"`.
+        clear_thinking: True to remove the reasoning of earlier turns (Z.ai).
+        keep: `"all"` to keep the reasoning of earlier turns (Moonshot).
+        budget_tokens: The maximum number of tokens for reasoning (Fireworks).
     """
 
     type: Literal["enabled", "disabled"] | None = None
@@ -34,13 +34,13 @@ class Switch(Setting, frozen=True):
 
 @final
 class ReasoningLimit(Setting, frozen=True):
-    """How much a model reasons: by an effort or by tokens, not both.
+    """A limit of reasoning by effort or by tokens. Set only one of them.
 
     Attributes:
         effort: The effort.
-        max_tokens: The most tokens of it.
-        exclude: Whether it is kept out of the answer; at OpenRouter.
-        enabled: Whether it reasons at all; at OpenRouter.
+        max_tokens: The maximum number of tokens for reasoning.
+        exclude: True to omit reasoning from the answer (OpenRouter).
+        enabled: True to enable reasoning (OpenRouter).
     """
 
     effort: Literal["max", "xhigh", "high", "medium", "low", "minimal", "none"] | None = None
@@ -51,19 +51,19 @@ class ReasoningLimit(Setting, frozen=True):
 
 @final
 class OpenRouterRouting(Setting, frozen=True):
-    """Which providers OpenRouter may ask.
+    """The providers that OpenRouter can use.
 
     Attributes:
-        order: Their names, in the order in which they are tried.
-        only: The only ones.
-        ignore: Those that are not asked.
-        allow_fallbacks: Whether others may be asked where these cannot answer.
-        require_parameters: Whether only those are asked that know every field of the request.
-        data_collection: Whether they may keep what they are sent.
-        zdr: Whether only those that keep nothing are asked.
-        quantizations: The precisions that may be used, such as `"fp8"`.
-        sort: What decides among them.
-        max_price: The most, in US dollars for a million tokens: `prompt`, `completion`, `image`, `request`.
+        order: The names of the providers to try, from first to last.
+        only: The names of the only permitted providers.
+        ignore: The names of excluded providers.
+        allow_fallbacks: True if OpenRouter can use other providers when these providers fail.
+        require_parameters: True to use only providers that support every field of the request.
+        data_collection: `"deny"` to exclude providers that store requests.
+        zdr: True to use only providers with zero data retention.
+        quantizations: The permitted precisions, such as `"fp8"`.
+        sort: The criterion for the selection.
+        max_price: The maximum price in US dollars per million tokens: `prompt`, `completion`, `image`, `request`.
     """
 
     order: tuple[str, ...] | None = None
@@ -80,16 +80,16 @@ class OpenRouterRouting(Setting, frozen=True):
 
 @final
 class OpenRouterOptions(Setting, frozen=True):
-    """OpenRouter's own fields.
+    """The additional fields of OpenRouter.
 
     Attributes:
-        provider: Which providers may be asked.
-        models: The models that are asked where the first one cannot answer.
+        provider: The providers that OpenRouter can use.
+        models: The models to try if the first model fails.
         preset: The name of a preset, such as `"@preset/brief"`.
-        transforms: What may be done to a prompt that is too long.
-        reasoning: How much the model reasons.
-        plugins: What OpenRouter adds, such as `{"id": "web"}`.
-        usage: `{"include": True}` asks for the cost.
+        transforms: The transforms of a prompt that is too long.
+        reasoning: The limit of reasoning.
+        plugins: The plugins of OpenRouter, such as `{"id": "web"}`.
+        usage: `{"include": True}` to receive the cost.
     """
 
     provider: OpenRouterRouting | None = None
@@ -103,11 +103,11 @@ class OpenRouterOptions(Setting, frozen=True):
 
 @final
 class SearchSettings(Setting, frozen=True):
-    """Which sites a search of Groq's looks at.
+    """The sites of a Groq search.
 
     Attributes:
-        include_domains: The only ones.
-        exclude_domains: Those that it leaves out.
+        include_domains: The only domains to search.
+        exclude_domains: The excluded domains.
     """
 
     include_domains: tuple[str, ...] | None = None
@@ -116,13 +116,13 @@ class SearchSettings(Setting, frozen=True):
 
 @final
 class GroqOptions(Setting, frozen=True):
-    """Groq's own fields.
+    """The additional fields of Groq.
 
     Attributes:
-        reasoning_format: Where reasoning goes: a field of its own, the text, or nowhere.
-        reasoning_effort: How much the model reasons.
-        service_tier: How the request is served.
-        search_settings: For the models that search by themselves.
+        reasoning_format: The destination of reasoning: a separate field, the text, or none.
+        reasoning_effort: The effort of reasoning.
+        service_tier: The service tier.
+        search_settings: The search settings of models with a built-in search.
     """
 
     reasoning_format: Literal["parsed", "raw", "hidden"] | None = None
@@ -133,15 +133,15 @@ class GroqOptions(Setting, frozen=True):
 
 @final
 class MistralOptions(Setting, frozen=True):
-    """Mistral's own fields.
+    """The additional fields of Mistral.
 
     Attributes:
-        safe_prompt: Whether a text about safety goes before the prompt.
-        random_seed: What makes sampling repeatable.
-        prompt_mode: `"reasoning"` asks for it.
-        reasoning_effort: Whether the model reasons.
-        document_image_limit: The most images that are taken from a document.
-        document_page_limit: The most pages.
+        safe_prompt: True to insert a safety instruction before the prompt.
+        random_seed: The seed for repeatable sampling.
+        prompt_mode: `"reasoning"` to enable reasoning.
+        reasoning_effort: The effort of reasoning.
+        document_image_limit: The maximum number of images in a document.
+        document_page_limit: The maximum number of pages in a document.
     """
 
     safe_prompt: bool | None = None
@@ -154,12 +154,12 @@ class MistralOptions(Setting, frozen=True):
 
 @final
 class DeepSeekOptions(Setting, frozen=True):
-    """DeepSeek's own fields.
+    """The additional fields of DeepSeek.
 
     Attributes:
-        thinking: Whether the model reasons.
-        reasoning_effort: How much.
-        user_id: Who asks, in letters, digits, `_` and `-`.
+        thinking: The switch for reasoning.
+        reasoning_effort: The effort of reasoning.
+        user_id: The id of the user, in letters, digits, `_`, and `-`.
     """
 
     thinking: Switch | None = None
@@ -169,14 +169,14 @@ class DeepSeekOptions(Setting, frozen=True):
 
 @final
 class XaiOptions(Setting, frozen=True):
-    """xAI's own fields.
+    """The additional fields of xAI.
 
     Attributes:
-        reasoning_effort: How much the model reasons.
-        service_tier: How the request is served.
-        search_parameters: What is searched: `mode`, `sources`, `from_date`, `to_date`, `return_citations`,
+        reasoning_effort: The effort of reasoning.
+        service_tier: The service tier.
+        search_parameters: The parameters of the search: `mode`, `sources`, `from_date`, `to_date`, `return_citations`,
             `max_search_results`.
-        parallel_function_calling: Whether several tools may be called in one turn.
+        parallel_function_calling: True if the model can call several tools per turn.
     """
 
     reasoning_effort: Literal["none", "low", "medium", "high", "xhigh"] | None = None
@@ -187,19 +187,19 @@ class XaiOptions(Setting, frozen=True):
 
 @final
 class SamplingOptions(Setting, frozen=True):
-    """Fields about sampling that vLLM, llama.cpp, LM Studio and Together take.
+    """Sampling fields of vLLM, llama.cpp, LM Studio, and Together.
 
     Attributes:
-        top_k: How many tokens are looked at.
-        min_p: The least probability of a token, as a part of the greatest one.
-        repetition_penalty: What a token that was there loses, at vLLM and Together.
-        repeat_penalty: The same at llama.cpp and LM Studio.
-        chat_template_kwargs: What the model's chat template is given, such as `{"enable_thinking": False}`.
-        structured_outputs: Another form of answer than JSON, at vLLM.
-        grammar: The grammar that the answer follows, at llama.cpp.
-        cache_prompt: Whether the prompt stays in the cache, at llama.cpp.
-        ttl: The seconds until an unused model is unloaded, at LM Studio.
-        reasoning: How much the model reasons, at Together.
+        top_k: The number of tokens to sample from.
+        min_p: The minimum probability of a token, relative to the most probable token.
+        repetition_penalty: The penalty of repeated tokens (vLLM and Together).
+        repeat_penalty: The penalty of repeated tokens (llama.cpp and LM Studio).
+        chat_template_kwargs: Arguments of the model's chat template, such as `{"enable_thinking": False}`.
+        structured_outputs: The form of an answer other than JSON (vLLM).
+        grammar: The grammar of the answer (llama.cpp).
+        cache_prompt: True to keep the prompt in the cache (llama.cpp).
+        ttl: Seconds until the server unloads an unused model (LM Studio).
+        reasoning: The limit of reasoning (Together).
     """
 
     top_k: int | None = None
@@ -216,13 +216,13 @@ class SamplingOptions(Setting, frozen=True):
 
 @final
 class FireworksOptions(Setting, frozen=True):
-    """Fireworks' own fields.
+    """The additional fields of Fireworks.
 
     Attributes:
-        thinking: Whether the model reasons, and how much.
-        reasoning_history: What becomes of the reasoning of earlier turns.
-        service_tier: How the request is served.
-        prompt_cache_key: Which requests share a cache.
+        thinking: The switch for reasoning and its limit.
+        reasoning_history: The treatment of the reasoning of earlier turns.
+        service_tier: The service tier.
+        prompt_cache_key: The key of requests that share a cache.
     """
 
     thinking: Switch | None = None
@@ -233,11 +233,11 @@ class FireworksOptions(Setting, frozen=True):
 
 @final
 class CerebrasOptions(Setting, frozen=True):
-    """Cerebras' own fields.
+    """The additional fields of Cerebras.
 
     Attributes:
-        clear_thinking: Whether the reasoning of earlier turns is taken out.
-        reasoning_effort: How much the model reasons.
+        clear_thinking: True to remove the reasoning of earlier turns.
+        reasoning_effort: The effort of reasoning.
     """
 
     clear_thinking: bool | None = None
@@ -246,21 +246,21 @@ class CerebrasOptions(Setting, frozen=True):
 
 @final
 class PerplexityOptions(Setting, frozen=True):
-    """Perplexity's own fields.
+    """The additional fields of Perplexity.
 
     Attributes:
-        search_mode: What is searched.
-        search_domain_filter: The sites that are looked at; with a `-` before them, those that are not.
-        search_recency_filter: How old a page may be, such as `"week"`.
-        search_after_date_filter: The first day, as `"%m/%d/%Y"`.
-        search_before_date_filter: The last day.
-        last_updated_after_filter: The first day of the last change.
-        last_updated_before_filter: The last day of it.
-        return_images: Whether images are given.
-        return_related_questions: Whether further questions are given.
-        disable_search: Whether nothing is searched.
-        enable_search_classifier: Whether the model decides about that.
-        web_search_options: How much is searched, and where the user is.
+        search_mode: The kind of sources to search.
+        search_domain_filter: The sites to search. A `-` before a site excludes it.
+        search_recency_filter: The maximum age of a page, such as `"week"`.
+        search_after_date_filter: The first day of publication, as `"%m/%d/%Y"`.
+        search_before_date_filter: The last day of publication.
+        last_updated_after_filter: The first day of the last update.
+        last_updated_before_filter: The last day of the last update.
+        return_images: True to return images.
+        return_related_questions: True to return related questions.
+        disable_search: True to disable the search.
+        enable_search_classifier: True if the model decides whether to search.
+        web_search_options: The size of the search context and the location of the user.
     """
 
     search_mode: Literal["web", "academic"] | None = None
@@ -279,13 +279,13 @@ class PerplexityOptions(Setting, frozen=True):
 
 @final
 class MoonshotOptions(Setting, frozen=True):
-    """Moonshot's own fields.
+    """The additional fields of Moonshot.
 
     Attributes:
-        thinking: Whether the model reasons.
-        reasoning_effort: How much, at Kimi K3.
-        prompt_cache_key: Which requests share a cache.
-        safety_identifier: Who asks.
+        thinking: The switch for reasoning.
+        reasoning_effort: The effort of reasoning (Kimi K3).
+        prompt_cache_key: The key of requests that share a cache.
+        safety_identifier: The id of the user.
     """
 
     thinking: Switch | None = None
@@ -296,10 +296,10 @@ class MoonshotOptions(Setting, frozen=True):
 
 @final
 class ZaiOptions(Setting, frozen=True):
-    """Z.ai's own fields.
+    """The additional fields of Z.ai.
 
     Attributes:
-        thinking: Whether the model reasons, and what becomes of earlier reasoning.
+        thinking: The switch for reasoning, and the treatment of earlier reasoning.
     """
 
     thinking: Switch | None = None
@@ -307,12 +307,12 @@ class ZaiOptions(Setting, frozen=True):
 
 @final
 class AlibabaOptions(Setting, frozen=True):
-    """Alibaba's own fields.
+    """The additional fields of Alibaba.
 
     Attributes:
-        enable_thinking: Whether the model reasons.
-        thinking_budget: The most tokens of it.
-        preserve_thinking: Whether the reasoning of earlier turns is kept.
+        enable_thinking: True to enable reasoning.
+        thinking_budget: The maximum number of tokens for reasoning.
+        preserve_thinking: True to keep the reasoning of earlier turns.
     """
 
     enable_thinking: bool | None = None
@@ -322,10 +322,10 @@ class AlibabaOptions(Setting, frozen=True):
 
 @final
 class ReasoningOptions(Setting, frozen=True):
-    """The field about reasoning that Ollama and Snowflake take.
+    """The reasoning field of Ollama and Snowflake.
 
     Attributes:
-        reasoning: How much the model reasons.
+        reasoning: The limit of reasoning.
     """
 
     reasoning: ReasoningLimit | None = None

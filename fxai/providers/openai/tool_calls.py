@@ -1,4 +1,4 @@
-"""Calls of tools that run here, on Responses: items to calls, and calls and results back to items.
+"""Calls and results on Responses. Use this module to convert items to calls, and calls and results to items.
 
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> offer = RequestTools(prepare_tools([], model="gpt-5.5"))
@@ -31,15 +31,15 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
 
 CALL_IDS: Final = IdRule(longest=64)
-"""The ids of calls that OpenAI accepts."""
+"""The OpenAI rule for ids of calls."""
 ITEM_IDS: Final = IdRule("a-zA-Z0-9_-", 64)
-"""The ids of items that OpenAI accepts."""
+"""The OpenAI rule for ids of items."""
 
 
 def result_text(part: ToolResultPart) -> str:
-    """A tool's result as a text for the model: a text as it is, anything else as JSON, a denial by its reason alone.
+    """Return a tool result as text for the model: a string unchanged, a denial as its reason, any other value as JSON.
 
-    A failure has no mark of its own on these wires, so it is wrapped.
+    These APIs have no flag for a failure, so the text wraps it.
 
     >>> result_text(ToolResultPart("c", "add", {"sum": 5}))
     '{"sum":5}'
@@ -63,7 +63,7 @@ OURS: Final[Mapping[str, str]] = {
     "computer_call": "actions",
     "tool_search_call": "arguments",
 }
-"""The types of calls that are answered here, each with the field that holds the parameters."""
+"""The types of local calls, with the field of their arguments."""
 
 _KEPT: Final = ("id", "namespace", "caller", "async", "environment", "status")
 _PLACED: Final = frozenset(
@@ -72,7 +72,7 @@ _PLACED: Final = frozenset(
 _STATUS_NEEDED: Final = frozenset(("local_shell_call", "apply_patch_call", "computer_call"))
 _ID_NEEDED: Final = frozenset(("local_shell_call", "computer_call"))
 
-# A picture of one point: what a failed computer call is answered by, since the wire has no place for a failure.
+# an image of one pixel as the result of a failed computer call, because the API has no failure here
 _NO_PICTURE: Final = (
     "data:image/png;base64,"
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -80,13 +80,13 @@ _NO_PICTURE: Final = (
 
 
 def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
-    """The call that an item asks for: its parameters as the tool's own schema has them."""
+    """Return the call of an item. Its arguments have the form of the tool's own schema."""
     kind = str(item["type"])
     id_ = str(item.get("call_id") or item.get("id") or "")
     kept: dict[str, Any] = {name: item.get(name) for name in _KEPT}
     kept["status"] = None if kept["status"] == "completed" else kept["status"]
     rest = {key: one for key, one in item.items() if key not in _PLACED and one not in (None, [], {}, "")}
-    kept["beside"] = rest or None  # an API may refuse what this version does not know: it does not go back
+    kept["beside"] = rest or None  # later requests omit unknown fields, because an API can reject them
     match kind:
         case "function_call":
             return offer.call(str(item.get("name", "")), id_, arguments_text(item.get("arguments")), mark(**kept))
@@ -100,7 +100,7 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
 
 
 def arguments_text(value: object) -> str:
-    """Return the arguments of a call as JSON text. Some servers write them as the data itself, or as null.
+    """Return the arguments of a call as JSON text. Some servers send an object or null instead.
 
     >>> arguments_text({"a": 1}), arguments_text(None), arguments_text("{}")
     ('{"a":1}', '', '{}')
@@ -111,7 +111,7 @@ def arguments_text(value: object) -> str:
 
 
 def calls_of(item: Mapping[str, Any], offer: RequestTools) -> list[ToolCall]:
-    """The calls that an item asks for: one, or those that it wraps."""
+    """Return the calls of an item: a single call, or the calls that it wraps."""
     call = call_of(item, offer)
     inside = unwrap_parallel(call.name, call.params) if is_wrapper(item, offer) else None
     if inside is None:
@@ -125,15 +125,16 @@ _WRAPPERS: Final = ("parallel", "multi_tool_use.parallel", "multi_tool_use_paral
 
 
 def is_wrapper(item: Mapping[str, Any], offer: RequestTools) -> bool:
-    """Whether an item is a call of no tool of the request, but of what OpenAI's models wrap several calls into."""
+    """Return True if an item is OpenAI's wrapper of multiple calls and not a call of a tool of the request."""
     name = item.get("name")
     return item.get("type") == "function_call" and name in _WRAPPERS and name not in offer.prepared.names
 
 
 def unwrap_parallel(name: str, params: Any) -> list[tuple[str, Any]] | None:
-    """The calls that a model wrapped into one, each with its tool's name and parameters; None if it is no such call.
+    """Return the name and arguments of each call that a model wrapped into one call, or None for any other call.
 
-    Models of OpenAI's do so now and then, though no such tool is offered; whoever asks knows that none is.
+    OpenAI's models sometimes wrap calls, although no request offers the wrapper. The caller checks that no tool of the
+    request has this name.
 
     >>> wrapped = {"tool_uses": [{"recipient_name": "functions.add", "parameters": {"a": 1}}]}
     >>> unwrap_parallel("multi_tool_use.parallel", wrapped)
@@ -163,19 +164,19 @@ def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def item_type(part: ToolCallPart, offer: RequestTools) -> str:
-    """The item type of a call: the one that it came as, else that of its tool."""
+    """Return the item type of a call: its original type, or the type of its tool."""
     kind = marks(part).get("type")
     return kind if isinstance(kind, str) and kind in OURS else offer.item(part.name)
 
 
 def arguments_of(part: ToolCallPart, params: Any) -> str:
-    """The arguments of a call as JSON text; invalid JSON is wrapped in an object: servers parse the history too."""
+    """Return the arguments of a call as JSON text. An object wraps invalid JSON, because servers parse the history."""
     arguments = params if part.params_text is None else {"INVALID_JSON": part.params_text}
     return msgspec.json.encode(arguments).decode()
 
 
 def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
-    """The item of a call, for the history; the opposite of `call_of`."""
+    """Return the item of a call for the history. This function is the inverse of `call_of`."""
     kind = item_type(part, offer)
     item: dict[str, Any] = {"type": kind, "call_id": part.id, **marks(part, *_KEPT)}
     wire = offer.prepared.wire_call(part.name, part.params)
@@ -193,13 +194,13 @@ def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
 
 
 def input_of(part: ToolCallPart) -> str:
-    """The input of a call of a custom tool, which is a text."""
+    """Return the input of a custom tool's call, which is a string."""
     params = part.params if part.params_text is None else part.params_text
     return params if isinstance(params, str) else msgspec.json.encode(params).decode()
 
 
 def _whole(item: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The item with the status and the id that the wire wants of its type."""
+    """Return the item with the status and the id that its type requires."""
     status = {"status": "completed"} if kind in _STATUS_NEEDED else {}
     return {**status, **({"id": ITEM_IDS.of(item["call_id"])} if kind in _ID_NEEDED else {}), **item}
 
@@ -207,7 +208,7 @@ def _whole(item: dict[str, Any], kind: str) -> dict[str, Any]:
 def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     params = part.params if is_object(part.params) else {}
     found = params.get("actions")
-    # The one field of the wire that must be there and may be null.
+    # `keys` is the only field that is required and can be null
     actions = [
         {"keys": None, **one} if one.get("type") == "double_click" else one
         for one in (found if is_array(found) else [])
@@ -218,7 +219,7 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
 
 
 def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
-    """The items that answer a call; `write` writes a text or a file of a result."""
+    """Return the items that answer a call. `write` encodes text or a file of the result."""
     kind = item_type(call, offer)
     answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **marks(call, "caller")}
     match kind:
@@ -256,7 +257,7 @@ def _screen(part: ToolResultPart, call: ToolCallPart, answer: dict[str, Any]) ->
         picture = {"type": "computer_screenshot", "image_url": _NO_PICTURE}
         return [{**answer, "output": picture}, {"type": "message", "role": "developer", "content": note}]
     picture = {"type": "computer_screenshot", **without_nulls(part.result)}
-    # The handler was given the checks with the actions, and did the actions.
+    # the handler received the checks with the actions and ran the actions
     checks = call.params.get("pending_safety_checks") if is_object(call.params) else None
     acknowledged = {"acknowledged_safety_checks": checks} if checks else {}
     return [{**answer, "output": picture, **acknowledged}]
@@ -270,35 +271,35 @@ HOSTED: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp_call": ("name", "arguments"),
     "mcp_approval_request": ("name", "arguments"),
 }
-"""The types of items that hold a call and its result at once, each with the fields that are the call's parameters."""
+"""The types of items that contain a call and its result, with the fields of the call's arguments."""
 
 PAIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "shell_call": ("action",),
     "tool_search_call": ("arguments",),
     "program": ("code", "fingerprint"),
 }
-"""The types of items that are calls which the provider runs, and whose results are items of their own."""
+"""The types of provider calls whose results are separate items, with the fields of the call's arguments."""
 
 ANSWERED: Final[Mapping[str, str]] = {
     "shell_call_output": "shell_call",
     "tool_search_output": "tool_search_call",
     "program_output": "program",
 }
-"""The types of those results, each with the type of its call."""
+"""The types of these results, with the type of their call."""
 
 _FIELDS: Final = ("name", "action", "arguments", "input")
-"""The fields that are the parameters of a call whose type is unknown here."""
+"""The fields for the arguments of a call of unknown type."""
 
-_BESIDE: Final = ("id", "server_label", "caller", "environment")  # kept in the metadata of the call
+_BESIDE: Final = ("id", "server_label", "caller", "environment")  # fields in the metadata of the call
 _NEVER: Final = ("type", "id", "call_id", "created_by")
 _NULLABLE: Final = {"code_interpreter_call": ("code", "outputs"), "image_generation_call": ("result",)}
 
 Hosted: TypeAlias = ToolCall | ToolResult | File | ApprovalRequest
-"""The parts that an item of a hosted tool becomes."""
+"""The parts of an item of a hosted tool."""
 
 
 def is_hosted(item: Mapping[str, Any], offer: RequestTools) -> bool:
-    """Whether an item is a call that the provider runs, or the result of one; a call of a type unknown here is."""
+    """Return True if an item is a provider call or its result. Calls of unknown types are provider calls."""
     kind = item.get("type")
     if not isinstance(kind, str):
         return False
@@ -311,26 +312,26 @@ def is_hosted(item: Mapping[str, Any], offer: RequestTools) -> bool:
 
 
 def is_hosted_type(kind: str) -> bool:
-    """Whether an item of this type may be a call that the provider ran."""
+    """Return True if an item of this type can be a provider call."""
     return kind in HOSTED or kind in PAIRED or kind.endswith("_call")
 
 
 def is_undecided(item: Mapping[str, Any], offer: RequestTools) -> bool:
-    """Whether only what follows tells who runs a call: one of a custom tool that the request does not have.
+    """Return True if only later items show who runs a call: a call of a custom tool that is not in the request.
 
-    Servers such as xAI's run tools of their own and write them so. Where the model goes on behind it, they ran it.
+    Servers such as xAI's use this form for their own tools. If the model continues after the call, the server ran it.
     """
     return item.get("type") == "custom_tool_call" and item.get("name") not in offer.prepared.names
 
 
 def goes_on(item: Mapping[str, Any]) -> bool:
-    """Whether an item shows that the model had the results of the calls before it: it is no call that is ours."""
+    """Return True if an item shows that the model received the earlier results. It is not a local call."""
     kind = item.get("type")
     return not isinstance(kind, str) or kind not in OURS
 
 
 def last_that_goes_on(items: Sequence[Mapping[str, Any]]) -> int:
-    """The place of the last item by which the model went on; -1 where there is none.
+    """Return the index of the last item that continues the model's turn, or -1 if no item does.
 
     >>> last_that_goes_on([{"type": "function_call"}, {"type": "message"}, {"type": "function_call"}])
     1
@@ -339,7 +340,7 @@ def last_that_goes_on(items: Sequence[Mapping[str, Any]]) -> int:
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
-    """The name of the tool that an item of a hosted tool is about."""
+    """Return the name of the tool for an item of a hosted tool."""
     kind = ANSWERED.get(str(item["type"]), str(item["type"]))
     if kind in ("mcp_call", "mcp_approval_request"):
         label = str(item.get("server_label", ""))
@@ -351,12 +352,12 @@ def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
 
 
 def media_type(form: object) -> str:
-    """The media type of a generated image, by the format that the provider names."""
+    """Return the media type of a generated image from the provider's name of the format."""
     return "image/svg+xml" if form == "svg" else f"image/{form or 'png'}"
 
 
 def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
-    """The parts of an item of a hosted tool: its call, its files, its result; of a pair, the call or the result."""
+    """Return the parts of an item of a hosted tool: its call, its files, and its result, or one part of a pair."""
     kind, name = str(item["type"]), hosted_name(item, offer)
     if kind in ANSWERED:
         about = mark(id=item.get("id"), type=kind, caller=item.get("caller"), created_by=item.get("created_by"))
@@ -380,7 +381,7 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
 
 
 def _arguments(key: str, value: Any) -> Any:
-    """The arguments of a call, which some items hold as JSON text; text that is none stays one."""
+    """Return the arguments of a call. Parse JSON text, which some items contain, and keep any other string."""
     if key != "arguments" or not isinstance(value, str):
         return value
     read = parse_json(value) if value.strip() else None
@@ -389,7 +390,7 @@ def _arguments(key: str, value: Any) -> Any:
 
 def _rest(item: Mapping[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
     rest = {key: value for key, value in item.items() if key not in (*_NEVER, *without) and value is not None}
-    # The tools that a search found stay as they are: of those, fields that are null must be there.
+    # the tools that a search found stay unchanged: some of their fields are required and can be null
     return {key: value if key == "tools" else without_nulls(value) for key, value in rest.items()}
 
 
@@ -403,7 +404,7 @@ def _result(
 def _picture(item: Mapping[str, Any]) -> list[File]:
     try:
         data = b64decode(item.get("result") or "", validate=True)
-    except (NotBase64, ValueError, TypeError):  # no text at all, or none in base64
+    except (NotBase64, ValueError, TypeError):  # the value is missing or is not base64
         return []
     return [File(media_type(item.get("output_format")), data, metadata=mark(id=item.get("id")))] if data else []
 
@@ -411,16 +412,16 @@ def _picture(item: Mapping[str, Any]) -> list[File]:
 def hosted_item(
     call: ToolCallPart, result: ToolResultPart | None, pictures: Mapping[str, FilePart]
 ) -> dict[str, Any] | None:
-    """The item of a call that the provider ran; None where it never ended, so that there is nothing to send.
+    """Return the item of a provider call, or None if the call did not end and cannot be sent.
 
-    Some items hold the result as well; `pictures` are the generated images, by the id of their item.
+    Some items also contain the result. `pictures` are the generated images by the id of their item.
     """
     kind = str(marks(call).get("type"))
     beside = marks(call, *_BESIDE, "status")
     params: dict[str, Any] = dict(call.params) if is_object(call.params) else {}
     if kind in PAIRED:
         server = {"execution": "server"} if kind == "tool_search_call" else {}
-        # A search of the provider's own has no call id: then the item's stands for the call.
+        # a search of the provider has no call id, so the id of the item identifies the call
         pair = {} if call.id == beside.get("id") else {"call_id": call.id}
         return {"type": kind, **pair, **server, **beside, **params}
     if kind in ("mcp_call", "mcp_approval_request") or "arguments" in params:
@@ -434,5 +435,5 @@ def hosted_item(
     picture = pictures.get(str(beside.get("id"))) if kind == "image_generation_call" else None
     drawn = {"result": b64encode(picture.data).decode()} if picture and isinstance(picture.data, bytes) else {}
     pair = {} if call.id == beside.get("id") else {"call_id": call.id}
-    # a history may hold anything, also an item of another kind in place of a result
+    # a history can contain anything, including an item of another type instead of a result
     return {"type": kind, **nothing, **pair, **beside, **params, **result.result, **drawn} | {"type": kind}

@@ -1,4 +1,4 @@
-"""Tools on OpenAI's two APIs: how each is written, how one is chosen, and how calls lead back to them.
+"""Tools in requests to OpenAI's two APIs. Use `prepare_tools` to encode tools and to find the tools of calls.
 
 >>> from fxai.tools.tool import Tool
 >>> prepared = prepare_tools([Tool.make("Calculator.add")], model="gpt-5.5", tool_choice="required")
@@ -51,11 +51,11 @@ from fxai.tools.tool_options import (
 )
 
 Api: TypeAlias = Literal["responses", "chat"]
-"""Responses, or Chat Completions, which servers of others speak as well."""
+"""Responses, or Chat Completions, which other servers also support."""
 
 _PLACES: Final[Mapping[str, str]] = {"responses": "OpenAI's Responses API", "chat": "OpenAI's Chat Completions API"}
 
-# What each type of tool has a place for on Responses, as the official SDK's parameter types have it.
+# the fields of each type of tool on Responses, from the parameter types of the official SDK
 _CARRIED: Final[Mapping[str, frozenset[str]]] = {
     "function": frozenset({"defer_loading", "allowed_callers", "output_schema", "async", "namespace"}),
     "custom": frozenset({"defer_loading", "allowed_callers", "async", "namespace"}),
@@ -69,7 +69,7 @@ _DESCRIBED: Final = frozenset({"custom", "tool_search"})
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `provider_options["openai"]` of a tool may hold; each wins over the annotation of the same meaning."""
+    """The fields of `provider_options["openai"]` of a tool. They replace annotations with the same meaning."""
 
     defer_loading: bool | None = None
     allowed_callers: tuple[Caller, ...] | None = None
@@ -79,13 +79,13 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def kind_of(tool: AnyTool) -> str:
-    """The type of a tool on the wire: `"function"`, or what the provider's own tool is."""
+    """Return the OpenAI type of a tool: `"function"`, or the type of the provider's own tool."""
     return "function" if tool.provider is None else tool.provider.id.partition(".")[2]
 
 
 @final
 class Writer:
-    """Writes tools for one of the two APIs, and notes what the API has no place for."""
+    """A writer of tools for one of the two APIs. It adds a warning for each unsupported field."""
 
     def __init__(
         self, api: Api, rules: RequestRules, notes: Notes, *, cache_marks: bool = False, searches: bool = True
@@ -97,10 +97,10 @@ class Writer:
         self._cache_marks = cache_marks
 
     def takes(self, tool: AnyTool) -> bool:
-        """Whether the wire has such tools; notes those that it has not.
+        """Return True if the API supports the tool. Otherwise, add a warning.
 
         Raises:
-            PreparationError: a tool that the provider runs asks for an approval.
+            PreparationError: If a tool that the provider runs needs an approval.
         """
         if tool.provider is None:
             return True
@@ -115,15 +115,15 @@ class Writer:
             refuse_approval(tool)
             return True
         place = "Chat Completions" if where == "chat" else "the Responses API"
-        why = f"runs on {place} alone" if ours else "is another provider's"
+        why = f"runs only on {place}" if ours else "is another provider's"
         self._notes.refuse(tool, why, _PLACES[self._api])
         return False
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
-        """What the tool has beside name, description and schema, as far as the API has a place for it."""
+        """Return the supported fields of a tool except its name, description, and schema."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
         extras, missing = _extras(tool), _missing(tool)
-        if not self._searches:  # the tool search is not sent, and a deferred tool needs one
+        if not self._searches:  # a deferred tool requires a tool search, which is not sent
             extras.pop("defer_loading", None)
         time = tool.get(CacheControl)
         if time is not None and self._cache_marks and self._api == "chat" and kind_of(tool) == "function":
@@ -132,7 +132,7 @@ class Writer:
         return self._notes.carry(tool, extras, carried, missing, _PLACES[self._api])
 
     def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool, of ours or of OpenAI's, by its name on the wire."""
+        """Encode a local tool or a tool of OpenAI, with its OpenAI name."""
         tool, kind, is_chat = settled.tool, kind_of(settled.tool), self._api == "chat"
         description = shorten(tool, self._rules, self._notes)
         about = {} if description is None else {"description": description}
@@ -141,7 +141,7 @@ class Writer:
             if is_chat:
                 flag = {} if settled.strict is None else {"strict": settled.strict}
                 return {"type": kind, "function": {**schema, **flag}, **extras}
-            # On Responses a flag that is left out means strict where it can be.
+            # Responses enables strict mode if the flag is missing
             return {"type": kind, **schema, "strict": bool(settled.strict), **extras}
         args: dict[str, Any] = without_nulls(msgspec.to_builtins(tool.provider.args))
         if kind == _OF_SERVER:
@@ -172,7 +172,7 @@ def _extras(tool: AnyTool) -> dict[str, Any]:
 
 
 def _missing(tool: AnyTool) -> dict[str, bool]:
-    """What neither wire has a place for, and whether the tool has it."""
+    """Return the properties of tools that no API supports, each with True if the tool has it."""
     provided = tool.provider is not None
     return {
         "input examples": bool(tool.input_examples),
@@ -183,7 +183,7 @@ def _missing(tool: AnyTool) -> dict[str, bool]:
     }
 
 
-# What Responses takes as the one tool to call, by its type alone; any other is the only one of an allow-list.
+# the types that a tool choice on Responses can name directly; a choice of another type uses a list of allowed tools
 _BY_TYPE: Final = frozenset(
     (
         *("apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search", "image_generation"),
@@ -193,7 +193,7 @@ _BY_TYPE: Final = frozenset(
 
 
 def entry(tool: AnyTool, wire: str, api: Api) -> dict[str, Any]:
-    """How a choice names a tool.
+    """Return the object that names a tool in a choice.
 
     >>> from fxai.tools.tool import Tool
     >>> entry(Tool.make("add"), "add", "chat")
@@ -209,10 +209,10 @@ def entry(tool: AnyTool, wire: str, api: Api) -> dict[str, Any]:
 
 
 def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: NameMap, api: Api, notes: Notes) -> Any:
-    """The tool choice of a request; None where none is to be sent.
+    """Return the tool choice of a request, or None to omit the field.
 
     Raises:
-        PreparationError: the one tool that is chosen is not sent.
+        PreparationError: If the request does not contain the chosen tool.
     """
     if not (isinstance(choice, ToolChoice) and choice.mode == "tool"):
         return choice_mode(choice, sent, notes)
@@ -222,27 +222,27 @@ def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: 
             named = entry(tool, naming.sent(name), api)
             direct = kind_of(tool) in ("function", "custom", "mcp", _OF_SERVER) or kind_of(tool) in _BY_TYPE
             return named if direct else _list("required", [named], api)
-    raise PreparationError.of("tool_choice", f"the tool {name!r} must be called, and it cannot be sent to this API")
+    raise PreparationError.of("tool_choice", f"tool {name!r} must be called, but fxai cannot send it to this API")
 
 
 def allow_list(
     allowed: ToolChoice, sent: Sequence[AnyTool], deferred: frozenset[str], naming: NameMap, api: Api, notes: Notes
 ) -> dict[str, Any]:
-    """The choice that allows some of the tools while all are sent.
+    """Return the choice that allows some of the tools. The request contains all tools.
 
     Raises:
-        PreparationError: none of them can be allowed: a deferred tool is not there until it was searched for.
+        PreparationError: If it allows no tool. A deferred tool is unavailable before the model searches for it.
     """
     entries: list[dict[str, Any]] = []
     for tool in sent:
         if allowed.allows(tool.name) and tool.name in deferred:
-            message = f"the tool {tool.name!r} is deferred, so it cannot be in the list of allowed tools"
+            message = f"tool {tool.name!r} is deferred, so it cannot be an allowed tool"
             notes.warn("unsupported-option", tool.name, message)
         elif allowed.allows(tool.name):
             entries.append(entry(tool, naming.sent(tool.name), api))
     if not entries:
         names = ", ".join(map(repr, allowed.names))
-        raise PreparationError.of("allowed_tools", f"none of {names} can be allowed: each is deferred, or not sent")
+        raise PreparationError.of("allowed_tools", f"cannot allow any of {names}: each is deferred or not sent")
     return _list("auto" if allowed.mode == "auto" else "required", entries, api)
 
 
@@ -252,7 +252,7 @@ def _list(mode: str, entries: list[dict[str, Any]], api: Api) -> dict[str, Any]:
 
 
 NAMES: Final = NameRule(RESPONSES.longest_name)
-"""What OpenAI allows as a tool's name."""
+"""OpenAI's rules for the names of tools."""
 
 _FORMS: Final[Mapping[str, RequestRules]] = {"responses": RESPONSES, "chat": CHAT}
 
@@ -282,32 +282,32 @@ def prepare_tools(
     request_rules: RequestRules | None = None,
     strict_keywords: Iterable[str] | None = None,
 ) -> PreparedTools:
-    """The fields of a request that are about a toolkit: a pure function, nothing is sent.
+    """Prepare the tool fields of a request. This function is pure and sends nothing.
 
     Args:
-        toolkit: the tools: a toolkit, or any tools.
-        model: the model's name.
+        toolkit: A toolkit or any tools.
+        model: The name of the model.
         api: Responses or Chat Completions.
-        facts: The facts about the model. None: the facts of the table.
-        strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are.
-        supports_strict: whether the model has strict mode at all. None: as the facts state.
-        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
-        allowed_tools: which may be called while all are sent, which keeps what the provider has cached; it takes the
-            place of `tool_choice`.
-        parallel_tool_calls: whether several tools may be called in one turn. None: no field.
-        cache_marks: whether the annotation `CacheControl` is sent; on Chat Completions, for servers that take it.
-        request_rules: The rules of the server for every tool. Default: the rules of OpenAI for the API.
-        strict_keywords: The keywords of strict mode in addition to the common keywords. Default: the keywords of the
-            model on OpenAI's host.
+        facts: The facts of the model. By default the facts of the table.
+        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default True.
+        supports_strict: True if the model has strict mode. By default from the facts.
+        tool_choice: The tools that the model can or must call. `ToolChoice.one_of` sends only its tools. None omits the
+            field.
+        allowed_tools: The tools that the model can call, while the request contains all tools. The provider's cache
+            therefore remains valid. This choice replaces `tool_choice`.
+        parallel_tool_calls: True if the model can call several tools per turn. None omits the field.
+        cache_marks: True to send the annotation `CacheControl`. Only on Chat Completions, for servers that support it.
+        request_rules: The rules of the server for every tool. By default OpenAI's rules for the API.
+        strict_keywords: The additional keywords of strict mode. By default the keywords of the model on OpenAI's host.
 
     Raises:
-        PreparationError: a tool that is annotated as strict cannot be; a choice names a tool that is not there; a
-            namespace has two descriptions; `provider_options["openai"]` of a tool are none;
-            a tool that the provider runs asks for an approval; the model accepts no function tools.
-        NameConflictError: two tools would have one name on the wire.
+        PreparationError: If a tool with the annotation `Strict` cannot be strict. If a choice names an unknown tool. If
+            a namespace has two descriptions. If `provider_options["openai"]` of a tool are invalid. If a tool that the
+            provider runs needs an approval. If the model accepts no function tools.
+        NameConflictError: If two tools would have the same OpenAI name.
     """
     if api not in ("responses", "chat"):
-        raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
+        raise PreparationError.of("api", f"must be 'responses' or 'chat', got {api!r}")
     known, notes, tools = facts or known_facts(model), Notes(), tuple(toolkit)
     rules = request_rules or _FORMS[api]
     choose_tools(tools, allowed_tools, "allowed_tools")
@@ -336,22 +336,22 @@ def prepare_tools(
 
 
 def _deferred_names(sent: Sequence[AnyTool], extras: Mapping[str, Mapping[str, Any]], notes: Notes) -> frozenset[str]:
-    """The names of the deferred tools; a warning states that a tool search is missing."""
+    """Return the names of the deferred tools. Add a warning if a tool search is missing."""
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):
-        remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
+        remedy = "OpenAI rejects deferred tools without a tool search. Add openai.tool_search() for "
         notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
     return frozenset(deferred)
 
 
 def _check_functions(sent: Iterable[AnyTool], facts: ModelFacts) -> None:
-    """Refuse function tools for a model that accepts none."""
+    """Reject function tools for a model that accepts none."""
     if facts.function_calls is False and any(kind_of(tool) in ("function", "custom") for tool in sent):
-        raise PreparationError.of("tools", f"the model {facts.model!r} accepts no function tools: leave them out")
+        raise PreparationError.of("tools", f"model {facts.model!r} accepts no function tools. Remove them.")
 
 
 def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The tools as they are sent, those of a namespace together, where its first one stands."""
+    """Group the tools of each namespace at the position of its first tool."""
     sent: list[dict[str, Any]] = []
     spaces: dict[str, dict[str, Any]] = {}
     for space, wire in wires:
@@ -364,13 +364,13 @@ def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]])
             sent.append(spaces[space.name])
         description = spaces[space.name]["description"]
         if description != space.description:
-            problem = f"the namespace {space.name!r} has two descriptions: {description!r} and {space.description!r}"
-            raise PreparationError.of("tools", f"{problem}; give its tools the same one")
+            problem = f"namespace {space.name!r} has two descriptions: {description!r} and {space.description!r}"
+            raise PreparationError.of("tools", f"{problem}. Use a single description.")
         spaces[space.name]["tools"].append(wire)
     return sent
 
 
-# What a call of each of the provider's own tools is, as an item of Responses; all others are of its own.
+# the item types for calls of the provider's own tools on Responses; a call of any other tool is a `function_call`
 _ITEMS: Final = {
     "apply_patch": "apply_patch_call",
     "code_interpreter": "code_interpreter_call",
@@ -391,7 +391,7 @@ _ITEMS: Final = {
 
 
 _Place: TypeAlias = tuple[Any, Any, Any]
-"""A tool among those that are sent: its type, its name there, the label of its server; None for what it has not."""
+"""The key of a tool in a request: its type, its name, and the label of its server. A missing value is None."""
 
 
 def _place_of(wire: Mapping[str, Any]) -> _Place:
@@ -400,31 +400,31 @@ def _place_of(wire: Mapping[str, Any]) -> _Place:
 
 @final
 class RequestTools(msgspec.Struct, frozen=True, dict=True):
-    """The tools of one request, and what was prepared of them."""
+    """The tools of a request, and their prepared form."""
 
     prepared: PreparedTools
     tools: tuple[AnyTool, ...] = ()
 
     def item(self, name: str) -> str:
-        """The type of the item that a call of the tool `name` is on Responses; of an unknown tool: a function call."""
+        """Return the item type of a call of the tool `name` on Responses. An unknown tool is a function."""
         tool = self._by_name.get(name)
         return "function_call" if tool is None else _ITEMS.get(kind_of(tool), "function_call")
 
     def tool_of_item(self, item: str) -> str:
-        """The name of the tool whose calls are items of this type; without one, the provider's own name for it."""
+        """Return the name of the tool whose calls have this item type. By default return the provider's own name."""
         for tool in self.tools:
             if item == _ITEMS.get(kind_of(tool)):
                 return tool.name
         return next(kind for kind, known in _ITEMS.items() if known == item)
 
     def definition(self, name: str) -> dict[str, Any] | None:
-        """The tool as it is sent, in its namespace if it has one; None where it is not."""
+        """Return the tool in the form of the request, in its namespace, or None if the request does not contain it."""
         tool = self._by_name.get(name)
         places = () if tool is None else self._places_of(tool)
         return next((self._definitions[place] for place in places if place in self._definitions), None)
 
     def without(self, names: Container[str], wires: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The tools as they are sent, but for those of these names."""
+        """Return the tools in the form of the request, except the tools with these names."""
         gone = {place for tool in self.tools if tool.name in names for place in self._places_of(tool)}
         left: list[dict[str, Any]] = []
         for wire in wires:
@@ -436,13 +436,13 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         return left
 
     def _places_of(self, tool: AnyTool) -> tuple[_Place, _Place]:
-        """Where a tool is among those that are sent: by its name, or by its type alone, where the wire has no name."""
+        """Return the keys of a tool in the request: with its name, or with only its type if the API uses no name."""
         label = None if tool.provider is None else getattr(tool.provider.args, "server_label", None)
         return (kind_of(tool), self.prepared.naming.sent(tool.name), label), (kind_of(tool), None, label)
 
     @cached_property
     def _definitions(self) -> dict[_Place, dict[str, Any]]:
-        """The tools as they are sent, each of a namespace in one of its own."""
+        """The tools in the form of the request. Each tool of a namespace has its own namespace object."""
         known: dict[_Place, dict[str, Any]] = {}
         for wire in self.prepared.plain_fields.get("tools", ()):
             if wire.get("type") == "namespace":
@@ -453,23 +453,23 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         return known
 
     def runs(self, item: str) -> bool:
-        """Whether the provider runs the tool whose calls are items of this type, as far as the request shows."""
+        """Return True if the request shows that the provider runs the tool with this item type."""
         tool = self._by_name.get(self.tool_of_item(item))
         return tool is not None and not tool.requires_handler
 
     def name(self, wire: str) -> str:
-        """The name of the tool that is sent by the name `wire`."""
+        """Return the name of the tool with the OpenAI name `wire`."""
         return self.prepared.naming.meant(wire)
 
     def dynamic(self, name: str) -> bool:
-        """Whether the tool `name` is a dynamic one."""
+        """Return True if the tool `name` is a dynamic tool."""
         tool = self._by_name.get(name)
         return tool is not None and tool.identity.kind == "dynamic"
 
     def call(self, wire: str, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> ToolCall:
-        """The call of a function with these arguments, as the model wrote them.
+        """Return the call of a function with the model's arguments.
 
-        Text that is not JSON is kept as `params_text`; blank text is `{}`.
+        `params_text` contains arguments that are not JSON. Blank text means `{}`.
         """
         read = parse_json(text)
         if not isinstance(read, Success):
@@ -478,10 +478,10 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         return self.parsed_call(wire, id_, read.unwrap(), metadata or {})
 
     def parsed_call(self, wire: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
-        """The call of a tool with these parameters, which are mapped back where the tool was sent as strict."""
+        """Return the call of a tool with these arguments. Convert the arguments of a strict tool back."""
         name, mapped = self.prepared.call(wire, params)
         return ToolCall(id_, name, mapped, dynamic=self.dynamic(name), metadata=metadata)
 
     @cached_property
     def _by_name(self) -> dict[str, AnyTool]:
-        return {tool.name: tool for tool in reversed(self.tools)}  # of two with one name, the first
+        return {tool.name: tool for tool in reversed(self.tools)}  # the first tool with a name has priority

@@ -1,4 +1,4 @@
-"""OpenAI's files: what an account has sent there, as the service `FileStore`.
+"""OpenAI's files. Use `files_layer` to upload and list the files of an account with the service `FileStore`.
 
 >>> read_file({"id": "file-1", "filename": "report.pdf", "bytes": 9, "created_at": 0, "purpose": "user_data"})
 UploadedFile(id='file-1', name='report.pdf', media_type='application/pdf', size=9, ...)
@@ -19,21 +19,21 @@ from fxai.providers.openai.model import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import objects_in, timestamp_of
 
 Purpose: TypeAlias = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]
-"""What a file is for; `user_data` is for any use, in prompts among them."""
+"""The purpose of a file. `user_data` permits any use, including prompts."""
 
 _PAGE: Final = "1000"  # files
 _KNOWN: Final = frozenset(("id", "bytes", "created_at", "expires_at", "filename", "object"))
 
 
 def read_file(data: Mapping[str, Any]) -> UploadedFile:
-    """A file as OpenAI describes it.
+    """Read OpenAI's description of a file.
 
     Raises:
-        BrokenAnswerError: it has no id.
+        BrokenAnswerError: If the id is missing.
     """
     file_id, name, size = data.get("id"), data.get("filename"), data.get("bytes")
     if not isinstance(file_id, str):
-        raise missing_answer("the answer is no file: it has no id", "/id")
+        raise missing_answer("the answer does not describe a file: id is missing", "/id")
     title = name if isinstance(name, str) else file_id
     return UploadedFile(
         file_id,
@@ -67,17 +67,18 @@ def _api(purpose: Purpose) -> FileApi:
 def files_layer(
     *, purpose: Purpose = "user_data", index: FileIndex | None = None, **connection: Unpack[AccountOptions]
 ) -> Layer[FileStore, AiError]:
-    """The layer of the files of an account at OpenAI, or at a server that has the same API. Needs the extra `openai`.
+    """Return the layer of an account's files at OpenAI or at a server with the same API.
 
-    They are listed the newest first. OpenAI gives the bytes of files that a model made, and not those of `user_data`.
+    The layer requires the extra `openai`. Lists start with the newest file. OpenAI returns the bytes of files that a
+    model created, but not the bytes of `user_data`.
 
     Args:
-        purpose: What files are sent for; `user_data` is for prompts.
-        index: Which files were sent, for `FileStore.upload(…, once=True)`; None: those that this layer sent.
-        connection: The key, the address, the timeouts and the like; see `AccountOptions`.
+        purpose: The purpose of uploaded files. `user_data` permits prompts.
+        index: The files that were sent, for `FileStore.upload(…, once=True)`. By default the files of this layer.
+        connection: The key, the address, the timeouts, and other settings. See `AccountOptions`.
 
     Fails with:
-        AiError: As `layer`.
+        AiError: The failures of `layer`.
     """
     api = _api(purpose)
     return Layer.scoped(FileStore, open_account(**connection).map(lambda client: HttpFileStore(client, api, index)))

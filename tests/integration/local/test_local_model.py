@@ -293,7 +293,7 @@ def test_a_context_that_fills_while_writing_is_a_failure(portal: BlockingPortal,
     exit_ = portal.call(fx.run_async_exit, fx.attempt_async(partial(engine.complete, task), lambda error: error))
 
     assert isinstance(exit_, Failed)
-    assert "filled while the answer was written" in str(exit_.cause.failures[0])
+    assert "the answer filled the context" in str(exit_.cause.failures[0])
 
 
 def test_old_exchanges_are_forgotten_when_the_context_is_small(asking: Asking) -> None:

@@ -50,7 +50,7 @@ def test_films_go_to_servers_that_take_them() -> None:
 
     assert content[1] == {"type": "video_url", "video_url": {"url": "https://example.org/cat.mp4"}}
     assert content[2]["video_url"]["url"] == "data:video/mp4;base64,TVA0"
-    with pytest.raises(PreparationError, match="cannot be sent"):
+    with pytest.raises(PreparationError, match="cannot send the file"):
         _sent(None, UserMessage.make("See", FILM))
 
 
@@ -65,7 +65,7 @@ def test_documents_go_by_their_address_as_the_server_wants_it() -> None:
         "document_url": "https://example.org/r.pdf",
         "document_name": "r.pdf",
     }
-    with pytest.raises(PreparationError, match="give the bytes, or use Responses"):
+    with pytest.raises(PreparationError, match="Pass the bytes, or use Responses"):
         _sent(None, said)
 
 
@@ -137,7 +137,7 @@ def test_tools_that_a_server_runs_are_sent_as_they_say() -> None:
     assert sent.fields["tool_choice"] == {"type": "openrouter:web_search"}
     assert plain.fields["tools"] == [{"type": "browser_search"}]
     assert (other.tools, [warning.subject for warning in other.warnings]) == ([], ["search"])
-    assert "runs on Chat Completions alone" in other.warnings[0].message
+    assert "runs only on Chat Completions" in other.warnings[0].message
 
 
 @pytest.mark.parametrize("how", ["server", "request"])

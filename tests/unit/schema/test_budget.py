@@ -405,10 +405,10 @@ def test_grammars_count_their_steps_and_their_repetitions() -> None:
     """What a grammar cannot ask for is a failure that names the place; nothing raw is raised."""
     wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(6_000)}}
     cases = {
-        f"its grammar takes more than {MAX_PLACES} steps": wide,
-        "a grammar cannot ask for more than 50000": {"type": "string", "minLength": 10**12},
-        "a grammar cannot ask for more than 1000": {"type": "array", "items": {"type": "null"}, "minItems": 10**9},
-        "a grammar cannot count so far": {"type": "integer", "minimum": 10**300},
+        f"the grammar needs more than {MAX_PLACES} steps": wide,
+        "must be at most 50000 for a grammar": {"type": "string", "minLength": 10**12},
+        "must be at most 1000 for a grammar": {"type": "array", "items": {"type": "null"}, "minItems": 10**9},
+        "a grammar cannot count to this number": {"type": "integer", "minimum": 10**300},
         "a grammar cannot count in steps of 1e-300": {"type": "number", "multipleOf": 1e-300},
     }
     for reason, schema in cases.items():

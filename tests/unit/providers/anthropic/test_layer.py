@@ -183,7 +183,7 @@ def test_what_cannot_be_sent_fails_before_the_request(method: str) -> None:
     film = Prompt((UserMessage.make(FilePart("video/mp4", b"x")),))
     for request, said in (
         (ModelRequest(Prompt.make("Hi"), (Tool.make("a.b"), Tool.make("a b"))), "'a.b' and 'a b'"),
-        (ModelRequest(film), "'video/mp4' cannot be sent"),
+        (ModelRequest(film), "does not accept files of type 'video/mp4'"),
     ):
         wire = Wire()
 

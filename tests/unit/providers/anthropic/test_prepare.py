@@ -76,7 +76,7 @@ def test_not_every_tool_can_be_deferred() -> None:
     found = _prepare(A.annotate(DeferLoading, True), anthropic.tool_search())
 
     assert "defer_loading" not in alone.tools[0]
-    assert "add anthropic.tool_search()" in alone.warnings[0].message
+    assert "Add anthropic.tool_search()" in alone.warnings[0].message
     assert found.tools[0]["defer_loading"] is True
     assert found.warnings == ()
 
@@ -89,7 +89,7 @@ def test_a_deferred_tool_without_a_tool_search_is_told() -> None:
 
     assert [wire.get("defer_loading") for wire in prepared.tools] == [True, True, None]
     assert _warned(prepared) == [("other", None)]
-    assert "add anthropic.tool_search() for 'one', 'two'" in prepared.warnings[0].message
+    assert "Add anthropic.tool_search() for 'one', 'two'" in prepared.warnings[0].message
     assert regex.warnings == ()
 
 
@@ -100,9 +100,7 @@ def test_tools_beyond_four_are_not_marked_for_the_cache() -> None:
 
     assert ["cache_control" in wire for wire in prepared.tools] == [False, False, True, True, True, True, False]
     assert _warned(prepared) == [("unsupported-option", "t.1"), ("unsupported-option", "t.0")]
-    assert (
-        "the tool 't.0': its mark for the cache is not sent, because Anthropic takes 4" in prepared.warnings[1].message
-    )
+    assert "tool 't.0': fxai removes its cache mark, because Anthropic accepts 4" in prepared.warnings[1].message
     assert _prepare(*marked[:4]).warnings == ()
 
 
@@ -115,7 +113,7 @@ def test_a_tool_that_programs_call_is_not_strict() -> None:
     assert _warned(prepared) == [("not-strict", "a")]
     assert _warned(_prepare(called, strict_json_schema=False)) == []
     assert _warned(_prepare(called, model="claude-2.1")) == []
-    with pytest.raises(PreparationError, match="'a' is annotated as strict, and programs may call it"):
+    with pytest.raises(PreparationError, match="'a' has the annotation Strict, and programs can call it"):
         _prepare(called.annotate(Strict, True))
 
 
@@ -209,7 +207,7 @@ def test_tools_of_others_are_not_sent() -> None:
 
     assert [wire["name"] for wire in prepared.tools] == ["a"]
     assert _warned(prepared) == [("unsupported-tool", "look")]
-    with pytest.raises(PreparationError, match=r"'tool_choice'\..* 'look' must be called, and it cannot be sent"):
+    with pytest.raises(PreparationError, match=r"'tool_choice'\..* 'look' must be called, but fxai cannot send it"):
         _prepare(other, A, tool_choice=ToolChoice.tool("look"))
     assert _warned(_prepare(other, tool_choice="required"))[1:] == [("unsupported-option", "tool_choice")]
 
@@ -368,7 +366,7 @@ def test_too_many_that_ask_for_strict_are_an_error() -> None:
     """The error names the tool that is too much, and the way out."""
     asked = [Tool.make(f"t{number}").annotate(Strict, True) for number in range(21)]
 
-    with pytest.raises(PreparationError, match=r"'t20'.*21 strict tools.*annotate fewer"):
+    with pytest.raises(PreparationError, match=r"'t20'.*21 strict tools.*Remove Strict"):
         _prepare(*asked)
 
 

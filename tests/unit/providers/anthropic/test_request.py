@@ -187,10 +187,10 @@ def test_what_the_wire_refuses_of_others_is_left_out_with_a_warning() -> None:
 
     assert [block["type"] for block in sent.body["messages"][1]["content"]] == ["text"]
     assert _warned(sent) == [("history", None)] * 3
-    assert [warning.message.partition(" is left out")[0] for warning in sent.warnings] == [
+    assert [warning.message.partition(" is omitted")[0] for warning in sent.warnings] == [
         "reasoning that Anthropic did not sign",
-        "a file of type 'image/png' that a model made",
-        "what another provider did for 'web_search'",
+        "a generated file of type 'image/png'",
+        "a call or result of 'web_search' at another provider",
     ]
 
 
@@ -330,7 +330,7 @@ def test_a_file_in_a_result_that_is_left_out_is_told() -> None:
 
     assert _warned(sent) == [("history", "weather.now"), ("history", None)]
     assert sent.warnings[1].message == (
-        "a file of type 'image/bmp' in a tool's result is left out: Anthropic's Messages API refuses it"
+        "a file of type 'image/bmp' in a tool's result is omitted: Anthropic's Messages API rejects it"
     )
 
 
@@ -420,14 +420,14 @@ def test_a_file_is_sent_by_its_bytes_its_address_or_its_id(file: FilePart, block
 @every(
     ("file", "said"),
     [
-        (FilePart("audio/wav", b"x"), "'audio/wav' cannot be sent; Anthropic takes image/jpeg"),
-        (FilePart("image/bmp", b"x"), "'image/bmp' cannot be sent"),
-        (FilePart.of_url("text/plain", "https://example.org/a.txt"), "is sent by its bytes"),
+        (FilePart("audio/wav", b"x"), "of type 'audio/wav'. Use one of: image/jpeg"),
+        (FilePart("image/bmp", b"x"), "does not accept files of type 'image/bmp'"),
+        (FilePart.of_url("text/plain", "https://example.org/a.txt"), "cannot fetch a file of type"),
         (FilePart("text/plain", b"\xff"), "is not UTF-8 text"),
         (FilePart("image/png", FileUrl("data:image/png;base64,a")), "not base64"),
         (FilePart("image/png", FileUrl("data:image/png;base64,aG*k=")), "not base64"),
-        (FilePart("image/*", b"x"), "'image/*' cannot be sent"),
-        (FilePart("image/*", FileUrl("data:;base64,aGk=")), "'image/*' cannot be sent"),
+        (FilePart("image/*", b"x"), "does not accept files of type 'image/*'"),
+        (FilePart("image/*", FileUrl("data:;base64,aGk=")), "does not accept files of type 'image/*'"),
         (FilePart("image/png", FileUrl("data:image/png;base64")), "no comma"),
     ],
 )
@@ -512,7 +512,7 @@ def test_a_budget_leaves_room_for_the_answer() -> None:
     assert small.body["thinking"]["budget_tokens"] == 2000
     assert least.body["thinking"]["budget_tokens"] == 1024
     assert "thinking" not in tiny.body
-    assert "Allow 2048 max_tokens" in tiny.warnings[0].message
+    assert "Set max_tokens to at least 2048" in tiny.warnings[0].message
     assert _warned(tiny) == [("unsupported-option", "reasoning")]
 
 
@@ -714,7 +714,7 @@ def test_a_fifth_mark_for_the_cache_is_dropped() -> None:
     assert [warning.message.partition(":")[0] for warning in sent.warnings] == [
         "message 1",
         "part 1 of the system prompt",
-        "the tool 't1'",
+        "tool 't1'",
     ]
     assert msgspec.json.decode(msgspec.json.encode(users[0].content[0].metadata)) == _mark()  # the history stays
 

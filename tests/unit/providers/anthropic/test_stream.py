@@ -211,17 +211,17 @@ START = {"type": "content_block_start", "index": 0, "content_block": _text("")}
 
 
 OUT_OF_ORDER: list[tuple[list[Any], str]] = [
-    (["{"], "no JSON"),
+    (["{"], "not JSON"),
     (["[]"], "/type"),
     ([{"type": "message_start"}], "/message"),
     ([{"type": "content_block_start", "index": 0}], "/content_block/type"),
     ([{**START, "index": None}], "/index"),
     ([{"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use"}}], "/content_block/name"),
     ([{"type": "content_block_start", "index": 0, "content_block": {"type": "server_tool_use"}}], "/content_block/id"),
-    ([{"type": "content_block_delta", "index": 0, "delta": {}}], "has not started"),
+    ([{"type": "content_block_delta", "index": 0, "delta": {}}], "is not open"),
     ([START, {"type": "content_block_delta", "index": 0}], "/delta/type"),
     ([START, {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta"}}], "/delta/text"),
-    ([{"type": "content_block_stop", "index": 0}], "has not started"),
+    ([{"type": "content_block_stop", "index": 0}], "is not open"),
     ([START, {"type": "message_stop"}], "before its blocks 0 did"),
 ]
 
@@ -265,13 +265,13 @@ def test_an_answer_that_was_held_back_is_kept_when_the_stream_is_cut() -> None:
 
 
 PLACES: list[tuple[list[Any], str, str]] = [
-    ([{"type": "message_start", "message": []}], "/message", "a message belongs here"),
+    ([{"type": "message_start", "message": []}], "/message", "expected a message"),
     (
         [{"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "a"}}],
         "/index",
-        "the block 3 has not started, or is whole",
+        "block 3 is not open",
     ),
-    ([{"type": "content_block_stop", "index": 3}], "/index", "the block 3 has not started, or is whole"),
+    ([{"type": "content_block_stop", "index": 3}], "/index", "block 3 is not open"),
     ([START, {"type": "message_stop"}], "", "the message ended before its blocks 0 did"),
 ]
 

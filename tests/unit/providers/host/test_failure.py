@@ -25,15 +25,15 @@ _AFTER = {"retryable": True, "retry_after": 2.0}
     ("problem", "more", "helps", "message", "reason"),
     [
         ("not-found", {}, False, "cannot be started: so", ModelUnavailableError("it", "missing", "{}")),
-        ("refused", {}, False, "refused its params: so", InvalidRequestError("params", None, "{}")),
-        ("invalid-input", {}, False, "cannot be asked this: so", InvalidUserInputError("{}")),
-        ("ended", {"exit_code": 3}, True, "has ended (exit code 3): so", InternalProviderError("{}")),
-        ("ended", {"exit_code": 0}, True, "has ended (exit code 0): so", InternalProviderError("{}")),
+        ("refused", {}, False, "rejected its params: so", InvalidRequestError("params", None, "{}")),
+        ("invalid-input", {}, False, "cannot receive this request: so", InvalidUserInputError("{}")),
+        ("ended", {"exit_code": 3}, True, "ended (exit code 3): so", InternalProviderError("{}")),
+        ("ended", {"exit_code": 0}, True, "ended (exit code 0): so", InternalProviderError("{}")),
         ("timeout", {"seconds": 1.5}, True, "did not answer in time (1.5 s): so", RequestTimeoutError(1.5, "{}")),
-        ("invalid-output", {}, True, "said what is not the protocol: so", InvalidOutputError("{}")),
-        ("too-much", {}, False, "said more than is read: so", InvalidOutputError("{}")),
-        ("reported", {}, False, "reports an error: so", UnknownError("{}")),
-        ("reported", _AFTER, True, "reports an error: so", InternalProviderError("{}", retry_after=2.0)),
+        ("invalid-output", {}, True, "violated the protocol: so", InvalidOutputError("{}")),
+        ("too-much", {}, False, "exceeded a size limit: so", InvalidOutputError("{}")),
+        ("reported", {}, False, "reported an error: so", UnknownError("{}")),
+        ("reported", _AFTER, True, "reported an error: so", InternalProviderError("{}", retry_after=2.0)),
     ],
 )
 def test_each_problem_is_told_in_words_and_as_a_reason(
@@ -41,7 +41,7 @@ def test_each_problem_is_told_in_words_and_as_a_reason(
 ) -> None:
     """The message has the code or the seconds where they are known; the reason carries it, and whether to try again."""
     failure = HostFailure("it", problem, "so", **more)
-    told = f"The program 'it' {message}"
+    told = f"Program 'it' {message}"
     expected: Reason = type(reason)(
         **{name: told if getattr(reason, name) == "{}" else getattr(reason, name) for name in reason.__struct_fields__}
     )
@@ -56,6 +56,6 @@ def test_the_end_of_stderr_is_told_and_no_more_of_it() -> None:
     """What a program wrote to stderr stands behind the message, its last 500 characters; without any, no word of it."""
     failure = HostFailure("it", "ended", stderr=f"begin{'x' * 499}y\n")
 
-    assert failure.full_message == f"The program 'it' has ended; its stderr ends: {'x' * 499}y"
-    assert HostFailure("it", "ended", stderr=" \n").full_message == "The program 'it' has ended"
+    assert failure.full_message == f"Program 'it' ended; its stderr ends: {'x' * 499}y"
+    assert HostFailure("it", "ended", stderr=" \n").full_message == "Program 'it' ended"
     assert "stderr" not in failure.message

@@ -82,8 +82,8 @@ def test_what_a_program_does_not_take_says_how_it_would() -> None:
     (warning,) = fx.run(asking).warnings
 
     assert warning.message == (
-        "temperature was ignored: this program does not say that it takes options; where it does, name 'options' in "
-        "`takes`"
+        "temperature was ignored: the program does not declare that it accepts options. "
+        "If it does, add 'options' to `takes`."
     )
 
 

@@ -170,7 +170,7 @@ def test_all_that_one_writes_is_text_of_utf8() -> None:
         found = reason("asyncio", shell(r"read line; printf 'a\377\n'"), format="text", lifetime=lifetime)
 
         assert isinstance(found, InvalidOutputError)
-        assert "a line that is not UTF-8, at byte 1" in found.description
+        assert "a line is not UTF-8, at byte 1" in found.description
 
 
 def test_all_that_one_writes_is_no_answer_where_it_fails_at_last(backend: Backend) -> None:
@@ -187,22 +187,22 @@ def test_one_that_closes_its_output_and_lives_has_not_answered(backend: Backend,
     found = reason(backend, python(closes, tmp_path / "pids"))
 
     assert isinstance(found, InternalProviderError)
-    assert "it closed its output before its answer was complete" in found.description
+    assert "the program closed its output before its answer was complete" in found.description
     assert gone(tmp_path / "pids")
 
 
 @every(
     ("says", "why"),
     [
-        ('print(\'{"type": "result\')', "begins like a JSON object and is none"),
+        ('print(\'{"type": "result\')', "starts like a JSON object, but is invalid"),
         ('print(\'{"type": "resolt"}\')', "'resolt'"),
         ('say(type="result", text=3)', "Expected `str | null`, got `int` - at `$.text`"),
         ('say(type="delta")', "missing required field `text`"),
-        ('say(type="init_ack")', '"init_ack", and was not asked'),
+        ('say(type="init_ack")', 'unexpected message "init_ack"'),
         ('sys.stdout.buffer.write(b"\\xff\\xfe\\n")', "not UTF-8, at byte 0"),
         ('sys.stdout.write("{\\"a\\":" * 100000 + "\\n")', "128 levels"),
-        ('say(type="delta", text="No"); say(type="result", text="Yes")', "does not begin with the pieces"),
-        ('say(type="result", text="Yes", id=7)', "it answers the request 7, and 1 was asked"),
+        ('say(type="delta", text="No"); say(type="result", text="Yes")', "does not start with the earlier pieces"),
+        ('say(type="result", text="Yes", id=7)', "id of the answer is 7, expected 1"),
     ],
 )
 def test_one_that_does_not_speak_the_protocol_is_a_failure(says: str, why: str) -> None:
@@ -326,7 +326,7 @@ def test_one_that_says_more_than_its_answer_is_found_out(backend: Backend) -> No
     first, second, third = fx.run(both, backend=backend)
 
     assert (first, third) == ("one", "one")
-    assert "it said more than its answer: 'two" in second
+    assert "extra output after the answer: 'two" in second
 
 
 def test_whoever_stops_reading_ends_the_answer_and_the_next_is_whole(backend: Backend, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_what_cannot_be_said_in_a_line_is_warned_of() -> None:
     [
         ("one\ntwo", {"format": "text"}, 'lifetime="request"'),
         (Prompt.empty.set_system("Be brief."), {"format": "text"}, "nothing that a user said"),
-        (Prompt((UserMessage.make("See", FilePart("image/png", b"1")),)), {"format": "text"}, "no files"),
+        (Prompt((UserMessage.make("See", FilePart("image/png", b"1")),)), {"format": "text"}, "cannot receive files"),
     ],
 )
 def test_what_a_program_of_lines_cannot_be_asked_is_a_failure(said: Any, options: Any, why: str) -> None:
@@ -336,13 +336,13 @@ say(type="result", text="ab")
 @every(
     ("options", "why"),
     [
-        ({"format": "xml"}, "format is 'xml'"),
-        ({"lifetime": "day"}, "lifetime is 'day'"),
-        ({"silence": 0}, "silence is 0"),
-        ({"max_line": -1}, "max_line is -1"),
-        ({"grace": -1}, "grace is -1"),
-        ({"takes": ["files"]}, "takes names files"),
-        ({"format": "text", "takes": ["tools"]}, "takes nothing but text"),
+        ({"format": "xml"}, "format must be .*, got 'xml'"),
+        ({"lifetime": "day"}, "lifetime must be .*, got 'day'"),
+        ({"silence": 0}, "silence must be greater than 0, got 0"),
+        ({"max_line": -1}, "max_line must be greater than 0, got -1"),
+        ({"grace": -1}, "grace must be at least 0, got -1"),
+        ({"takes": ["files"]}, "takes contains unknown files"),
+        ({"format": "text", "takes": ["tools"]}, "takes must be empty for a host that reads plain text"),
     ],
 )
 def test_an_option_without_meaning_is_refused_at_once(options: Any, why: str) -> None:
@@ -355,7 +355,7 @@ def test_an_unknown_option_is_refused_at_once() -> None:
     """An option that there is none of is named, with those that there are."""
     unknown: Any = {"colour": "red"}
 
-    with pytest.raises(TypeError, match=r"no option colour: there are format, .*grace"):
+    with pytest.raises(TypeError, match=r"unknown option of a host: colour. Use one of: format, .*grace"):
         host.model("cat", **unknown)
 
 

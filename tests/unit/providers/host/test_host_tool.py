@@ -111,11 +111,11 @@ def test_the_model_is_never_shown_what_the_program_wrote_to_stderr() -> None:
 @every(
     ("says", "why"),
     [
-        ('say(type="result", value="five")', "not what the tool 'add' gives"),
-        ('say(type="result", text="five")', "not what the tool 'add' gives"),
-        ('say(type="result")', "not what the tool 'add' gives"),
-        ('say(type="tool_call", name="add")', "a tool says progress, result or error, and it said Called"),
-        ('say(type="result", value=5, id=7)', "it answers the request 7, and 1 was asked"),
+        ('say(type="result", value="five")', "does not match the success type of 'add'"),
+        ('say(type="result", text="five")', "does not match the success type of 'add'"),
+        ('say(type="result")', "does not match the success type of 'add'"),
+        ('say(type="tool_call", name="add")', "a tool must send progress, result, or error, got Called"),
+        ('say(type="result", value=5, id=7)', "id of the answer is 7, expected 1"),
     ],
 )
 def test_a_result_of_another_type_is_a_failure(says: str, why: str) -> None:

@@ -41,12 +41,12 @@ from tests.kit.every import every
         (b'{"type": "warning", "message": "w"}', Warned(message="w")),
         (b'{"type": "result", "usage": {"output_tokens": 2}}', Result(usage=Tokens(None, 2))),
         (b'{"type": "error", "message": "e", "retry_after": 1}', Reported(message="e", retry_after=1.0)),
-        (b'{"type": "resolt"}', Unreadable("a message of the type 'resolt': Invalid value 'resolt' - at `$.type`")),
+        (b'{"type": "resolt"}', Unreadable("a message of type 'resolt': Invalid value 'resolt' - at `$.type`")),
         (
             b'{"type": "delta"}',
-            Unreadable("a message of the type 'delta': Object missing required field `text`"),
+            Unreadable("a message of type 'delta': Object missing required field `text`"),
         ),
-        (b"a\xff", Unreadable("a line that is not UTF-8, at byte 1")),
+        (b"a\xff", Unreadable("a line is not UTF-8, at byte 1")),
     ],
 )
 def test_a_line_is_a_message_or_says_why_it_is_none(line: bytes, message: Any) -> None:
@@ -60,11 +60,11 @@ def test_half_an_object_is_told(line: bytes) -> None:
     found = read(line)
 
     assert isinstance(found, Unreadable)
-    assert found.description.startswith("a line that begins like a JSON object and is none: ")
+    assert found.description.startswith("a line starts like a JSON object, but is invalid: ")
 
 
 def test_a_line_of_text_is_taken_as_it_is() -> None:
     """In plain text nothing is stripped, and what looks like a message is text."""
     assert read_text(b' {"type": "result"} ') == Result(text=' {"type": "result"} ')
-    assert read_text(b"ab\xff") == Unreadable("a line that is not UTF-8, at byte 2")
+    assert read_text(b"ab\xff") == Unreadable("a line is not UTF-8, at byte 2")
     assert encode_line({"a": "ö"}) == '{"a":"ö"}\n'.encode()

@@ -104,12 +104,12 @@ def test_bytes_in_any_pieces_become_lines(out: tuple[bytes, ...], expected: list
     ("out", "options", "expected"),
     [
         ((b"123\n", b"12", b"3\n"), {"max_line": 3}, [b"123", b"123"]),
-        ((b"1234\n",), {"max_line": 3}, [b"its line is longer than 3 bytes (`max_line`)"]),
-        ((b"1\n1234", b"5"), {"max_line": 3}, [b"1", b"its line is longer than 3 bytes (`max_line`)"]),
-        ((b"1234",), {"max_line": 3}, [b"its line is longer than 3 bytes (`max_line`)"]),
+        ((b"1234\n",), {"max_line": 3}, [b"line is longer than 3 bytes (`max_line`)"]),
+        ((b"1\n1234", b"5"), {"max_line": 3}, [b"1", b"line is longer than 3 bytes (`max_line`)"]),
+        ((b"1234",), {"max_line": 3}, [b"line is longer than 3 bytes (`max_line`)"]),
         ((b"12\n12\n",), {"max_answer": 6}, [b"12", b"12"]),
-        ((b"12\n123\n",), {"max_answer": 6}, [b"12", b"its answer is longer than 6 bytes (`max_answer`)"]),
-        ((b"12\n", b"123\n"), {"max_answer": 6}, [b"12", b"its answer is longer than 6 bytes (`max_answer`)"]),
+        ((b"12\n123\n",), {"max_answer": 6}, [b"12", b"answer is longer than 6 bytes (`max_answer`)"]),
+        ((b"12\n", b"123\n"), {"max_answer": 6}, [b"12", b"answer is longer than 6 bytes (`max_answer`)"]),
     ],
 )
 def test_a_line_and_an_answer_have_a_largest_size(out: tuple[bytes, ...], options: Any, expected: list[bytes]) -> None:

@@ -36,20 +36,20 @@ def test_options_are_kept_as_they_were_given() -> None:
 @every(
     ("command", "options", "takes", "why"),
     [
-        ((), {}, (), "a host needs a command"),
-        (("",), {}, (), "a host needs a command"),
-        (("it",), {"format": "xml"}, (), "format is 'xml': it is 'text' or 'json'"),
-        (("it",), {"lifetime": "day"}, (), "lifetime is 'day': it is 'scope' or 'request'"),
-        (("it",), {}, ("files", "tools"), "takes names files: there are tools, schema, options"),
-        (("it",), {"format": "text"}, ("tools",), "takes nothing but text"),
+        ((), {}, (), "command must be the name or path of a program, got an empty command"),
+        (("",), {}, (), "command must be the name or path of a program, got an empty command"),
+        (("it",), {"format": "xml"}, (), "format must be 'text' or 'json', got 'xml'"),
+        (("it",), {"lifetime": "day"}, (), "lifetime must be 'scope' or 'request', got 'day'"),
+        (("it",), {}, ("files", "tools"), "takes contains unknown files. Use: tools, schema, options"),
+        (("it",), {"format": "text"}, ("tools",), "takes must be empty for a host that reads plain text"),
         *(
-            (("it",), {name: value}, (), f"{name} is {value!r}: it must be more than 0")
+            (("it",), {name: value}, (), f"{name} must be greater than 0, got {value!r}")
             for name in ("silence", "timeout", "max_line", "max_answer")
             for value in (0, -1)
         ),
-        (("it",), {"silence": float("nan")}, (), "silence is nan: it must be more than 0"),
-        (("it",), {"grace": -0.1}, (), "grace is -0.1: it must be at least 0"),
-        (("it",), {"grace": float("nan")}, (), "grace is nan: it must be at least 0"),
+        (("it",), {"silence": float("nan")}, (), "silence must be greater than 0, got nan"),
+        (("it",), {"grace": -0.1}, (), "grace must be at least 0, got -0.1"),
+        (("it",), {"grace": float("nan")}, (), "grace must be at least 0, got nan"),
     ],
 )
 def test_what_has_no_meaning_is_refused(command: Any, options: Any, takes: Any, why: str) -> None:

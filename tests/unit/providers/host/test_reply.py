@@ -131,7 +131,7 @@ def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
                 BEGUN,
                 TextStart("1"),
                 TextDelta("1", "ab"),
-                Broken("the text of its result does not begin with the pieces that it gave before"),
+                Broken("the text of the result does not start with the earlier pieces"),
             ],
         ),
     ],

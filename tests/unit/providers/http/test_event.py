@@ -188,7 +188,7 @@ def test_an_event_that_is_too_large_is_a_fault() -> None:
     small = read_events([b"data: x\n\n: keep-alive\n"] * 100, largest=100)
 
     assert line[0] == (Event("message", "a"),)
-    assert line[1] == lines[1] == InvalidOutputError("an event is larger than the 100 bytes that are allowed")
+    assert line[1] == lines[1] == InvalidOutputError("an event is larger than the limit of 100 bytes")
     assert (len(small[0]), small[1]) == (100, None)
 
 
@@ -208,7 +208,7 @@ def test_an_event_may_be_as_large_as_allowed(data: bytes, fits: int, cut: bool) 
 
     assert read_events(pieces, largest=fits)[1] is None
     assert read_events(pieces, largest=fits - 1)[1] == InvalidOutputError(
-        f"an event is larger than the {fits - 1} bytes that are allowed"
+        f"an event is larger than the limit of {fits - 1} bytes"
     )
 
 

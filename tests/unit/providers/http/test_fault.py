@@ -51,19 +51,19 @@ def _network(kind: Any, said: str) -> NetworkError:
     ("error", "reason"),
     [
         (BrokenAnswerError(BROKEN), BROKEN),
-        (httpx2.ConnectTimeout(""), RequestTimeoutError(1, "x.example:443 took no connection")),
-        (httpx2.ReadTimeout(""), RequestTimeoutError(2, "x.example:443 went silent")),
-        (httpx2.WriteTimeout(""), RequestTimeoutError(3, "x.example:443 did not take the request")),
+        (httpx2.ConnectTimeout(""), RequestTimeoutError(1, "x.example:443 did not accept the connection")),
+        (httpx2.ReadTimeout(""), RequestTimeoutError(2, "x.example:443 stopped sending")),
+        (httpx2.WriteTimeout(""), RequestTimeoutError(3, "x.example:443 stopped reading the request")),
         (httpx2.PoolTimeout(""), RequestTimeoutError(4, "all connections of the pool stayed in use")),
         (httpx2.InvalidURL("no port"), _network("InvalidUrlError", "https://x.example/v1: no port")),
         (httpx2.UnsupportedProtocol("gopher"), _network("InvalidUrlError", "https://x.example/v1: gopher")),
         (httpx2.LocalProtocolError("no header"), _network("EncodeError", "no header")),
         (
             httpx2.DecodingError("gzip"),
-            InvalidOutputError("the answer of https://x.example/v1 cannot be decompressed: gzip"),
+            InvalidOutputError("cannot decompress the answer of https://x.example/v1: gzip"),
         ),
         (httpx2.ConnectError("no"), _network("TransportError", "cannot connect to x.example:443: no")),
-        (httpx2.ProxyError("407"), _network("TransportError", "the proxy refused: 407")),
+        (httpx2.ProxyError("407"), _network("TransportError", "the proxy refused the connection: 407")),
         (httpx2.ReadError("cut"), _network("TransportError", "the connection to x.example:443 broke: cut")),
         (OSError("gone"), _network("TransportError", "the connection to x.example:443 broke: gone")),
         (KeyError("bug"), None),
@@ -85,7 +85,7 @@ def test_each_fault_has_its_reason(error: Exception, reason: Reason | None) -> N
 def test_a_place_is_a_host_and_a_port(url: str, place: str) -> None:
     """The port of the scheme is named where the address has none."""
     assert reason_of_fault(httpx2.ReadTimeout(""), httpx2.URL(url), WAITS) == RequestTimeoutError(
-        2, f"{place} went silent"
+        2, f"{place} stopped sending"
     )
 
 
@@ -94,9 +94,9 @@ def test_a_place_is_a_host_and_a_port(url: str, place: str) -> None:
     [
         (ValueError("plain"), "plain"),
         (ValueError(), "ValueError"),
-        (_from(ValueError("a"), socket.gaierror(-2, "unknown")), "no address is known for that name (unknown)"),
-        (_from(ValueError("a"), _certificate("self-signed", "R")), "its TLS certificate is not trusted (self-signed)"),
-        (_from(ValueError("a"), _certificate("", "R")), "its TLS certificate is not trusted (R)"),
+        (_from(ValueError("a"), socket.gaierror(-2, "unknown")), "the host name has no address (unknown)"),
+        (_from(ValueError("a"), _certificate("self-signed", "R")), "the TLS certificate is not trusted (self-signed)"),
+        (_from(ValueError("a"), _certificate("", "R")), "the TLS certificate is not trusted (R)"),
         (_from(ValueError("a"), _tls("WRONG_VERSION")), "TLS failed (WRONG_VERSION)"),
         (_from(ValueError("a"), _tls(None)), "TLS failed (words)"),
         (_from(ValueError("a"), _from(KeyError("b"), ConnectionRefusedError())), "connection refused"),
@@ -135,17 +135,17 @@ def test_what_stands_behind_a_context_is_found() -> None:
 @pytest.mark.parametrize(
     ("location", "target"),
     [
-        (None, "an unnamed place"),
+        (None, "an unnamed address"),
         ("/v2?key=1", "https://x.example/v2"),
         ("https://u:p@o.example/v2#x", "https://o.example/v2"),
-        ("https://x.example:port", "an address that is not valid"),
+        ("https://x.example:port", "an invalid address"),
     ],
 )
 def test_a_redirect_names_its_target(location: str | None, target: str) -> None:
     """Whatever the server wrote there, without what may be private in it."""
     headers = {} if location is None else {"location": location}
     response = httpx2.Response(308, headers=headers, request=httpx2.Request("GET", "https://x.example/v1"))
-    said = f"status 308 redirects to {target}; redirects are not followed, set base_url to it"
+    said = f"status 308 redirects to {target}. fxai does not follow redirects. Set base_url to this address."
 
     assert unexpected_redirect(response) == _network("InvalidUrlError", said)
 

@@ -100,4 +100,4 @@ def test_a_variable_without_a_key_is_named(monkeypatch: pytest.MonkeyPatch, give
     failure = fx.run_result(Secret.from_env("ACME_API_KEY", module="acme")).failure()
 
     assert failure.module == "acme"
-    assert failure.reason == AuthenticationError("MissingKey", f"the environment variable ACME_API_KEY is {said}")
+    assert failure.reason == AuthenticationError("MissingKey", f"environment variable ACME_API_KEY is {said}")

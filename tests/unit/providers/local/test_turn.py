@@ -63,7 +63,7 @@ def test_files_that_tools_gave_are_notes_and_a_warning() -> None:
     parts, server = _turn([SOUND, {**SOUND, "file_name": "horn.wav"}], [SOUND])
 
     assert [part for part in parts if isinstance(part, WarningPart)] == [
-        WarningPart("a file (audio/wav) that a tool gave was left out: this model reads text only")
+        WarningPart("a file (audio/wav) in a tool result was omitted: this model reads only text")
     ]
     assert "".join(part.delta for part in parts if isinstance(part, TextDelta)) == "A horn."
     assert "the file 'horn.wav', audio/wav, 7 bytes, is left out" in server.asked[-1]

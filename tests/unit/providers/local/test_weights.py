@@ -214,7 +214,7 @@ def test_a_file_that_is_missing_no_gguf_or_another_is_named(tmp_path: Path) -> N
 
     assert _wrong(lambda: check_file(tmp_path / "none.gguf")).problem == "missing"
     assert _wrong(lambda: check_file(text)).problem == "unreadable"
-    assert "no GGUF file" in _wrong(lambda: check_file(text)).description
+    assert "a GGUF file must start with" in _wrong(lambda: check_file(text)).description
     assert _wrong(lambda: check_file(tmp_path)).problem == "unreadable"
     assert _wrong(lambda: check_file(other, sha256="0" * 64)).problem == "checksum"
 

@@ -116,7 +116,7 @@ def test_a_layer_without_a_name_says_who_needs_one(name: str | None) -> None:
 
     assert (error.module, error.method) == ("openai", "embedding_layer")
     assert error.reason == ModelUnavailableError(
-        "(unnamed)", "unknown-model", 'say which, as in "openai:text-embedding-3-small"'
+        "(unnamed)", "unknown-model", 'Name a model: "openai:text-embedding-3-small".'
     )
     assert peer.requests == []
 
@@ -144,7 +144,7 @@ def test_a_broken_answer_is_a_reason(backend: Backend) -> None:
 
     assert (failure.module, failure.method) == ("openai", "embed")
     assert isinstance(reason, InvalidOutputError)
-    assert reason.description.startswith("the answer is no list of embeddings")
+    assert reason.description.startswith("the answer is not a list of embeddings")
 
 
 def test_no_name_and_no_key_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,8 +163,8 @@ def test_no_name_and_no_key_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nowhere:x", "there is no provider 'nowhere'; there is: local, openai"),
-        ("anthropic:x", "the provider 'anthropic' has no models that embed; these have: local, openai"),
+        ("nowhere:x", "unknown provider 'nowhere'. Use one of: local, openai"),
+        ("anthropic:x", "provider 'anthropic' has no embedding models. Use one of: local, openai"),
     ],
 )
 def test_a_name_of_no_model_that_embeds_is_a_reason(name: str, said: str) -> None:
@@ -192,13 +192,16 @@ def test_base64_is_read_as_numbers() -> None:
 @every(
     ("reply", "said"),
     [
-        (b"no", "no list of embeddings"),
-        (b"\xff", "no list of embeddings"),
-        (b'{"data": [{"embedding": [1, null]}]}', "no list of embeddings"),
-        (b'{"data": [{"index": 1, "embedding": [1]}]}', "numbered from 0"),
-        (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}', "numbered from 0"),
-        (b'{"data": [{"embedding": "?"}]}', "neither numbers nor base64"),
-        (b'{"data": [{"embedding": "AAA="}]}', "neither numbers nor base64"),
+        (b"no", "not a list of embeddings"),
+        (b"\xff", "not a list of embeddings"),
+        (b'{"data": [{"embedding": [1, null]}]}', "not a list of embeddings"),
+        (b'{"data": [{"index": 1, "embedding": [1]}]}', "must be unique numbers from 0"),
+        (
+            b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}',
+            "must be unique numbers from 0",
+        ),
+        (b'{"data": [{"embedding": "?"}]}', "must be numbers or base64"),
+        (b'{"data": [{"embedding": "AAA="}]}', "must be numbers or base64"),
         (b'{"error": {"message": "Slow down.", "code": "rate_limit_exceeded"}}', "Slow down."),
     ],
 )

@@ -106,12 +106,15 @@ def test_a_call_of_a_provider_whose_metadata_names_no_item_is_left_out(kind: Any
         (
             "responses",
             ReasoningPart("Theirs."),
-            "reasoning that another wire or provider wrote is not sent to OpenAI's Responses API: it cannot check it",
+            "reasoning of another API or provider is not sent to OpenAI's Responses API: it cannot verify it",
         ),
         (
             "responses",
             ReasoningPart("Mine.", metadata={"openai": {"id": "rs_1"}}),
-            "reasoning without its encrypted content is not sent to OpenAI's Responses API: nothing is stored there",
+            (
+                "reasoning without its encrypted content is not sent to OpenAI's Responses API: "
+                "it did not store the reasoning"
+            ),
         ),
         (
             "responses",
@@ -122,21 +125,21 @@ def test_a_call_of_a_provider_whose_metadata_names_no_item_is_left_out(kind: Any
             "responses",
             FilePart("image/png", b"hi"),
             (
-                "a file (image/png) that a model made is not sent to OpenAI's Responses API: "
-                "it takes files from users and tools alone"
+                "a generated file (image/png) is not sent to OpenAI's Responses API: "
+                "it accepts files only from users and tools"
             ),
         ),
         (
             "chat",
             ReasoningPart("Theirs."),
-            "reasoning is not sent to OpenAI's Chat Completions API: it has no place for it",
+            "reasoning is not sent to OpenAI's Chat Completions API: it has no field for reasoning",
         ),
         (
             "chat",
             FilePart("image/png", b"hi"),
             (
-                "a file (image/png) that a model made is not sent to OpenAI's Chat Completions API: "
-                "it takes files from users alone"
+                "a generated file (image/png) is not sent to OpenAI's Chat Completions API: "
+                "it accepts files only from users"
             ),
         ),
         (
@@ -144,7 +147,7 @@ def test_a_call_of_a_provider_whose_metadata_names_no_item_is_left_out(kind: Any
             ToolCallPart("c1", "web", {}, provider_executed=True),
             (
                 "the call of 'web' that a provider ran is not sent to OpenAI's Chat Completions API: "
-                "it has no place for it"
+                "it has no field for the call"
             ),
         ),
     ],
@@ -161,8 +164,8 @@ def test_what_is_lost_of_a_turn_is_told_once_with_the_reason(api: Api, part: Any
 @pytest.mark.parametrize(
     ("api", "why"),
     [
-        ("responses", "Responses API: it takes images and documents"),
-        ("chat", "Chat Completions API: it takes images, sounds and documents"),
+        ("responses", "Responses API: it accepts images and documents"),
+        ("chat", "Chat Completions API: it accepts images, audio, and documents"),
     ],
 )
 def test_a_film_that_a_tool_gave_is_told_once_with_the_reason(api: Api, why: str) -> None:
@@ -172,7 +175,7 @@ def test_a_film_that_a_tool_gave_is_told_once_with_the_reason(api: Api, why: str
     sent = _sent(*turn, api=api)
 
     assert [warning.message for warning in sent.warnings] == [
-        f"a file (video/mp4) that a tool gave is not sent to OpenAI's {why}"
+        f"a file (video/mp4) in a tool result is not sent to OpenAI's {why}"
     ]
     assert str(sent.fields).count("data:image/png;base64,aGk=") == 1
 

@@ -133,12 +133,12 @@ def test_hosted_tools_are_not_sent_to_chat() -> None:
 
     assert prepared.tools == [{"type": "custom", "custom": {"name": "word", "format": form}}]
     assert _warned(prepared) == [("unsupported-tool", "web_search")]
-    assert "it runs on the Responses API alone" in prepared.warnings[0].message
+    assert "it runs only on the Responses API" in prepared.warnings[0].message
 
 
 def test_a_tool_that_is_not_sent_cannot_be_chosen() -> None:
     """To ask for what cannot be sent is an error before the request."""
-    with pytest.raises(PreparationError, match="cannot be sent"):
+    with pytest.raises(PreparationError, match="fxai cannot send it"):
         _prepare(openai.web_search(), A, api="chat", tool_choice=ToolChoice.tool("web_search"))
 
 
@@ -196,7 +196,7 @@ def test_deferred_tools_need_a_search() -> None:
 
     assert lost.tools[0]["defer_loading"] is True
     assert _warned(lost) == [("other", None)]
-    assert "add openai.tool_search() for 'a'" in lost.warnings[0].message
+    assert "Add openai.tool_search() for 'a'" in lost.warnings[0].message
     assert _prepare(A.annotate(DeferLoading, True), openai.tool_search()).warnings == ()
 
 
@@ -272,7 +272,7 @@ def test_a_namespace_has_one_description() -> None:
 
     assert (group["type"], group["name"], group["description"]) == ("namespace", "files", "Of files.")
     assert [tool["name"] for tool in group["tools"]] == ["read", "write"]
-    with pytest.raises(PreparationError, match=r"parameter 'tools'\. the namespace 'files' has two descriptions"):
+    with pytest.raises(PreparationError, match=r"parameter 'tools'\. namespace 'files' has two descriptions"):
         openai.prepare_tools([read, write.annotate(Namespace, two)], model="gpt-5.5")
 
 

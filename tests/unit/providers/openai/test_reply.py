@@ -427,7 +427,7 @@ def test_reasoning_in_two_fields_is_one_part() -> None:
 
 def test_a_sound_that_is_no_base64_is_a_typed_failure() -> None:
     """It is told as output that is invalid."""
-    with pytest.raises(openai.ReplyError, match="a sound is not in base64"):
+    with pytest.raises(openai.ReplyError, match="audio is not base64"):
         _chat({"audio": {"id": "a", "data": "a"}})
 
 

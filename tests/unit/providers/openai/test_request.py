@@ -176,7 +176,7 @@ def test_files_on_chat(part: FilePart, expected: dict[str, Any]) -> None:
 def test_files_that_a_wire_does_not_take_are_found_before_the_request(api: Api, part: FilePart) -> None:
     """The failure names the file's type and what is taken instead."""
     named = re.escape(f"the file {part.file_name!r}" if part.file_name else "the file")
-    with pytest.raises(PreparationError, match=rf"{named} \({part.media_type}\) cannot be sent: ") as raised:
+    with pytest.raises(PreparationError, match=rf"cannot send {named} \({part.media_type}\): ") as raised:
         _sent(UserMessage.make(part), api=api)
 
     assert isinstance(raised.value.reason, InvalidUserInputError)
@@ -197,7 +197,7 @@ def test_a_file_that_is_not_taken_is_a_note_in_a_result() -> None:
     assert len(texts) == 4
     assert answer["role"] == "tool"
     assert answer["content"].splitlines() == texts
-    assert len([one for one in _sent(*turn).warnings if "that a tool gave" in one.message]) == 3
+    assert len([one for one in _sent(*turn).warnings if "in a tool result" in one.message]) == 3
     assert "aGk=" not in str(_items(*turn)) + str(_messages(*turn))
 
 
@@ -483,11 +483,11 @@ def test_provider_options_are_merged_last() -> None:
     [
         (
             {"tempratur": 1},
-            r"'provider_options\['openai'\]'\. there is no option 'tempratur'; there are: .*temperature",
+            r"'provider_options\['openai'\]'\. unknown option 'tempratur'. Use one of: .*temperature",
         ),
-        ({"input": "x"}, "'input' is made from the model, the prompt and the tools"),
-        ({"extra_body": {"model": "x"}}, "further fields, none of them: input, messages, model"),
-        ("x", r"parameter 'provider_options\['openai'\]'\. is str: give an object"),
+        ({"input": "x"}, "fxai sets 'input' from the model, the prompt, and the tools"),
+        ({"extra_body": {"model": "x"}}, "must be an object without these fields: input, messages, model"),
+        ("x", r"parameter 'provider_options\['openai'\]'\. must be an object, got str"),
     ],
 )
 def test_provider_options_are_checked(options: Any, said: str) -> None:

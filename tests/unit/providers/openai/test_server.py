@@ -160,7 +160,7 @@ def test_stop_texts_go_where_a_model_takes_them(server: Any, model: str, takes: 
 def test_documents_are_refused_where_a_server_takes_none() -> None:
     """Before anything is sent; images go through."""
     pdf, png = FilePart("application/pdf", b"%PDF"), FilePart("image/png", b"PNG")
-    with pytest.raises(PreparationError, match="azure takes no documents"):
+    with pytest.raises(PreparationError, match="azure accepts no documents"):
         _sent("azure", prompt=Prompt((UserMessage.make("?", pdf),)))
 
     assert _sent("azure", prompt=Prompt((UserMessage.make("?", png),))).fields["messages"]
@@ -183,10 +183,10 @@ def test_a_servers_own_fields_are_options_under_its_name() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("groq", {"reasoning_fromat": "raw"}, "there is no option 'reasoning_fromat'; there are: .*reasoning_format"),
+        ("groq", {"reasoning_fromat": "raw"}, "unknown option 'reasoning_fromat'. Use one of: .*reasoning_format"),
         ("groq", {"reasoning_format": "loud"}, "Invalid enum value 'loud'"),
         ("openrouter", {"provider": {"ordr": []}}, "unknown field `ordr`"),
-        ("huggingface", {"messages": []}, "'messages' is made from the model"),
+        ("huggingface", {"messages": []}, "fxai sets 'messages' from the model"),
     ],
 )
 def test_an_option_that_a_server_has_not_is_refused(name: str, options: dict[str, Any], said: str) -> None:
@@ -375,7 +375,7 @@ def test_where_nothing_says_where_a_server_is_the_variable_is_named(monkeypatch:
     error: AiError = _ask("azure:ours", _Peer()).failure()
 
     assert isinstance(error.reason, ModelUnavailableError)
-    assert "set AZURE_OPENAI_ENDPOINT" in error.message
+    assert "Set AZURE_OPENAI_ENDPOINT" in error.message
 
 
 def test_a_server_is_known_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,7 +412,7 @@ def test_a_server_that_there_is_not_is_a_failure_of_the_layer() -> None:
     asked = LanguageModel.generate_text("?").provide(openai.layer("m", server="grok"))
     error = fx.run_result(asked).failure()
 
-    assert "there is no server 'grok'; there is: alibaba, azure" in error.message
+    assert "unknown server 'grok'. Use one of: alibaba, azure" in error.message
 
 
 def test_the_page_shows_what_the_recordings_show() -> None:

@@ -266,7 +266,7 @@ def test_a_search_of_our_own_says_what_it_is_searched_by() -> None:
 
 def test_an_mcp_server_is_somewhere() -> None:
     """Without an address, a connector or a tunnel the provider could not ask it; one of them is enough."""
-    with pytest.raises(SchemaError, match="the MCP server 'docs': give server_url, connector_id or tunnel_id"):
+    with pytest.raises(SchemaError, match=r"MCP server 'docs': no address. Set server_url, connector_id, or tunnel_id"):
         openai.mcp(server_label="docs")
     for where in ({"server_url": "https://d.e"}, {"connector_id": "connector_gmail"}, {"tunnel_id": "t-1"}):
         given: Any = where
