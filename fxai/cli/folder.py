@@ -1,4 +1,4 @@
-"""Folders as services: one folder and what is in it; never anything outside, and nothing that may hold secrets.
+"""Folders as services. Use `folder` to read one directory, but no files outside it and no files with secrets.
 
 >>> from fxai.effects import fx, thread
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
@@ -46,12 +46,12 @@ Problem: TypeAlias = Literal[
     "history not readable",
     "history too long",
 ]
-"""What can be the matter with a file, a folder or a repository."""
+"""The reasons why a file, directory, or repository cannot be read."""
 
 
 @final
 class Refused(msgspec.Struct, frozen=True):
-    """Why something could not be read: the problem, and the path as it was asked for."""
+    """The reason why a path could not be read, and the path in the request."""
 
     problem: Problem
     path: str
@@ -62,54 +62,54 @@ class Refused(msgspec.Struct, frozen=True):
 
     @staticmethod
     def read(text: str) -> Refused:
-        """What `str` wrote.
+        """Return the value that `str` wrote.
 
         Raises:
-            ValueError: the text does not begin with a problem.
+            ValueError: If the text does not start with a known problem.
         """
         problem, _, path = text.partition(": ")
         if problem not in get_args(Problem):
-            raise ValueError(f"no problem that we know: {problem!r}")
+            raise ValueError(f"unknown problem: {problem!r}")
         return Refused(cast(Problem, problem), path)
 
 
 _LINE: Final = Schema.codec(wire=str, decode=Refused.read, encode=str)
 REFUSED: Final[Schema[Refused]] = Schema[Refused].of(cast("type[Refused]", Annotated[Refused, _LINE]))
-"""The schema of a `Refused`, which is one line of text on the wire: a small model gets on with that best."""
+"""The schema of `Refused`. Its JSON form is one line of text, because small models handle this form best."""
 
 
 class Folder(Service):
-    """One folder and what is in it. A path is relative to it; what leads outside, by a link too, is refused."""
+    """A directory and its contents. Paths are relative to it. It refuses paths and links that lead outside."""
 
     @abstractmethod
     def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
-        """What is in the folder `path`, sorted, folders with a slash behind; hidden names are left out."""
+        """Return the sorted names in the directory `path`, without hidden names. Directories end with a slash."""
 
     @abstractmethod
     def text(self, path: str) -> Effect[str, Refused]:
-        """The text of the file `path`: UTF-8, 2 MB at most; none that may hold secrets, by its name or its text."""
+        """Return the text of the UTF-8 file `path`, at most 2 MB. Refuse files with a secret name or secret text."""
 
     @abstractmethod
     def place(self, path: str) -> Effect[Path, Refused]:
-        """Where the folder `path` is."""
+        """Return the absolute path of the directory `path`."""
 
 
 def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
-    """The layer of the folder `root` of this computer.
+    """Return the layer of the directory `root` on this computer.
 
     Args:
-        root: where it is.
-        secrets: whether files are read, too, that may hold secrets: hidden ones, keys, what looks like a password.
+        root: Path of the directory.
+        secrets: True to read also hidden files, keys, and text that looks like a password.
     """
     return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve(), secrets=secrets))
 
 
-_NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)  # a name that no file can have, and links in a circle
+_NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)  # an impossible name, and links in a circle
 
 
 @final
 class StoppedError(Exception):
-    """Carries a `Refused` out of a worker thread."""
+    """A carrier of a `Refused` out of a worker thread."""
 
     def __init__(self, problem: Problem, path: str) -> None:
         super().__init__(problem, path)
@@ -137,7 +137,7 @@ class _OnDisk(Folder):
     def _inside(self, path: str) -> Path:
         try:
             found = (self._root / path).resolve()
-        except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
+        except (OSError, ValueError, RuntimeError):  # an impossible name, or links in a circle
             raise StoppedError("no such file", path) from None
         if not found.is_relative_to(self._root):
             raise StoppedError("outside of this folder", path)
@@ -194,23 +194,24 @@ def _text(place: Path, path: str) -> str:
 
 
 def regular(place: Path) -> BinaryIO:
-    """The file at `place`, opened to be read.
+    """Open a regular file for reading.
 
-    Raises `IsADirectoryError`: it is a folder, a pipe, a device or anything else that is no regular file. `OSError`: it
-    cannot be opened.
+    Raises:
+        IsADirectoryError: If the path is a directory, a pipe, a device, or another file that is not regular.
+        OSError: If the file cannot be opened.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    if not stat.S_ISREG(place.stat().st_mode):  # some devices do things when they are opened
-        raise IsADirectoryError(errno.EISDIR, "no regular file", str(place))
+    if not stat.S_ISREG(place.stat().st_mode):  # opening a device can have side effects
+        raise IsADirectoryError(errno.EISDIR, "not a regular file", str(place))
     file = os.fdopen(os.open(place, flags), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise IsADirectoryError(errno.EISDIR, "no regular file", str(place))
+        raise IsADirectoryError(errno.EISDIR, "not a regular file", str(place))
     return file
 
 
 def in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
-    """What `f` gives in a worker thread; it fails with what a `StoppedError` carries."""
+    """Return the result of `f` from a worker thread. If `f` raises `StoppedError`, fail with its `Refused`."""
     return fx.attempt_async(
         lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, StoppedError) else None
     )

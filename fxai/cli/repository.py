@@ -1,7 +1,7 @@
-"""Repositories as services: the history of a git repository in a folder, read as data.
+"""Git repositories as services. Use `repository` to read the history of a git repository in a folder as data.
 
-No program is run, so nothing can be that a repository's configuration names: no pager, filter, hook, signature or
-transport. And only files in the folder are opened: a link, an alternate or a `.git` file that leads out is refused.
+fxai runs no program. The configuration of a repository therefore cannot start a pager, filter, hook, signature check,
+or transport. fxai opens only files in the folder. It refuses links, alternates, and `.git` files that lead outside.
 
 >>> from fxai.cli.folder import folder
 >>> asked = fx.service(Repository).flat_map(lambda history: history.log("..", 5))
@@ -38,7 +38,7 @@ _MOST_COMMITS: Final = 50
 
 @final
 class Commit(msgspec.Struct, frozen=True):
-    """One commit: its short id, author, day, and the first line of its message."""
+    """A commit with its short id, author, day, and the first line of its message."""
 
     id: str
     author: str
@@ -53,7 +53,7 @@ class Repository(Service):
     def log(
         self, path: str, count: int, since: str | None = None, until: str | None = None
     ) -> Effect[tuple[Commit, ...], Refused]:
-        """The last `count` commits at `path`, 50 at most, the newest first; dates as git reads them."""
+        """Return the last `count` commits at `path`, at most 50, newest first. Dates have the formats of git."""
 
 
 @fx.gen
@@ -62,7 +62,7 @@ def _repository() -> Gen[Repository, Any, Folder]:
 
 
 repository: Final[Layer[Repository, Any, Folder]] = Layer.effect(Repository, _repository())
-"""The layer of the repository whose top is the `Folder`, or lies in it, read as data: no program is run."""
+"""The layer of the repository in the `Folder`. The repository can be the folder itself or below it."""
 
 
 @final
@@ -93,7 +93,7 @@ def _log(top: Path, place: Path, path: str, count: int, since: str | None, until
         raise StoppedError("history not readable", path) from None
 
 
-# ---- git repositories, read as data: no program is run, so nothing of what their configuration names can be
+# ---- the git formats
 
 
 _MOST_WORK: Final = 64 * 2**20
@@ -102,9 +102,9 @@ _LARGEST_REFS: Final = 32 * 2**20
 _MOST_PACKS: Final = 200
 _LONGEST_CHAIN: Final = 200
 _LONGEST_SUBJECT: Final = 200
-_LONGEST_SEARCHED: Final = 4096  # for secrets: far more than is shown
+_LONGEST_SEARCHED: Final = 4096  # characters that are searched for secrets, far more than are shown
 _WIDEST: Final = 63
-_COSTLY: Final = 8  # what each byte of a difference counts for: it is taken apart one by one
+_COSTLY: Final = 8  # work per byte of a difference, because Python decodes each byte
 _SHORT: Final = 10
 _COMMIT: Final = 1
 _FROM_OFFSET: Final = 6
@@ -118,7 +118,7 @@ _ENCODING: Final = re.compile(
 
 @final
 class _Pack:
-    """One pack of objects with its index, version 2, the only one that git writes."""
+    """A pack of objects with its index of version 2, the only version that git writes."""
 
     def __init__(self, index: BinaryIO, pack: BinaryIO, width: int) -> None:
         self._index, self._pack, self._width = index, pack, width
@@ -134,7 +134,7 @@ class _Pack:
         return found
 
     def offset(self, name: bytes) -> int | None:
-        """Where an object stands in the pack; None where it is not in it."""
+        """Return the offset of an object in the pack, or None if the pack does not contain it."""
         low, high = self._fan[name[0] - 1] if name[0] else 0, self._fan[name[0]]
         while low < high:
             middle = (low + high) // 2
@@ -152,7 +152,7 @@ class _Pack:
         return int.from_bytes(self._at(behind + 4 * self._fan[255] + 8 * (place - 2**31), 8))
 
     def entry(self, offset: int) -> tuple[int, int | bytes, bytes]:
-        """What stands there: its kind, where its base is if it is a difference, and its bytes."""
+        """Return the kind of the entry, the id or offset of its base if it is a difference, and its bytes."""
         self._pack.seek(offset)
         head = self._pack.read(64)
         size, behind = _number(head, 0)
@@ -170,7 +170,7 @@ class _Pack:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and where it ends."""
+    """Return a number of seven bits per byte, lowest bits first, and the position after it."""
     value = shift = 0
     while True:
         if shift > _WIDEST:
@@ -182,7 +182,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _distance(data: bytes, at: int) -> tuple[int, int]:
-    """How far back the base of a difference stands, and where the number ends."""
+    """Return the distance to the base of a difference, and the position after the number."""
     value = data[at] & 127
     while data[at] & 128:
         at += 1
@@ -191,7 +191,7 @@ def _distance(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _inflate(file: BinaryIO, size: int) -> bytes:
-    """What is compressed there, if it has this size: no more is unpacked than that."""
+    """Return the decompressed data if it has exactly this size. The function never decompresses more."""
     unpacking, data = zlib.decompressobj(), b""
     while len(data) <= size and not unpacking.eof and (piece := unpacking.unconsumed_tail or file.read(4096)):
         data += unpacking.decompress(piece, size - len(data) + 1)
@@ -201,7 +201,7 @@ def _inflate(file: BinaryIO, size: int) -> bytes:
 
 
 def _apply_delta(base: bytes, change: bytes) -> bytes:
-    """The object that a difference makes of its base."""
+    """Return the object that results from a base and a difference."""
     expected, at = _number(change, 0)
     size, at = _number(change, at)
     if expected != len(base) or size > _LARGEST_OBJECT:
@@ -231,7 +231,7 @@ def _apply_delta(base: bytes, change: bytes) -> bytes:
 
 @final
 class _Read(NamedTuple):
-    """A commit as it stands in the repository."""
+    """A commit with its time, its parents, and its public form."""
 
     committed: int
     parents: tuple[str, ...]
@@ -240,9 +240,9 @@ class _Read(NamedTuple):
 
 @final
 class _History:
-    """The commits of a repository: what `HEAD` leads to.
+    """The commits of a repository that `HEAD` leads to.
 
-    Only files within `bounds` are opened: a link, an alternate or a `.git` file that leads out of them is refused.
+    The history opens only files within `bounds`. It refuses links, alternates, and `.git` files that lead outside.
     """
 
     def __init__(self, head: Path, common: Path, bounds: tuple[Path, ...], stack: ExitStack) -> None:
@@ -253,7 +253,7 @@ class _History:
 
     @staticmethod
     def at(top: Path, place: Path, path: str, stack: ExitStack) -> _History:
-        """The history of the repository at `place`, or of the nearest above it, up to `top`."""
+        """Return the history of the repository at `place`, or of the nearest parent directory, up to `top`."""
         for folder in (place, *place.parents):
             if not folder.is_relative_to(top):
                 break
@@ -266,7 +266,7 @@ class _History:
         raise StoppedError("no git repository", path)
 
     def log(self, count: int, since: float, until: float) -> tuple[Commit, ...]:
-        """The last `count` commits between two moments, the newest first."""
+        """Return the last `count` commits between two times, newest first."""
         tip = self._tip()
         if tip is None:
             raise StoppedError("no commits", "")
@@ -362,7 +362,7 @@ class _History:
         return packs
 
     def _all_stores(self) -> list[Path]:
-        """Where objects are: the repository's own place, and the alternates that it names within the bounds."""
+        """Return the object directories: of the repository itself, and the alternates within the bounds."""
         stores = [self._common / "objects"]
         for store in stores:
             for line in (self._text(store / "info" / "alternates", 4096) or "").splitlines():
@@ -391,7 +391,7 @@ class _History:
 
 
 def _open_linked(file: Path, top: Path, stack: ExitStack) -> _History:
-    """The history of a linked worktree: what is outside is read only where it names this worktree itself."""
+    """Return the history of a linked worktree. Read files outside only if they name this worktree."""
     named = _first_line(file).removeprefix("gitdir:").strip()
     own = (file.parent / named).resolve()
     bounds: tuple[Path, ...] = (top,)
@@ -443,7 +443,7 @@ def _commit(name: str, data: bytes) -> _Read:
 
 
 def _signature(line: bytes) -> tuple[bytes, datetime]:
-    """Author and time, in the author's time zone; the beginning of time where that cannot be read."""
+    """Return the author and the time in the author's time zone. If the time is unreadable, return 1970-01-01."""
     name, _, behind = line.partition(b"<")
     found = _DATED.fullmatch(behind.rpartition(b">")[2].strip())
     seconds, zone = (None, None) if found is None else found.groups()
@@ -477,7 +477,7 @@ _WRITTEN: Final = ("%b %d %Y", "%d %b %Y", "%B %d %Y", "%d %B %Y", "%Y/%m/%d", "
 
 
 def _moment(text: str, now: datetime, *, last: bool) -> float:
-    """The moment that a text names, in seconds since 1970; of a day alone its first second, or its last."""
+    """Return the time that a text names, in seconds since 1970. A day means its first or its last second."""
     words = " ".join(text.lower().replace(",", " ").split())
     if words == "now":
         return now.timestamp()

@@ -104,7 +104,7 @@ def test_a_turn_that_was_cut_off_is_told(talk: Path) -> None:
         terminal.process.kill()
     shown = say(talk, "talks", "And now?", "one", "--resume")
 
-    assert "the last answer was cut off" in shown
+    assert "The last answer is incomplete" in shown
     assert [turn.ended for turn in kept(talk).turns] == [None, "done"]
 
 
@@ -117,10 +117,10 @@ def test_a_call_that_waited_is_asked_about_again(talk: Path, typed: str) -> None
         terminal.until("this chat: ")
         terminal.process.kill()
     with chat(talk, "talks", "--resume") as terminal:
-        terminal.until("? wipe waits to be approved", '"a"', "this chat: ")
+        terminal.until("? wipe needs your approval", '"a"', "this chat: ")
         assert not (talk / "journal.txt").exists()
         terminal.type(typed)
-        terminal.until("one" if typed == "y\n" else "stopped; what came of it is kept", "> ")
+        terminal.until("one" if typed == "y\n" else "stopped. The messages of this turn are stored.", "> ")
         terminal.type("And now?\n")
         terminal.until("two" if typed == "y\n" else "one", "> ")
         terminal.type("\x04")
@@ -145,7 +145,7 @@ def test_a_conversation_that_another_chat_is_in_is_left_alone(talk: Path) -> Non
         terminal.ended()
 
     assert second.returncode == 1
-    assert "another program goes on with this conversation" in second.stderr
+    assert "another program uses this conversation" in second.stderr
 
 
 def test_clear_forgets_the_conversation(talk: Path) -> None:
@@ -211,7 +211,7 @@ def test_ctrl_c_in_one_of_two_questions_answers_neither(tmp_path: Path) -> None:
         terminal.type("Drop both\n")
         terminal.until("many (integer): ")
         terminal.type("\x03")
-        stopped = terminal.until("stopped; what came of it is kept", "> ")
+        stopped = terminal.until("stopped. The messages of this turn are stored.", "> ")
         terminal.type("Again\n")
         after = terminal.until("Done.", "> ")
         terminal.type("\x04")

@@ -229,7 +229,7 @@ def test_a_token_is_asked_for() -> None:
         assert [server.ask("GET", path)[0] for path in ("/api/info", "/api/chat", "/api/chat/c1")] == [401] * 3
         assert server.ask("GET", "/api/info", authorization="Bearer wrong-token-of-some-length")[0] == 401
         assert server.ask("GET", "/api/info", authorization=f"Bearer {TOKEN}")[0] == 200
-        assert "the page asks for the token" in server.line
+        assert "The page requires the token" in server.line
 
 
 def test_a_failure_is_one_line_for_whoever_serves() -> None:
@@ -259,7 +259,7 @@ def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no such agent": ((f"{AGENT}:nobody",), 2, "there is: "),
     "no agent": ((f"{AGENT}:kit",), 2, "an agent or a stateful prompt"),
-    "no handlers": ((f"{AGENT}:agent",), 1, "nothing answers the tools of the agent 'clerk': deleteFile"),
+    "no handlers": ((f"{AGENT}:agent",), 1, "missing handlers for tools of agent 'clerk': deleteFile"),
     "no such layer": ((f"{AGENT}:agent", "--layer", f"{AGENT}:nothing"), 2, "'nothing' is not there"),
     "no such model": ((*TARGET, "--model", "acme:great"), 2, "acme"),
     "other machines": ((*TARGET, "--host", "0.0.0.0"), 2, "--token-env NAME"),
@@ -268,9 +268,9 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a short token": ((*TARGET, "--token-env", "SHORT"), 2, "16 characters"),
     "no port": ((*TARGET, "--port", "70000"), 2, "not in the range"),
     "not our host": ((*TARGET, "--host", "192.0.2.1", "--token-env", "PATH", "--allow-host", "x"), 1, "cannot listen"),
-    "no place": ((*TARGET, "--store", f"{AGENT}/chats.db"), 2, "nothing can be kept in"),
-    "a file as folder": ((*TARGET, "--store", AGENT), 2, "nothing can be kept in"),
-    "servers' options": ((*TARGET, "--yes"), 2, "--yes is for the servers of --mcp"),
+    "no place": ((*TARGET, "--store", f"{AGENT}/chats.db"), 2, "cannot store conversations in"),
+    "a file as folder": ((*TARGET, "--store", AGENT), 2, "cannot store conversations in"),
+    "servers' options": ((*TARGET, "--yes"), 2, "--yes requires --mcp"),
     "no memory": ((*TARGET, "--memory", "x.db"), 2, "No such option"),
 }
 
