@@ -137,7 +137,7 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
     ("arguments", "code", "said"),
     [
         (["clok", "{}"], 2, "has no tool 'clok'; did you mean 'clock'"),
-        (["clock", '{"zone": 1}'], 1, "the parameters of 'clock' do not fit: /zone"),
+        (["clock", '{"zone": 1}'], 1, "invalid arguments for 'clock': /zone"),
         (["clock", "{"], 2, "'{' is no JSON"),
     ],
 )

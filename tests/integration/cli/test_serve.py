@@ -100,7 +100,7 @@ def test_it_serves_the_page_and_the_agent() -> None:
         assert "You said: hello" in told[1]
         assert _text(server.talk()) == "You said: hello"
         assert server.line.startswith("fxai: clerk at http://127.0.0.1:")
-        assert "kept while it runs" in server.line
+        assert "in memory until the server stops" in server.line
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -149,7 +149,7 @@ def test_after_a_kill_the_conversation_goes_on(tmp_path: Path) -> None:
         told = server.say("hello again")
         listed = json.loads(server.ask("GET", "/api/chat")[1])["conversations"]
 
-        assert talk["error"] == "the server ended in the middle of the answer"
+        assert talk["error"] == "the server stopped during the answer"
         assert [message["role"] for message in talk["messages"]] == ["user", "assistant", "user"]
         assert "You said: hello again" in told[1]
         assert [one["title"] for one in listed] == ["hello"]
