@@ -293,4 +293,4 @@ def test_a_port_that_is_taken_is_told(fxai: Run) -> None:
 
     assert ended.code == 1
     assert "cannot listen" in ended.err
-    assert "choose another port" in ended.err
+    assert "Choose another port" in ended.err
