@@ -58,7 +58,7 @@ def test_the_last_conversation_goes_on(talk: Path) -> None:
     say(talk, "talks", "Something else", "one")
     shown = say(talk, "talks", "And now?", "one", "--resume")
 
-    assert "it goes on from 2 messages in 'Something else'" in shown
+    assert "Continuing from 2 messages in 'Something else'." in shown
     found = kept(talk)
     assert [message.role for message in found.history()] == ["user", "assistant", "user", "assistant"]
     assert [message.text for message in found.ui_messages()] == ["Something else", "one", "And now?", "one"]
@@ -77,7 +77,7 @@ def test_a_conversation_is_found_by_words_of_its_title(talk: Path) -> None:
     assert (several.returncode, none.returncode) == (2, 2)
     assert "several conversations" in several.stderr
     assert "Hello again" in several.stderr
-    assert "no conversation is called 'nobody'" in none.stderr
+    assert "no conversation matches 'nobody'" in none.stderr
     assert [line.split("  ")[2] for line in lines] == ["Hello there", "Hello again"]
     assert [one["id"] for one in data["conversations"]] == [line.split()[0] for line in lines]
     assert "'Hello there'" in say(talk, "talks", "x", "one", "--resume", lines[0].split()[0])
@@ -155,7 +155,7 @@ def test_clear_forgets_the_conversation(talk: Path) -> None:
         terminal.type("Secret\n")
         terminal.until("one", "> ")
         terminal.type("/clear\n")
-        terminal.until("forgotten", "> ")
+        terminal.until("was deleted", "> ")
         terminal.type("Hello\n")
         terminal.until("two", "> ")
         terminal.type("\x04")
@@ -196,7 +196,7 @@ def test_two_questions_at_once_are_asked_one_after_the_other(tmp_path: Path) -> 
         terminal.type("\x04")
         terminal.ended()
 
-    owners = ["a" if "the server a asks" in one else "b" if "the server b asks" in one else "" for one in asked]
+    owners = ["a" if "server a asks" in one else "b" if "server b asks" in one else "" for one in asked]
     assert sorted(owners) == ["a", "b"]
     results = asked[1] + shown
     for number, owner in enumerate(owners, 1):

@@ -151,7 +151,7 @@ def there(path: Path) -> None:
 def test_a_person_talks_and_leaves_with_ctrl_d(talk: Path) -> None:
     """The prompt comes back after each answer; Ctrl-D leaves, with 0, and what was opened is closed."""
     with chat(talk, "talks") as terminal:
-        terminal.until("keeper: 2 tools; /help shows", "> ")
+        terminal.until("keeper: 2 tools. Type /help", "> ")
         terminal.type("Hello\n")
         answer = terminal.until("  one\n", "1 turn", "> ")
         terminal.type("\x04")
@@ -219,7 +219,7 @@ def test_a_call_runs_only_when_somebody_says_so(talk: Path) -> None:
         terminal.ended()
 
     assert '? wipe needs your approval\n    "a"\n' in asked
-    assert "✗ wipe not run: the tool 'wipe' was not run: too dear" in denied
+    assert "✗ wipe did not run: the tool 'wipe' was not run: too dear" in denied
     assert (talk / "journal.txt").read_text() == "wiped a closed "
 
 
@@ -264,7 +264,7 @@ def test_what_was_typed_ahead_approves_nothing(talk: Path) -> None:
         terminal.type("Wipe a\ny\ny\ny\n")
         terminal.until("needs your approval", "this chat: ")
         terminal.type("n\n")
-        terminal.until("✗ wipe not run", "this chat: ")
+        terminal.until("✗ wipe did not run", "this chat: ")
         terminal.process.terminate()
         terminal.ended()
 
@@ -359,7 +359,7 @@ def test_a_person_fills_in_what_a_server_asks_for(asking: Path) -> None:
         terminal.type("\x04")
         code = terminal.ended()
 
-    assert "  ? the server my asks: Drop how many? [31m\n" in shown
+    assert "  ? server my asks: Drop how many? [31m\n" in shown
     assert "expected integer at least 1, found integer 0\n" in again
     assert code == 0
 

@@ -366,7 +366,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["served.py:tools", "--http", "0", "--token-env", "NO_SUCH"], 2, "variable NO_SUCH is not set. Set it"),
     (["served.py:tools", "--http", "0.0.0.0:0", "--token-env", "PATH"], 2, "missing --allow-host"),
     (["served.py:tools", "--allow-host", "x"], 2, "are for --http; fxai mcp serve --help"),
-    (["served.py:nothing"], 2, "'nothing' is not there"),
+    (["served.py:nothing"], 2, "unknown name 'nothing'"),
 ]
 
 

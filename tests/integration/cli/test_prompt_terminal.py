@@ -76,7 +76,7 @@ def arguments(verb: str, layer: str, *more: str) -> tuple[str, ...]:
 def test_the_state_shows_in_the_next_turn_and_at_the_next_start(folder: Path) -> None:
     """What a turn changed is there in the next one, in /state and /tools, and in the next process with --memory."""
     with Terminal(*arguments("chat", "knocks", "--memory", "notes.db"), cwd=folder) as terminal:
-        terminal.until("gate: 3 tools; /help shows", "> ")
+        terminal.until("gate: 3 tools. Type /help", "> ")
         terminal.type("Knock\n")
         terminal.until("Wait.", "> ")
         terminal.type("/state\n")
@@ -88,7 +88,7 @@ def test_the_state_shows_in_the_next_turn_and_at_the_next_start(folder: Path) ->
         terminal.type("\x04")
         terminal.ended()
     with Terminal(*arguments("chat", "tells", "--memory", "notes.db"), cwd=folder) as terminal:
-        terminal.until("gate: 4 tools; /help shows", "it goes on from 8 messages in notes.db", "> ")
+        terminal.until("gate: 4 tools. Type /help", "Continuing from 8 messages in notes.db.", "> ")
         terminal.type("Where am I?\n")
         terminal.until("← look you are at the door", "So it is.", "> ")
         terminal.type("\x04")

@@ -240,9 +240,9 @@ def test_a_failure_is_one_line_for_whoever_serves() -> None:
         _, err = server.process.communicate(timeout=60)
 
     assert "An error occurred." in told[1]
-    lines = [line for line in err.splitlines() if "the turn" in line]
+    lines = [line for line in err.splitlines() if "turn " in line]
     assert len(lines) == 1
-    assert lines[0].startswith("fxai: the turn ")
+    assert lines[0].startswith("fxai: turn ")
     assert "Traceback" not in err
 
 
@@ -257,10 +257,10 @@ def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
-    "no such agent": ((f"{AGENT}:nobody",), 2, "there is: "),
+    "no such agent": ((f"{AGENT}:nobody",), 2, "Known names: "),
     "no agent": ((f"{AGENT}:kit",), 2, "an agent or a stateful prompt"),
     "no handlers": ((f"{AGENT}:agent",), 1, "missing handlers for tools of agent 'clerk': deleteFile"),
-    "no such layer": ((f"{AGENT}:agent", "--layer", f"{AGENT}:nothing"), 2, "'nothing' is not there"),
+    "no such layer": ((f"{AGENT}:agent", "--layer", f"{AGENT}:nothing"), 2, "unknown name 'nothing'"),
     "no such model": ((*TARGET, "--model", "acme:great"), 2, "acme"),
     "other machines": ((*TARGET, "--host", "0.0.0.0"), 2, "--token-env NAME"),
     "no name": ((*TARGET, "--host", "0.0.0.0", "--token-env", "SHORT"), 2, "--allow-host"),
