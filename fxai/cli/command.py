@@ -141,13 +141,13 @@ _MORE_RUN: Final = """\b
 Examples:
   fxai run
   fxai run "How many lines are in README.md?"
-  echo "Show the last 3 commits" | fxai run --json -
+  echo "Read notes.txt" | fxai run --json -
   fxai run --agent app.py:agent --layer app.py:live "Hello"
   fxai run --agent app.py:prompt --layer app.py:live --state state.json "Hello"
-  fxai run --model openai:gpt-5.5 "Show the last 3 commits"
+  fxai run --model openai:gpt-5.5 "Read notes.txt"
 
-The default agent reads the files and the git history of the current directory. It never changes anything. It refuses
-files that can contain secrets, unless you pass --show-secrets. The local model is small (270 million parameters), so
+The default agent reads the files of the current directory. It never changes anything. It refuses files that can
+contain secrets, unless you pass --show-secrets. The local model is small (270 million parameters), so
 send short requests with one task each.
 
 If a call needs approval, the run ends, because no user can answer. The tools of --mcp need approval unless their server

@@ -1,10 +1,10 @@
-"""The example agent of `fxai run`. It reads the files and the git history of the current directory.
+"""The example agent of `fxai run`. It reads the files of the current folder and changes nothing.
 
-The agent has one tool with Python types, and three tools with only the JSON Schema that a server lists. One layer has
-the handlers of all four. The handlers get their directory from the service `Folder`.
+The agent has one typed tool and two dynamic tools, which an MCP server listed. The handlers use the service `Folder`,
+and the layer of the example provides the current folder.
 
 >>> list(kit.tools)
-['count_lines', 'list_directory', 'read_text_file', 'git_log']
+['count_lines', 'list_directory', 'read_text_file']
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import msgspec
 from fxai.agents.agent import Agent
 from fxai.agents.run_options import Budget
 from fxai.cli.folder import REFUSED, Folder, Refused, folder
-from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
@@ -28,9 +27,9 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 PROMPTS: Final = (
     "How many lines are in README.md?",
     "Which files are here?",
-    "Count the lines of notes.txt, then show the last 2 commits",
+    "Count the words of README.md",
 )
-"""The prompts of `fxai run` without PROMPT. If `notes.txt` is missing, the model reads a typed failure."""
+"""The prompts of `fxai run` without a prompt."""
 
 _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
@@ -190,61 +189,19 @@ def on_read(params: object) -> Gen[Text, Refused, Folder]:
     return Text(wanted.path, "".join(lines))
 
 
-def _log_text(commits: tuple[Commit, ...]) -> str:
-    if not commits:
-        return "there are no commits"
-    last = "the last commit is" if len(commits) == 1 else f"the last {len(commits)} commits are"
-    return f"{last} " + ", ".join(f'"{commit.subject}" ({commit.date})' for commit in commits)
+# ---- the tools with their handlers for the current folder
 
 
-git_log: Final = Tool.dynamic(
-    "git_log",
-    description=_listed_tool("git", "git_log")["description"],
-    parameters=_listed_tool("git", "git_log")["inputSchema"],
-    success=tuple[Commit, ...],
-    failure=REFUSED,
-    failure_mode="return",
-    to_model_output=_log_text,
-    input_examples=[
-        Example("Show the last 2 commits", {"repo_path": ".", "max_count": 2}),
-        Example("What changed in this repository lately?", {"repo_path": ".", "max_count": 5}),
-        Example("Show me the latest 4 commits", {"repo_path": ".", "max_count": 4}),
-    ],
-)
-
-
-@final
-class _Logging(msgspec.Struct, frozen=True):
-    repo_path: str
-    max_count: float = 10
-    start_timestamp: str | None = None
-    end_timestamp: str | None = None
-
-
-def on_log(params: object) -> Gen[tuple[Commit, ...], Refused, Repository]:
-    """Read the history of the repository."""
-    asked = msgspec.convert(params, _Logging)
-    history = yield from Repository
-    commits = history.log(asked.repo_path, _whole(asked.max_count), asked.start_timestamp, asked.end_timestamp)
-    return (yield from commits)
-
-
-# ---- the tools with their handlers for the current directory
-
-
-kit: Final = Toolkit.make(count_lines, list_directory, read_text_file, git_log).annotate_all(
+kit: Final = Toolkit.make(count_lines, list_directory, read_text_file).annotate_all(
     {Readonly: True, Destructive: False, OpenWorld: False}
 )
 handlers: Final = kit.to_layer(
-    count_lines.handler(on_count)
-    | list_directory.handler(on_list)
-    | read_text_file.handler(on_read)
-    | git_log.handler(on_log)
+    count_lines.handler(on_count) | list_directory.handler(on_list) | read_text_file.handler(on_read)
 )
-layer: Final = handlers.provide(repository).provide(folder("."))
+layer: Final = handlers.provide(folder("."))
 tools: Final = BoundToolkit.of(kit, layer)
-"""The tools with their handlers, which can be a target of `fxai worker`."""
-open_layer: Final = handlers.provide(repository).provide(folder(".", secrets=True))
+"""The tools with their handlers, as a target of `fxai worker`."""
+open_layer: Final = handlers.provide(folder(".", secrets=True))
 """The layer of the handlers that also reads files with secrets."""
 agent: Final = Agent.make(
     "files",

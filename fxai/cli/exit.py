@@ -106,7 +106,9 @@ class CliError(Exception):
 
 def is_server_failure(failure: object) -> bool:
     """Return True for a failure of an MCP server or of one of its tools. Its string is the whole message."""
-    return type(failure).__name__ in ("McpError", "McpToolError")  # by name: their module needs the extra `mcp`
+    from fxai.mcp.result import McpError, McpToolError  # imported only after a failure
+
+    return isinstance(failure, McpError | McpToolError)
 
 
 def error_of(cause: Cause[Any]) -> CliError:
@@ -119,6 +121,9 @@ def error_of(cause: Cause[Any]) -> CliError:
 
 
 def _failure_error(failure: object) -> CliError:
+    from fxai.durable.failure import DurableFailure  # most commands need none of these
+    from fxai.hosting.listening import CannotListen
+
     if isinstance(failure, CliError):
         return failure
     if isinstance(failure, AiError):
@@ -132,11 +137,9 @@ def _failure_error(failure: object) -> CliError:
         return CliError(said, "The memory is unchanged.")
     if isinstance(failure, HandlerFailed):
         return CliError(said, 'To let the model read this failure, set failure_mode="return" for the tool.')
-    if is_server_failure(failure) or type(failure).__name__ == "CannotListen":
+    if is_server_failure(failure) or isinstance(failure, CannotListen):
         return server_error(failure)
-    if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
-        return CliError(said, "")
-    if type(failure).__module__ == "fxai.durable.failure":  # by name: most commands do not import this module
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown | DurableFailure):
         return CliError(said, "")
     if isinstance(failure, InvalidResult):
         return CliError(said, "Correct the handler or the declared result type of the tool.")

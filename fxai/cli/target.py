@@ -9,7 +9,7 @@ A target is one of these:
 
 >>> found = find_tools("fxai.cli.example:agent")
 >>> [tool.name for tool in found.tools], found.layer
-(['count_lines', 'list_directory', 'read_text_file', 'git_log'], None)
+(['count_lines', 'list_directory', 'read_text_file'], None)
 
 A tool source is open only while fxai shows or calls its tools. All other targets have their tools immediately.
 

@@ -125,7 +125,7 @@ class OtelTracer(Tracer):
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._place, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._place)
         return Within(lambda env: traced.open(opening, env, self._parent()))
 
     @override
@@ -234,7 +234,7 @@ class SpanInterceptor(Interceptor):
 class _Traced:
     """An operation from its start to its end."""
 
-    def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool) -> None:
+    def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool = False) -> None:
         self._instruments = instruments
         self._operation = operation
         self._place = place
@@ -389,10 +389,12 @@ class _Traced:
             return
         self._count_tokens(operation, usage, attributes)
         prices = self._instruments.prices
+        if prices is None:
+            return
         if isinstance(operation, EmbeddingCall) and usage.output_tokens is None:
             usage = msgspec.structs.replace(usage, output_tokens=0)
-        cost = None if prices is None else prices.cost(operation.info, usage)
-        if cost is not None and prices is not None:
+        cost = prices.cost(operation.info, usage)
+        if cost is not None:
             span.set_attributes({convention.COST: float(cost), convention.CURRENCY: prices.currency})
             self._instruments.cost.add(float(cost), {**attributes, convention.CURRENCY: prices.currency}, self._context)
 

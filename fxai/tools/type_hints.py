@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 import typing
 from collections.abc import (
@@ -25,7 +24,6 @@ from collections.abc import (
 )
 from dataclasses import is_dataclass
 from functools import partial
-from itertools import pairwise
 from types import FrameType, GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Never, Union, final, get_args, get_origin, get_type_hints
 
@@ -107,9 +105,9 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
 
 
 def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
-    """The keys of the services that the return annotation of `f` names, of an effect, a generator or a stream.
+    """Return the keys of the services that the return annotation of a function names.
 
-    Where none can be read, those that a generator asks for by their names: `db = yield from Db`.
+    The annotation is an effect, a generator, or a stream. `()` if fxai cannot resolve the annotation.
 
     >>> from fxai.effects.service import Service
     >>> class Db(Service): ...
@@ -122,23 +120,12 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
         hint: Any = hints_of(function, {}).get("return")
     except Exception:  # what it names may be there for checkers alone
         hint = None
-    found = tuple(_services(hint)) or tuple(
-        _services_asked_for(innermost(function))
-    )  # without its future import it is erased
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(_services(hint)))
 
 
 def services_in(hint: Any) -> tuple[Any, ...]:
     """The keys of the services in a hint of what is needed, such as `Db | Log | None`."""
     return tuple(dict.fromkeys(_services(hint, needed=True)))
-
-
-def _services_asked_for(function: Any) -> Iterator[Any]:
-    code = getattr(function, "__code__", None)
-    names = {**getattr(function, "__globals__", {}), **_closed_over(function)} if code is not None else {}
-    for before, after in pairwise(dis.get_instructions(code) if code is not None else ()):
-        if after.opname == "GET_YIELD_FROM_ITER" and before.opname.startswith("LOAD_"):
-            yield from _services(names.get(str(before.argval)), needed=True)
 
 
 def _services(hint: Any, *, needed: bool = False) -> Iterator[Any]:

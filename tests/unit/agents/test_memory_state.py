@@ -161,7 +161,7 @@ def test_a_damaged_state_in_a_file_is_told_with_its_line(tmp_path: Path) -> None
     no_state = _refused(memory.load_state())
 
     assert (changed.memory, changed.doing, no_state.doing) == (str(path), "load", "load")
-    assert f"line 3 of {path} is damaged: it is no commit of a memory, or was changed" in changed.description
+    assert f"line 3 of {path} is damaged: not a commit of a memory, or changed" in changed.description
     assert f"line 3 of {path} is damaged: it holds no state of a prompt" in no_state.description
     assert "/values" in no_state.description
 

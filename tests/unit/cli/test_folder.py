@@ -57,7 +57,7 @@ def test_it_reads_texts_and_lists_names(root: Path) -> None:
     ("path", "problem"),
     [
         ("missing.txt", "no such file"),
-        ("notes.txt/more", "not readable"),
+        ("notes.txt/more", "no such file"),
         ("../secret.txt", "outside of this folder"),
         ("out/secret.txt", "outside of this folder"),
         ("/etc/passwd", "outside of this folder"),

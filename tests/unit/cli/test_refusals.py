@@ -29,7 +29,7 @@ NEEDY = str(Path(__file__).parents[2] / "kit" / "needy_targets.py")
 FAULTY = str(Path(__file__).parents[2] / "kit" / "targets.py")
 CHATS = str(Path(__file__).parents[2] / "kit" / "chat_targets.py")
 KIT = f"{NEEDY}:kit"
-WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "name", "erased", "wrapped"]
+WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "erased", "wrapped"]
 
 # ---- services
 
@@ -103,7 +103,7 @@ def test_what_a_handler_needs_is_read_of_what_it_says() -> None:
     found = [needed_services(f) for f in needy_targets.NEEDY]
 
     assert [set(keys) for keys in found] == [
-        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(8)
+        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(7)
     ]
     assert needed_services(needy_targets.by_nobody) == needed_services(len) == ()
 

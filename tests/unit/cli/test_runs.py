@@ -115,7 +115,7 @@ def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
     assert fxai(*line).code == 9
     resumed = fxai(*line)
     assert resumed.code == 1
-    assert "✗ whether the tool 'charge' was run is not known: it was begun" in resumed.out
+    assert "✗ whether the tool 'charge' was run is not known: it started" in resumed.out
     assert "broke" not in resumed.out
 
 
@@ -131,15 +131,15 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("runs", "show", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "resume", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "cancel", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "answer", "r", "x", "--approve"), 1, "it is not open"),
+        (("runs", "show", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "resume", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "cancel", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "answer", "r", "x", "--approve"), 1, "not open"),
         (("runs", "answer", "r", "x"), 2, "Pass one of --approve"),
         (("runs", "answer", "r", "x", "--approve", "--again"), 2, "Pass one of --approve"),
         (("runs", "answer", "r", "x", "--result", "{"), 2, "--result must be JSON"),
         (("runs", "answer", "r", "x=maybe"), 2, "--result must be JSON"),
-        (("runs", "answer", "r", "x=approve"), 1, "it is not open"),
+        (("runs", "answer", "r", "x=approve"), 1, "not open"),
         (("runs", "answer", "r", "x=approve", "x=again"), 2, "question x has two replies"),
         (("runs", "submit", "r", "shop:nothing"), 2, "no worker runs 'shop:nothing'"),
         (("runs", "submit", "r", "app.py:nothing"), 2, "fxai runs work app.py:nothing"),

@@ -529,7 +529,7 @@ def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path
     first.write_bytes(second.read_bytes())
     other = _load_refused(store)
 
-    assert changed.description.startswith(f"line 2 of {first} is damaged: it is no commit of a chat, or was")
+    assert changed.description.startswith(f"line 2 of {first} is damaged: not a commit of a chat, or")
     assert other.description.startswith(f"{first} holds another chat, 'b'; put it back from a copy, or move it away")
 
 

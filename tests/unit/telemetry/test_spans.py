@@ -381,8 +381,9 @@ def test_a_typed_call_is_traced_as_a_call_of_a_model_is() -> None:
     traces = Traces()
     called = add.call(Pair(1, 2)).provide(HANDLERS)
 
-    assert fx.run(called) == fx.run(called.provide(traces.layer())) == 3
+    assert fx.run(called) == fx.run(called.provide(traces.layer(content="span"))) == 3
     assert traces.tree() == ["execute_tool add"]
+    assert traces.attributes("execute_tool add")["gen_ai.tool.call.arguments"] == '{"a":1,"b":2}'
 
 
 def test_a_tracer_that_breaks_does_not_break_the_program(caplog: pytest.LogCaptureFixture) -> None:
