@@ -35,19 +35,19 @@ _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
 
 
-# ---- a tool of our own: types in, types out, a failure that is a type too
+# ---- a tool with Python types for its parameters, its result, and its failure
 
 
 @final
 class File(msgspec.Struct, frozen=True):
-    """A file, by its path."""
+    """A file with its path."""
 
     path: str
 
 
 @final
 class Counted(msgspec.Struct, frozen=True):
-    """How long a text file is."""
+    """The length of a text file."""
 
     path: str
     lines: int
@@ -64,7 +64,7 @@ count_lines: Final = Tool.make(
     parameters=File,
     success=Counted,
     failure=REFUSED,
-    failure_mode="return",  # the model reads what went wrong, and the run goes on
+    failure_mode="return",  # the model reads the failure, and the run continues
     to_model_output=_count_text,
     input_examples=[
         Example("How many lines are in main.py?", {"path": "main.py"}),
@@ -75,18 +75,18 @@ count_lines: Final = Tool.make(
 
 
 def on_count(file: File) -> Gen[Counted, Refused, Folder]:
-    """Counts what the folder has."""
+    """Count the lines and words of a file in the folder."""
     here = yield from Folder
     text = yield from here.text(file.path)
     return Counted(file.path, len(text.splitlines()), len(text.split()))
 
 
-# ---- tools that a server lists: their JSON Schemas as they came, handlers of our own
+# ---- tools with the unchanged JSON Schemas of a server, and handlers in Python
 
 
 @cache
 def _listed_tool(server: str, name: str) -> dict[str, Any]:
-    """A tool as a server listed it."""
+    """Return a tool from the list of a server."""
     document = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))
     tools = next(each["tools"] for each in document["servers"] if each["server"] == server)
     found: dict[str, Any] = next(tool for tool in tools if tool["name"] == name)
@@ -95,14 +95,14 @@ def _listed_tool(server: str, name: str) -> dict[str, Any]:
 
 @final
 class Names(msgspec.Struct, frozen=True):
-    """What is in a folder."""
+    """The names in a directory."""
 
     path: str
     names: tuple[str, ...]
 
 
 def _names_text(found: Names) -> str:
-    """As the local model copies it best."""
+    """Return the names in the form that the local model copies best."""
     here = found.path in ("", ".", "./")
     if not found.names:
         return "this folder is empty" if here else f"{found.path} is empty"
@@ -129,7 +129,7 @@ list_directory: Final = Tool.dynamic(
 
 
 def on_list(params: object) -> Gen[Names, Refused, Folder]:
-    """Lists what the folder has. The parameters are plain JSON, which the server's schema has let through."""
+    """List a directory of the folder. The server's schema has validated the parameters, which are JSON values."""
     path = msgspec.convert(params, File).path
     here = yield from Folder
     return Names(path, (yield from here.names(path)))
@@ -137,7 +137,7 @@ def on_list(params: object) -> Gen[Names, Refused, Folder]:
 
 @final
 class Text(msgspec.Struct, frozen=True):
-    """The text of a file, or the part of it that was asked for."""
+    """The text of a file, or the requested part of it."""
 
     path: str
     text: str
@@ -173,12 +173,12 @@ class _Reading(msgspec.Struct, frozen=True):
 
 
 def _whole(number: float) -> int:
-    """The number as a count: none below 0, and none that no file has."""
+    """Return the number as a count between 0 and 1,000,000,000."""
     return int(min(max(0.0, number), 1e9))
 
 
 def on_read(params: object) -> Gen[Text, Refused, Folder]:
-    """Reads a file of the folder, or its first or last lines."""
+    """Read a file of the folder, or its first or last lines."""
     wanted = msgspec.convert(params, _Reading)
     here = yield from Folder
     lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
@@ -189,7 +189,7 @@ def on_read(params: object) -> Gen[Text, Refused, Folder]:
     return Text(wanted.path, "".join(lines))
 
 
-# ---- the tools with their handlers, on the current folder
+# ---- the tools with their handlers for the current folder
 
 
 kit: Final = Toolkit.make(count_lines, list_directory, read_text_file).annotate_all(
@@ -202,11 +202,11 @@ layer: Final = handlers.provide(folder("."))
 tools: Final = BoundToolkit.of(kit, layer)
 """The tools with their handlers, as a target of `fxai worker`."""
 open_layer: Final = handlers.provide(folder(".", secrets=True))
-"""The same where files are read, too, that may hold secrets."""
+"""The layer of the handlers that also reads files with secrets."""
 agent: Final = Agent.make(
     "files",
     toolkit=kit,
     budget=Budget(rounds=6),
     max_tokens=120,
-    stop=(". ",),  # one sentence: after that, a model of this size repeats itself
+    stop=(". ",),  # a model of this size repeats itself after one sentence
 )

@@ -59,9 +59,9 @@ def test_where_nobody_sits_the_remedy_is_a_commands(served: Path) -> None:
     done = subprocess.run(
         command(*CALL, "--json"), cwd=served, env=environment(), input=b"y\n", capture_output=True, check=False
     )
-    remedy = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
+    remedy = "To answer questions, call the tool in a terminal with fxai mcp call or fxai chat."
 
-    assert done.stderr.decode().endswith(f"; {remedy}\n")
+    assert done.stderr.decode().endswith(f". {remedy}\n")
     assert b"elicit=" not in done.stderr
     assert json.loads(done.stdout)["error"]["remedy"] == remedy
     assert done.returncode == 1

@@ -163,7 +163,7 @@ def test_a_worker_that_is_no_member_is_told_why(secured: Secured) -> None:
             process.end()
         (line,) = output.splitlines()
         assert ("the certificates do not match" if options else "requires TLS") in line
-        assert "give --tls-ca, --tls-cert and --tls-key" in line
+        assert "Pass --tls-ca, --tls-cert, and --tls-key" in line
 
 
 def test_nobody_else_is_in_a_local_cluster(folder: None, tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_content_is_redacted_before_it_is_recorded(caplog: pytest.LogCaptureFixt
     assert json.loads(found["gen_ai.input.messages"])[0]["parts"][0]["content"] == "[…] is it?"
     assert "gen_ai.output.messages" not in found
     assert "gen_ai.tool.definitions" not in found
-    assert "`redact` broke, and gen_ai.output.messages is not recorded" in caplog.text
+    assert "`redact` failed, and gen_ai.output.messages is not recorded" in caplog.text
 
 
 def test_a_hook_changes_nothing_but_what_is_recorded() -> None:

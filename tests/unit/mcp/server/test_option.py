@@ -161,4 +161,4 @@ def test_who_cannot_listen_says_where_and_why() -> None:
     failure = CannotListen("::1", 80, "Permission denied")
 
     assert failure.message == str(failure)
-    assert failure.message.startswith("cannot listen on ::1:80: Permission denied; choose another port")
+    assert failure.message.startswith("cannot listen on ::1:80: Permission denied. Choose another port")
