@@ -129,7 +129,7 @@ def test_a_lambda_needs_a_name() -> None:
 
 def test_a_tool_is_not_made_twice() -> None:
     """What is a tool already is changed instead."""
-    with pytest.raises(SchemaError, match="is already a tool. Use"):
+    with pytest.raises(SchemaError, match=r"is already a tool\. Use"):
         tool(add)
 
 
@@ -500,7 +500,7 @@ def test_a_decorated_method_is_bound_to_its_object() -> None:
 
 def test_a_method_of_no_object_has_no_handler() -> None:
     """It has a tool; the error says what to do."""
-    with pytest.raises(SchemaError, match="Pass obj.count"):
+    with pytest.raises(SchemaError, match=r"Pass obj\.count"):
         _ = Counter.count.layer
 
 

@@ -156,7 +156,9 @@ def test_what_stands_before_the_name_can_be_said() -> None:
 def test_only_some_methods_may_be_offered() -> None:
     """Those named, which must be there."""
     assert len(Toolkit.from_object(Calculator(), only=["negate", "add"]).toolkit) == 2
-    with pytest.raises(SchemaError, match="no public method with a docstring named minus, undescribed. Use: add, divide"):
+    with pytest.raises(
+        SchemaError, match=r"no public method with a docstring named minus, undescribed\. Use: add, divide"
+    ):
         Toolkit.from_object(Calculator(), only=["add", "undescribed", "minus"])
 
 

@@ -182,7 +182,10 @@ def test_options_go_through_a_pickle(kind: str) -> None:
 
 
 WRONG: dict[str, tuple[Mapping[str, Any], str]] = {
-    "approval": ({"needs_approval": "yes"}, "needs_approval must be True, False, or a function of parameters and context, got 'yes'"),
+    "approval": (
+        {"needs_approval": "yes"},
+        "needs_approval must be True, False, or a function of parameters and context, got 'yes'",
+    ),
     "no approval": ({"needs_approval": None}, "needs_approval must be .*, got None"),
     "output": ({"to_model_output": "text"}, "to_model_output must be a function of the success or None, got 'text'"),
 }

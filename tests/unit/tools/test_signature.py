@@ -382,7 +382,9 @@ def test_a_name_that_is_never_defined_is_told() -> None:
     f.__annotations__["x"] = "Nowhere"
     made = tool(f)
 
-    with pytest.raises(SchemaError, match="function 'f': an annotation contains an undefined name: name 'Nowhere' is not defined"):
+    with pytest.raises(
+        SchemaError, match="function 'f': an annotation contains an undefined name: name 'Nowhere' is not defined"
+    ):
         _ = made.tool
 
 
