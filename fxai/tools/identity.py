@@ -188,7 +188,7 @@ class NameMap:
             wire = rule.of(tool.name) if given is None else given
             if wire in meant and meant[wire] != tool.name:
                 raise NameConflictError(
-                    f"tools {meant[wire]!r} and {tool.name!r} have the same name {wire!r} in the request. Rename or prefix one."
+                    f"tools {meant[wire]!r} and {tool.name!r} have the same name {wire!r} in the request. Rename one."
                 )
             sent[tool.name] = wire
             meant[wire] = tool.name
