@@ -158,7 +158,7 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
         return CliError(message, _ASKED if "approval-unavailable" in message else "", data=data)
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends with: {one_line(failure.stderr, 300)}" if failure.stderr else ""
-    remedy = _sentence(failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS"))
+    remedy = _sentence(failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS"))
     return CliError(said + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
 
 

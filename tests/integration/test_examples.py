@@ -34,7 +34,7 @@ SAID = {
         "convert: 26.2187",
         "refused: /value: expected number at least 0, found integer -1",
         "refused: /from: expected one of 'm', 'km', 'mi', found string 'yd'",
-        "noticed: the handlers do not match Toolkit(convert, units): no handler for: units",
+        "noticed: handlers do not match Toolkit(convert, units): no handler for: units",
     ],
     "40_tools_from_functions.py": [
         "Called from here:   <Success: 7.5>",

@@ -219,7 +219,7 @@ def test_a_call_runs_only_when_somebody_says_so(talk: Path) -> None:
         terminal.ended()
 
     assert '? wipe needs your approval\n    "a"\n' in asked
-    assert "✗ wipe did not run: the tool 'wipe' was not run: too dear" in denied
+    assert "✗ wipe did not run: tool 'wipe' did not run: too dear" in denied
     assert (talk / "journal.txt").read_text() == "wiped a closed "
 
 

@@ -129,7 +129,7 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
     assert json.loads(ended.out) == {"zone": "UTC", "hour": 12}
     assert failed.err == "fxai: the tool 'clock' failed: there is no such zone\n"
     assert json.loads(failed.out)["error"]["failure"]["said"] == "there is no such zone"
-    assert "its program ended with the exit code 3" in died.err
+    assert "the program ended with the exit code 3" in died.err
     assert [each.code for each in (ended, failed, died)] == [0, 1, 1]
 
 
@@ -150,11 +150,11 @@ def test_a_wrong_call_says_what_would_be_right(fxai: Run, arguments: list[str], 
 
 
 BROKEN: list[Any] = [
-    ("no-such-program", 1, "it cannot be started by 'no-such-program'"),
+    ("no-such-program", 1, "cannot start 'no-such-program'"),
     (python("raise SystemExit('no key is set')"), 1, "its standard error ends with: no key is set"),
     (python("print('Welcome!'); input()"), 1, "; "),
     pytest.param(python("import time; time.sleep(60)"), 1, "; ", marks=pytest.mark.slow),
-    ("http://127.0.0.1:9/mcp", 1, "it cannot be reached at 'http://127.0.0.1:9/mcp'"),
+    ("http://127.0.0.1:9/mcp", 1, "cannot reach 'http://127.0.0.1:9/mcp'"),
     ("", 2, "missing SERVER. Pass a command such as"),
     ("x=", 2, "missing SERVER"),
     ("uvx 'half", 2, "No closing quotation"),
@@ -305,7 +305,7 @@ def test_a_run_ends_where_such_a_tool_is_called(fxai: Run) -> None:
         "fxai chat can ask you for the approval. With --yes, the tools of --mcp run without approval.\n"
     )
     assert "  ? my_leave needs an approval\n" in ended.out
-    assert "calling 'leave': its program ended" in called.out
+    assert "call of 'leave': the program ended" in called.out
     assert (ended.code, called.code) == (1, 0)
 
 

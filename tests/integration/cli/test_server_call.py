@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> Path:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")
 @pytest.mark.parametrize(
     ("typed", "code", "said"),
-    [("y\n", 0, "a is empty\n"), ("n\n", 1, "approval, which was not given"), ("\x03", 130, "fxai: interrupted")],
+    [("y\n", 0, "a is empty\n"), ("n\n", 1, "approval, and no person gave it"), ("\x03", 130, "fxai: interrupted")],
 )
 def test_a_person_is_asked_for_approval(served: Path, typed: str, code: int, said: str) -> None:
     """The question shows the call; yes runs it, no does not, Ctrl-C ends it."""

@@ -288,7 +288,7 @@ def test_a_server_cannot_end_a_run_by_a_name(
 
     assert [step.results[0].result for step in answer.steps[:2]] == [2, 12]
     assert [sorted(one.name for one in request.tools) for request in model.requests] == [["add", "halve", "triple"]] * 3
-    assert ["a new tool 'triple' is left out" in record.getMessage() for record in caplog.records] == [True]
+    assert ["ignored the new tool 'triple'" in record.getMessage() for record in caplog.records] == [True]
 
 
 @pytest.mark.parametrize("at_limit", ["fail", "answer", "last_text"])

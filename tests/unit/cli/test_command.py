@@ -51,7 +51,7 @@ def test_failures_are_marked_as_what_they_are(forecaster: Run) -> None:
 
     assert '  ✗ weather failed: NoSuchCity: {"name": "Nowhere"}' in lines
     assert any(line.startswith("  ✗ weather did not run: ") and "/name: expected string" in line for line in lines)
-    assert any(line.startswith("  ✗ fly did not run: there is no tool 'fly'") for line in lines)
+    assert any(line.startswith("  ✗ fly did not run: unknown tool 'fly'") for line in lines)
 
 
 def test_preliminary_results_are_shown_and_escapes_are_not_passed_on(forecaster: Run) -> None:

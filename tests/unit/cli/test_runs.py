@@ -115,7 +115,7 @@ def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
     assert fxai(*line).code == 9
     resumed = fxai(*line)
     assert resumed.code == 1
-    assert "✗ whether the tool 'charge' was run is not known: it started" in resumed.out
+    assert "✗ outcome of 'charge' unknown: it started" in resumed.out
     assert "broke" not in resumed.out
 
 

@@ -184,7 +184,7 @@ def test_the_log_is_told_of_a_predicate_that_breaks(backend: Backend, caplog: py
     told = [one.getMessage() for one in caplog.records if one.name == "fxai.tools"]
 
     assert len(told) == 1
-    assert "of 'wipe' needs approval is not known" in told[0]
+    assert "call of 'wipe' requires an approval" in told[0]
     assert "ZeroDivisionError('boom')" in told[0]
 
 

@@ -452,8 +452,8 @@ def test_the_model_is_told_why_a_call_was_not_run(backend: Backend) -> None:
             "nobody could be asked whether it may run, and nobody denied it",
         ),
     ]
-    assert str(told[0][0]("wipe", "no")) == "the tool 'wipe' was not run: no"
-    assert str(InDoubt("wipe", "it was cut off")) == "whether the tool 'wipe' was run is not known: it was cut off"
+    assert str(told[0][0]("wipe", "no")) == "tool 'wipe' did not run: no"
+    assert str(InDoubt("wipe", "it was cut off")) == "outcome of 'wipe' unknown: it was cut off"
 
 
 def test_a_denial_wins_over_no_answer_and_that_over_a_yes(backend: Backend) -> None:

@@ -172,7 +172,7 @@ def test_a_repair_that_fails_is_told_in_the_result_and_as_a_warning(
     for one in (first, second):
         assert str(one.result.repair).startswith(why)
         assert one.encoded_result["repair"] == one.result.repair
-        assert f"(a repair was tried and failed: {why}" in one.encoded_result["message"]
+        assert f"(the repair of the call failed: {why}" in one.encoded_result["message"]
     assert [(w.kind, w.subject) for w in response.warnings] == [("other", "add"), ("other", "nope")]
     assert response.warnings[0].message.startswith(f"the repair of the call 'c' of 'add' failed: {why}")
     assert [(one.name, one.repaired) for one in response.tool_calls] == [
