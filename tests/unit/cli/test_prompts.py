@@ -140,7 +140,7 @@ def test_a_state_of_another_type_is_told_before_the_run(run: Run, tmp_path: Path
     ended = run("retyped", "talks", "--state", str(file))
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "the state 'mode' does not fit" in ended.err
+    assert "state 'mode' does not have the type" in ended.err
     assert file.read_bytes() == before
     assert all(not model.requests for model in sys.modules["prompt_targets"].models[models:])
 
@@ -293,7 +293,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
     ended = fxai(command, *chosen, *(["Go"] if command == "run" else []), piped="Go\n")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "it keeps no state of a stateful prompt" in ended.err
+    assert "the class stores no state of a stateful prompt" in ended.err
 
 
 # ---- what is wrong with a prompt
@@ -303,7 +303,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
     ("target", "said"),
     [
         ("raises", "the prompt 'raises' broke when it was rendered: RuntimeError: in two; --debug shows where"),
-        ("conflict", "the prompt 'conflict' cannot be rendered: two things are called 'ping': "),
+        ("conflict", "the prompt 'conflict' cannot be rendered: two definitions have the name 'ping': "),
         (
             "clashing",
             "the prompt 'pings' cannot be rendered: 'ping' is what a tool of the agent is called, and something",
@@ -312,7 +312,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
             "naming",
             "the prompt 'names' cannot be rendered: 'ping' is what a tool of the agent is called, and something",
         ),
-        ("waits", "the prompt 'waits' cannot be rendered: a render gives None, and this one gave <generator object"),
+        ("waits", "the prompt 'waits' cannot be rendered: a render must return None, got <generator object"),
     ],
 )
 @every("command", ["run", "chat", "tools", "call"])
@@ -331,7 +331,7 @@ def test_what_is_defined_too_late_ends_the_run(run: Run) -> None:
     ended = run("late", "talks")
 
     assert (ended.code, ended.err.count("\n")) == (1, 1)
-    assert ended.err.startswith("fxai: the prompt 'late' could not be rendered for step 1: at.system('more', …)")
+    assert ended.err.startswith("fxai: prompt 'late' did not render for step 1: at.system('more', …)")
 
 
 @pytest.mark.parametrize("command", ["run", "chat"])
@@ -407,7 +407,8 @@ def test_a_conflict_of_a_render_is_a_fault(fxai: Run) -> None:
     broken = fxai("check", f"{TARGETS}:raises")
 
     assert (
-        "error definition-refused: the prompt 'conflict' cannot be rendered: two things are called 'ping'" in found.out
+        "error definition-refused: the prompt 'conflict' cannot be rendered: two definitions have the name 'ping'"
+        in found.out
     )
     assert (found.code, broken.code, broken.out) == (1, 1, "")
     assert "RuntimeError: in two" in broken.err
