@@ -140,7 +140,7 @@ def test_a_state_of_another_type_is_told_before_the_run(run: Run, tmp_path: Path
     ended = run("retyped", "talks", "--state", str(file))
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "the state 'mode' does not fit" in ended.err
+    assert "state 'mode' does not have the type" in ended.err
     assert file.read_bytes() == before
     assert all(not model.requests for model in sys.modules["prompt_targets"].models[models:])
 
@@ -293,7 +293,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
     ended = fxai(command, *chosen, *(["Go"] if command == "run" else []), piped="Go\n")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "it keeps no state of a stateful prompt" in ended.err
+    assert "the class stores no state of a stateful prompt" in ended.err
 
 
 # ---- what is wrong with a prompt
@@ -303,7 +303,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
     ("target", "said"),
     [
         ("raises", "prompt 'raises' raised RuntimeError: in two. Run it again with --debug to see the traceback."),
-        ("conflict", "cannot render prompt 'conflict': two things are called 'ping': "),
+        ("conflict", "cannot render prompt 'conflict': two definitions have the name 'ping': "),
         (
             "clashing",
             "cannot render prompt 'pings': the name 'ping' belongs to a tool of the agent and to another",
@@ -312,7 +312,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
             "naming",
             "cannot render prompt 'names': the name 'ping' belongs to a tool of the agent and to another",
         ),
-        ("waits", "cannot render prompt 'waits': a render gives None, and this one gave <generator object"),
+        ("waits", "cannot render prompt 'waits': a render must return None, got <generator object"),
     ],
 )
 @every("command", ["run", "chat", "tools", "call"])
@@ -331,7 +331,7 @@ def test_what_is_defined_too_late_ends_the_run(run: Run) -> None:
     ended = run("late", "talks")
 
     assert (ended.code, ended.err.count("\n")) == (1, 1)
-    assert ended.err.startswith("fxai: the prompt 'late' could not be rendered for step 1: at.system('more', …)")
+    assert ended.err.startswith("fxai: prompt 'late' did not render for step 1: at.system('more', …)")
 
 
 @pytest.mark.parametrize("command", ["run", "chat"])
@@ -406,7 +406,7 @@ def test_a_conflict_of_a_render_is_a_fault(fxai: Run) -> None:
     found = fxai("check", f"{TARGETS}:conflict")
     broken = fxai("check", f"{TARGETS}:raises")
 
-    assert "error definition-refused: cannot render prompt 'conflict': two things are called 'ping'" in found.out
+    assert "cannot render prompt 'conflict': two definitions have the name 'ping'" in found.out
     assert (found.code, broken.code, broken.out) == (1, 1, "")
     assert "RuntimeError: in two" in broken.err
 

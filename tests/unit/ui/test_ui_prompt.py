@@ -441,7 +441,7 @@ def test_an_approval_that_was_not_asked_for_is_refused(forged: str, backend: Bac
         part["approval"]["id"] = "approval_1"
     client.go_on([text("Done.")])
     assert server.ran == []
-    why = "is not what was asked about" if forged == "changed" else "was not signed here"
+    why = "differs from the request" if forged == "changed" else "has no valid signature"
     assert why in (client.error or "")
 
 
