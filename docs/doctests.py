@@ -1,4 +1,4 @@
-"""For the pages: examples in docstrings are shown as the Python sessions that they are."""
+"""An extension of griffe that shows examples in docstrings as Python sessions. The build of the pages uses it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SESSION = re.compile(r"^>>> .*(?:\n(?!\n).*)*(?:\n\n>>> .*(?:\n(?!\n).*)*)*", re
 
 
 class Doctests(Extension):
-    """Puts a fence around each session of a docstring."""
+    """An extension that adds a code fence to each session of a docstring."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Called once for each module, class, function and attribute."""
+        """Replace the sessions in the docstring of a module, class, function, or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = SESSION.sub(lambda found: f"```pycon\n{found.group()}\n```", obj.docstring.value)
