@@ -1,4 +1,4 @@
-"""fxai: tools for language models as values, handlers by layers, programs as typed effects.
+"""Define typed tools, agents, and effects for language models. Import the public names of fxai from this package.
 
 >>> from fxai import Tool, Toolkit, fx
 >>> from returns.result import Success
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from fxai.agents import SubAgentFailed as SubAgentFailed
     from fxai.agents import Window as Window
 
-    # Names of rooms that stood here before: they work, and are not offered. New programs take them from their rooms.
+    # Names that other packages offer now. They still work here, but new programs import them from those packages.
     from fxai.annotations import AllowedCallers as AllowedCallers
     from fxai.annotations import Annotation as Annotation
     from fxai.annotations import Annotations as Annotations
@@ -194,7 +194,7 @@ __all__ = [
     "tool",
 ]
 
-# What not every program needs is imported when it is first named.
+# fxai imports these modules when a program first uses a name from them, so that `import fxai` stays fast.
 _ROOMS = {
     "fxai.agents": "Agent Answer Budget BudgetExceeded Memory RunError Step",
     "fxai.models.chat": "Chat",
@@ -204,7 +204,7 @@ _ROOMS = {
     "fxai.tools.source": "ToolSource",
 }
 
-# Names that stood here before, by the room that they come from now.
+# Names that moved to another package. A program can still import them from here.
 _MOVED = {
     "fxai.agents": "AgentBuilder MemoryFailure SubAgent SubAgentFailed Window",
     "fxai.annotations": (
@@ -223,11 +223,11 @@ _MOVED = {
 }
 _LATER = {name: room for rooms in (_ROOMS, _MOVED) for room, names in rooms.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # because a checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:
-            raise AttributeError(f"fxai has no name {name!r}")
+            raise AttributeError(f"fxai has no attribute {name!r}")
         found = getattr(import_module(_LATER[name]), name)
         globals()[name] = found
         return found

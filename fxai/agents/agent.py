@@ -1,14 +1,15 @@
-"""Agents: a model with instructions and tools, asked until it is done.
+"""Agents: run a model with instructions and tools until it answers. Use this module to define an agent.
 
-An agent is a value: `with_tools`, `without_tools`, `with_memory` and the hooks give another one, in any order. There is
-one place for each thing:
+An agent is an immutable value. `with_tools`, `without_tools`, `with_memory`, and the hooks return a new agent. You can
+call them in any order. Use each option for its purpose:
 
-- `toolkit=` of `make` is for the tools that the agent is about, which `without_tools` leaves out; `with_tools` adds
-  tools for one run, or for one user.
-- `stop_when=`, `prepare_step=` and `on_step=` of `make` are for functions that cannot fail and need no services; the
-  methods of these names add one more, and take effects too, whose failures and needs are then in the agent's type.
-- `with_memory` is for an agent that goes on from its own earlier runs; a `Chat` is for one conversation that models and
-  agents share, and that a program leads itself.
+- `toolkit=` of `make` defines the agent's own tools. `without_tools` removes them. `with_tools` adds tools for one run
+  or one user.
+- `stop_when=`, `prepare_step=`, and `on_step=` of `make` accept functions that cannot fail and need no services. The
+  methods of the same names add one function. They also accept functions that return effects, and the type of the agent
+  then includes the failures and requirements of these effects.
+- `with_memory` is for an agent that continues its own earlier runs. Use a `Chat` for a conversation that your program
+  leads and that models and agents share.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -18,7 +19,7 @@ one place for each thing:
 'Good day.'
 """
 
-# The type variables of `make` have defaults: those of the arguments that they stand for.
+# The type variables of `make` have defaults, which are the types of the default arguments.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ _O_co = TypeVar("_O_co", covariant=True, default=str)
 _E_co = TypeVar("_E_co", covariant=True, default=RunError)
 _R_co = TypeVar("_R_co", covariant=True, default=LanguageModel | None)
 
-# What stands for an argument that is left out: pyright reads its type, mypy the default of the type variable.
+# Defaults of omitted arguments. pyright infers from their types; mypy uses the default of the type variable.
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 _NO_PROMPT: StatefulPrompt[None, Never] = cast(Any, None)
 _AROUND: LayerOf[LanguageModel, Never, LanguageModel | None] = cast(Any, None)
@@ -104,7 +105,7 @@ _AROUND: LayerOf[LanguageModel, Never, LanguageModel | None] = cast(Any, None)
 
 @final
 class Hooks(msgspec.Struct, frozen=True):
-    """The functions that are called while a run goes on, each in its order."""
+    """The functions that a run calls. Each tuple has the order of the calls."""
 
     stop_when: tuple[StopCondition[Any, Any], ...] = ()
     prepare_step: tuple[PrepareStep[Any, Any], ...] = ()
@@ -113,37 +114,38 @@ class Hooks(msgspec.Struct, frozen=True):
 
 @final
 class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
-    """A model with instructions and tools, as a value: it never changes, and one agent may run many times at once.
+    """A model with instructions and tools, as an immutable value. The same agent can run many times concurrently.
 
-    `T` is the union of the handlers that its own tools need, `O` its output, `E` what a run fails with, and `R` what
-    else a run needs: handlers of other tools, what sources need, a `LanguageModel`, unless it has a model of its own.
+    `T` is the union of the handlers that its own tools need. `O` is the type of its output. `E` is the type of the
+    failures of a run. `R` contains the other requirements of a run: the handlers of other tools, the services of tool
+    sources, and a `LanguageModel` if the agent has no model.
     """
 
     name: str
     instructions: str | None = None
     """The system prompt."""
     own: Binding = Binding()
-    """The tools that it was made with, and the handlers that come with them."""
+    """The tools from `make`, and the handlers that they include."""
     model: LayerOf[Any, Any, Any] | None = None
-    """The model that it asks; None for the one around."""
+    """The layer of the agent's model, or None to use the model in the context."""
     output: Schema[Any] | None = None
-    """The type of its answer; None for text."""
+    """The type of the answer, or None for text."""
     budget: Budget = Budget()
     at_limit: AtLimit = "fail"
     hooks: Hooks = Hooks()
     output_retries: int = OUTPUT_RETRIES
     options: Options = Options({})
-    """How each round is asked."""
+    """The options of each request."""
     extra: Binding = Binding()
-    """The tools that `with_tools` gave it."""
+    """The tools from `with_tools`."""
     without_own: bool = False
-    """Whether the tools that it was made with are left out."""
+    """True if the agent omits the tools from `make`."""
     remembering: Remembering | None = None
-    """The memory, if there is one."""
+    """The memory, or None."""
     prompt: StatefulPrompt[Any, Any] | None = None
-    """The stateful prompt that each step is rendered from, if there is one."""
+    """The stateful prompt that renders each step, or None."""
     changes: Changes = "auto"
-    """The place where a request shows a change of instructions, sections or tools. `"auto"`: as the prompt says."""
+    """The position of a changed instruction, section, or tool in a request. `"auto"` uses the setting of the prompt."""
 
     @overload
     @staticmethod
@@ -177,23 +179,23 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         output: Any = str,
         **options: Unpack[AgentOptions],
     ) -> Any:
-        """An agent.
+        """Return a new agent.
 
         Args:
-            name: its name, which its tool and its failures have, too.
-            toolkit: its tools: a toolkit, which needs its handlers, or one that has them: a bound toolkit, a tool
-                source, an MCP server; by default none.
-            prompt: a stateful prompt, from which each step is rendered: its tools stand behind those of `toolkit`, its
-                sections behind the instructions, and its effects run before `prepare_step`. By default none.
-            model: the layer of the model that it asks, built when it is first asked in a run and released with the run;
-                by default the one around. Handlers keep the one around.
-            output: the type of its answer, `answer.output`; by default text.
-            options: see `AgentOptions` and `RoundOptions`. A `tool_choice` that demands a call holds for the first
-                round.
+            name: The name of the agent. Its tool and its failures have the same name.
+            toolkit: The tools of the agent. A toolkit needs its handlers from a layer. A bound toolkit, a tool source,
+                or an MCP server includes its handlers. Default: no tools.
+            prompt: A stateful prompt, which renders each step. Its tools follow the tools of `toolkit`, and its
+                sections follow the instructions. Its effects run before `prepare_step`. Default: no prompt.
+            model: The layer of the agent's model. fxai builds it before the first request of a run and releases it at
+                the end of the run. Handlers still use the model in the context. Default: the model in the context.
+            output: The type of `answer.output`. Default: text.
+            options: See `AgentOptions` and `RoundOptions`. A `tool_choice` that requires a call applies to the first
+                step only.
 
         Raises:
-            TypeError: there is no such option, or a value is none of these; the message says what to give.
-            ValueError: there is no such `at_limit` or `changes`, the name is empty, or `output_retries` is less than 0.
+            TypeError: If an option is unknown, or a value has the wrong type. The message states the expected type.
+            ValueError: If `at_limit` or `changes` is unknown, the name is empty, or `output_retries` is less than 0.
         """
         if model is not _AROUND:
             check_model(model)
@@ -216,30 +218,30 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @property
     def builder(self) -> Agent[_T_co, _O_co, _E_co, _R_co]:
-        """The agent itself; kept for programs that ask for it."""
+        """The agent itself. It exists so that programs that use `builder` still work."""
         return self
 
     @property
     def binding(self) -> Binding:
-        """All tools of a run, and the handlers that come with them."""
+        """The tools of a run, and the handlers that they include."""
         return self.extra if self.without_own else self.own.merge(self.extra)
 
     @property
     def toolkit(self) -> Toolkit[Any]:
-        """The tools that it was made with; those of a source are known only once it is open, and not among them."""
+        """The tools from `make`, without tools of sources, because a source lists its tools only while it is open."""
         return self.own.toolkit
 
     @property
     def tools(self) -> tuple[Tool[Any, Any, Any], ...]:
-        """The tools of a run, in order: those that it was made with, then those that `with_tools` gave it.
+        """The tools of a run: first the tools from `make`, then the tools from `with_tools`.
 
-        Those of a source are known only once it is open, and not among them.
+        The tuple does not contain the tools of sources, because a source lists its tools only while it is open.
         """
         return self.binding.toolkit.as_tuple
 
     @property
     def unanswered(self) -> Toolkit[Any]:
-        """The tools whose handlers must be provided to the run, because none comes with them."""
+        """The tools without included handlers. Provide their handlers to the run."""
         return self.binding.unanswered
 
     @override
@@ -325,33 +327,33 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         on_conflict: OnConflict = ...,
     ) -> Agent[_T_co, _O_co, _E_co | _E1, _R_co | _R1]: ...
     def with_tools(self, *tools: Any, on_conflict: OnConflict = "error") -> Any:
-        """The agent with these tools too, behind those that it has: any number of them, or a list of one type.
+        """Return the agent with more tools, after its present tools. Pass them as arguments, or as a list.
 
-        The same tool twice is one. `with_tools(a).with_tools(b)` is `with_tools(a, b)`.
+        If you pass the same tool twice, the agent has it once. `with_tools(a).with_tools(b)` equals `with_tools(a, b)`.
 
         Args:
-            tools: tools, toolkits, function tools, bound toolkits, composites, tool sources and MCP servers. Tools and
-                toolkits need their handlers from outside; the others bring theirs. A source is opened for the run and
-                closed after it.
-            on_conflict: which tool to keep where two different ones have one name: `"first"`, which was there before,
-                or `"last"`. Where a server adds such a tool while the run goes on, it is left out unless this says
-                otherwise, and a warning is logged.
+            tools: Tools, toolkits, function tools, bound toolkits, composites, tool sources, and MCP servers. Tools and
+                toolkits need their handlers from a layer; the other kinds include their handlers. fxai opens a source
+                for the run and closes it afterwards.
+            on_conflict: The tool to keep if two different tools have the same name: `"first"` keeps the earlier tool,
+                `"last"` the later tool. Default: `"error"`. If a server adds a tool with a used name during the run,
+                fxai omits this tool by default and logs a warning.
 
         Raises:
-            TypeError: something else is given; the message says what can be.
-            ValueError: there is no such `on_conflict`.
-            ToolConflictError: two different tools have one name. Where only the open source shows it, the run ends
-                with it, as a defect.
+            TypeError: If a value is not one of these kinds. The message lists the kinds.
+            ValueError: If `on_conflict` is unknown.
+            ToolConflictError: If two different tools have the same name. If fxai detects the conflict only after it
+                opened the source, the run ends with this error as a defect.
         """
         bound = msgspec.structs.replace(self, extra=self.extra.with_offers(tools, on_conflict=on_conflict))
         try:
             _ = bound.binding
         except ToolConflictError as error:
-            raise ToolConflictError(f"{error}; or leave the agent's own out, by without_tools() before") from None
+            raise ToolConflictError(f"{error}; or remove the agent's own tools with without_tools() first") from None
         return bound
 
     def without_tools(self) -> Agent[Never, _O_co, _E_co, _R_co]:
-        """The agent without its own tools: their handlers are not needed. Those of `with_tools` stay."""
+        """Return the agent without its own tools. It needs no handlers for them. Tools from `with_tools` remain."""
         return cast("Agent[Never, _O_co, _E_co, _R_co]", msgspec.structs.replace(self, without_own=True))
 
     @overload
@@ -363,22 +365,22 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         self, memory: ServiceKey[_M, Memory], *, auto_append: bool = ...
     ) -> Agent[_T_co, _O_co, _E_co | MemoryFailure, _R_co | _M]: ...
     def with_memory(self, memory: Any, *, auto_append: bool = True) -> Any:
-        """The agent with a memory, in place of the one before: its runs go on from it, and are committed to it.
+        """Return the agent with a memory instead of its present memory. Its runs load the memory and commit to it.
 
-        The messages of a run are committed when it has succeeded, the output decoded where there is one; those of a run
-        that ends pending are, too, and the next one goes on with the answers alone. The prompt holds only what is new.
-        Where the seconds of the budget are up before the memory is loaded, the run ends as `at_limit` says, without it,
-        and is not committed.
+        A run commits its messages if it succeeded, and, with an output type, if fxai decoded the output. A pending run
+        also commits its messages, and the next run continues with only the answers to the pending calls. Pass only new
+        messages as the prompt of a run. If the time limit of the budget passes before fxai loads the memory, the run
+        ends as `at_limit` states, without the memory, and commits nothing.
 
         Args:
-            memory: a memory, or the key of one that a layer gives: `Memory` itself, or a `Tag[Memory]`.
-            auto_append: False: nothing is committed.
+            memory: A memory, or the key of a memory that a layer provides: `Memory` itself, or a `Tag[Memory]`.
+            auto_append: False to commit nothing. Default: True.
 
         Raises:
-            TypeError: it is neither.
+            TypeError: If `memory` is neither a memory nor a key.
         """
         if not (isinstance(memory, Memory) or hasattr(memory, "__fx_key__")):
-            raise TypeError(f"{memory!r} is no memory: give one, such as Memory.file(path), or the key of a service")
+            raise TypeError(f"memory must be a Memory, such as Memory.file(path), or a service key, got {memory!r}")
         return msgspec.structs.replace(self, remembering=Remembering(memory, auto_append))
 
     # -- hooks
@@ -390,7 +392,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     @overload
     def stop_when(self, condition: Callable[[Steps], bool]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
     def stop_when(self, condition: Any) -> Any:
-        """The agent whose runs end after a step for which `condition` holds, too: a predicate of the steps so far."""
+        """Return the agent with one more stop condition, a predicate of the steps so far. If true, the run ends."""
         return _with_hook(self, "stop_when", condition)
 
     @overload
@@ -400,9 +402,9 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     @overload
     def prepare_step(self, prepare: Callable[[StepSetup], StepSetup]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
     def prepare_step(self, prepare: Any) -> Any:
-        """The agent with one more function that may change each step before it is asked.
+        """Return the agent with one more function that can change each step before fxai sends the request.
 
-        It is given the step as those before it left it: the model, tools, choice, messages and options.
+        The function receives the step with the changes of earlier functions: model, tools, choice, messages, options.
         """
         return _with_hook(self, "prepare_step", prepare)
 
@@ -413,7 +415,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     @overload
     def on_step(self, listener: Callable[[Step], None]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
     def on_step(self, listener: Any) -> Any:
-        """The agent with one more function that is given each finished step, before the run goes on."""
+        """Return the agent with one more function that receives each finished step before the run continues."""
         return _with_hook(self, "on_step", listener)
 
     # -- as a tool
@@ -443,21 +445,21 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     def as_tool(
         self, name: str | None = None, *, parameters: Any = None, prompt: Any = None, **options: Unpack[ToolOptions]
     ) -> Any:
-        """The agent as a tool of another one: each call is a run, its answer the result. See `SubAgent`.
+        """Return the agent as a tool for another agent. Each call starts a run and returns its answer. See `SubAgent`.
 
         Args:
-            name: the name of the tool; by default that of the agent.
-            parameters: the type of the tool's parameters; by default a `prompt`, which the agent is given.
-            prompt: makes the prompt of such parameters.
-            options: of the tool, see `ToolOptions`. A failure goes to the model, unless `failure_mode` says otherwise.
+            name: The name of the tool. Default: the name of the agent.
+            parameters: The type of the tool's parameters. Default: `prompt`, a string that the agent receives.
+            prompt: A function that converts the parameters to the prompt of a run.
+            options: The options of the tool, see `ToolOptions`. By default, the model receives a failure.
 
         Raises:
-            SchemaError: `parameters` without `prompt`, or the other way round.
+            SchemaError: If you pass only one of `parameters` and `prompt`.
         """
         return sub_agent_of(self, name, parameters, prompt, options)
 
     def __fx_runs__(self) -> Runs[_T_co, _O_co, _E_co, _R_co | None]:
-        """For checkers: what it is."""
+        """Declare the types of the agent for type checkers."""
         raise NotImplementedError
 
     # -- the run
@@ -465,37 +467,37 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     def execute(
         self, prompt: PromptInput, *, state: PromptState | None = None
     ) -> EffectOf[Answer[_O_co], _E_co, _T_co | _R_co | None]:
-        """The answer to `prompt`: the model is asked until a turn calls no tool.
+        """Return an effect that calls the model until a turn calls no tool, and succeeds with the answer to `prompt`.
 
         Args:
-            prompt: what the user says, or a history to go on from.
-            state: what a stateful prompt begins with, such as `answer.state` of the run before; by default what the
-                memory holds, else the initial values.
+            prompt: The message of the user, or a history to continue.
+            state: The initial state of a stateful prompt, such as `answer.state` of the previous run. Default: the
+                state in the memory, or otherwise the initial values.
 
-        Fails with `BudgetExceeded` when the budget is spent first, with `AiError` when the model cannot be asked or
-        understood, and with a `ToolError` when a handler failed in failure mode `"error"`. The first and the last hold
-        the history. With a memory also with `MemoryFailure`; with a source as it does.
+        The effect fails with `BudgetExceeded` if the run exhausts the budget, with `AiError` if the model fails, and
+        with a `ToolError` if a handler fails in failure mode `"error"`. `BudgetExceeded` and `ToolError` contain the
+        history. With a memory, the effect can fail with `MemoryFailure`; with a source, with failures of the source.
         """
         return _execution(self, state).answer(prompt)
 
     def stream(
         self, prompt: PromptInput, *, state: PromptState | None = None
     ) -> StreamOf[StreamPart, _E_co, _T_co | _R_co | None]:
-        """The parts of the answer to `prompt` as they come; each round ends with its `finish`.
+        """Return a stream of the parts of the answer to `prompt`. Each step ends with its `finish` part.
 
-        Leaving the stream early stops the model and the handlers, closes sources, and commits nothing. Fails as
-        `execute`.
+        If you stop reading early, fxai stops the model and the handlers, closes the sources, and commits nothing. The
+        stream fails with the same failures as `execute`.
         """
         return _execution(self, state).parts(prompt)
 
 
 AgentBuilder = Agent
-"""Another name for `Agent`, which `with_tools`, `without_tools`, `with_memory` and the hooks give."""
+"""Another name for `Agent`, the type that `with_tools`, `without_tools`, `with_memory`, and the hooks return."""
 
 
 def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> Execution:
     if state is not None and agent.prompt is None:
-        raise TypeError(f"the agent {agent.name!r} has no stateful prompt, so that no state can be given to its runs")
+        raise TypeError(f"agent {agent.name!r} has no stateful prompt. Remove `state`, or pass a prompt to Agent.make.")
     binding = agent.binding
     if agent.hooks.stop_when and binding.is_fixed and agent.prompt is None and not agent.without_own:
         _check_stops(agent.name, agent.hooks.stop_when, binding.toolkit.tools)
@@ -517,32 +519,32 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
 
 
 def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, object]) -> None:
-    """Refuse a condition on a tool that no step of the run can have, because the run would never stop."""
+    """Raise if a stop condition names a tool that no step can call, because the run would never stop."""
     for condition in conditions:
         for tool in condition.names if isinstance(condition, HasToolCall) else ():
             if tool not in tools:
                 near, there = nearest_name(tool, tools), ", ".join(tools) or "no tools"
-                raise ValueError(f"has_tool_call({tool!r}): the agent {name!r} has no such tool{near}; it has {there}")
+                raise ValueError(f"has_tool_call({tool!r}): agent {name!r} has no such tool{near}. Its tools: {there}.")
 
 
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:
     if not callable(hook):
-        raise TypeError(f"{name} takes a function, not {hook!r}")
+        raise TypeError(f"{name} must be a function, got {hook!r}")
     hooks = msgspec.structs.replace(agent.hooks, **{name: (*getattr(agent.hooks, name), hook)})
     return msgspec.structs.replace(agent, hooks=hooks)
 
 
 def _name(given: Any) -> str:
     if not isinstance(given, str):
-        raise TypeError(f"the name of an agent is a string, not {given!r}")
+        raise TypeError(f"agent name must be a string, got {given!r}")
     if not given:
-        raise ValueError("an agent needs a name: its tool and its failures are called by it")
+        raise ValueError("agent name must not be empty, because its tool and its failures have this name")
     return given
 
 
 def _instructions(given: Any) -> str | None:
     if not (given is None or isinstance(given, str)):
-        raise TypeError(f"instructions are one text, not {given!r}: join what they are made of")
+        raise TypeError(f"instructions must be one string, got {given!r}. Join the strings.")
     return given
 
 
@@ -552,29 +554,29 @@ def _prompt(given: Any) -> Any:
     from fxai.agents.stateful import StatefulPrompt
 
     if not isinstance(given, StatefulPrompt):
-        advice = "say StatefulPrompt.make(name, f)"
-        raise TypeError(f"prompt={given!r} is no stateful prompt: {advice}; what the user says is given to execute")
+        advice = "Pass StatefulPrompt.make(name, f), and pass the message of the user to execute"
+        raise TypeError(f"prompt must be a StatefulPrompt, got {given!r}. {advice}.")
     return cast(Any, given)
 
 
 def _retries(given: Any) -> int:
     if not isinstance(given, int):
-        raise TypeError(f"output_retries is a number, not {given!r}")
+        raise TypeError(f"output_retries must be a number, got {given!r}")
     if given < 0:
-        raise ValueError(f"output_retries is {given}: an answer is asked for once at least")
+        raise ValueError(f"output_retries must be at least 0, got {given}")
     return given
 
 
 def _budget(given: Any) -> Budget:
     if not isinstance(given, Budget):
-        raise TypeError(f"budget={given!r} is no Budget: say Budget(rounds=…), with tokens, seconds or calls")
+        raise TypeError(f"budget must be a Budget, got {given!r}. Pass Budget(rounds=…, tokens=…, seconds=…, calls=…).")
     return given
 
 
 def _mode(given: Any) -> AtLimit:
     modes = get_args(AtLimit)
     if given not in modes:
-        raise ValueError(f"at_limit is {given!r}: it is {', '.join(map(repr, modes))}")
+        raise ValueError(f"at_limit must be one of {', '.join(map(repr, modes))}, got {given!r}")
     return cast(AtLimit, given)
 
 
@@ -582,5 +584,5 @@ def _several(name: str, given: Any) -> tuple[Any, ...]:
     hooks = (given,) if callable(given) or not is_listed(given) else tuple(given)
     for hook in hooks:
         if not callable(hook):
-            raise TypeError(f"{name} takes functions, not {hook!r}")
+            raise TypeError(f"{name} must be a function or a list of functions, got {hook!r}")
     return hooks

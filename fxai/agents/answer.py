@@ -1,4 +1,4 @@
-"""Answers: what a run of an agent gives, with its steps; and the errors that a run can fail with.
+"""The answer of a run, its steps, and the failures of a run. Use this module to read the result of an agent.
 
 >>> from fxai.messages.part import Finish, Text, ToolCall, ToolResult
 >>> turn = Response((ToolCall("c1", "add", {"a": 1, "b": 2}), ToolResult("c1", "add", 3), Finish("tool-calls")))
@@ -7,7 +7,7 @@
 >>> answer.text, [result.result for result in answer.steps[0].results]
 ('It is 3.', [3])
 >>> print(BudgetExceeded("rounds", 10, Prompt.make("Count to infinity.")))
-the run was not done after 10 rounds: allow more with Budget(rounds=…), or go on from `history`
+the run did not finish within 10 rounds. Allow more with Budget(rounds=…), or continue from `history`.
 """
 
 from __future__ import annotations
@@ -41,54 +41,55 @@ _O_co = TypeVar("_O_co", covariant=True, default=str)
 
 @final
 class Step(msgspec.Struct, frozen=True):
-    """One round of a run: the model's turn and the results of its calls."""
+    """A step of a run: the turn of the model and the results of its calls."""
 
     number: int
-    """The number of the round, from 1."""
+    """The number of the step, from 1."""
     response: Response
     record: StepRecord = NO_RECORD
-    """The tools and messages of its request, whether this extended the previous one, and the state of a prompt."""
+    """The tools and messages of the request, the break of its prefix, and the state of a stateful prompt."""
 
     @property
     def text(self) -> str:
-        """The text of the model's turn."""
+        """The text of the turn."""
         return self.response.text
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the model made, in order; `dynamic` marks those of tools that no type describes."""
+        """The calls that the model made, in its order. `dynamic` marks calls of dynamic tools, which have no types."""
         return self.response.tool_calls
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The results in the order of the calls; before them those of calls that were approved before this step.
+        """The results of the calls. Results of calls that a user approved before this step are first.
 
-        `result` is the value of the tool's type, or what failed; `dynamic` marks those of tools that no type describes.
+        `result` is a value of the tool's type, or a failure. `dynamic` marks results of dynamic tools, which have no
+        types.
         """
         return self.response.tool_results
 
     def results_of(self, tool: Tool[Any, _S, _F]) -> tuple[Result[_S, _F | ToolError | NotRun], ...]:
-        """The results of the calls of one tool, with its types: a `Success` or a `Failure` each.
+        """Return the typed results of the calls of a tool. Each result is a `Success` or a `Failure`.
 
-        Such a failure is the tool's own, or it says why its handler gave none: `InvalidParameters` that the model gave,
-        or a call that was not run, such as one that was `Denied`.
+        A `Failure` contains a failure of the tool, or the reason why its handler returned no result. The reason is
+        `InvalidParameters` for invalid arguments, or a failure such as `Denied` for a call that did not run.
         """
         named = [result for result in self.results if result.name == tool.name]
         return tuple([Failure(each.result) if each.is_failure else Success(cast(_S, each.result)) for each in named])
 
     @property
     def usage(self) -> Usage:
-        """The tokens that it took."""
+        """The token usage of the step."""
         return self.response.usage
 
     @property
     def warnings(self) -> tuple[WarningPart, ...]:
-        """What was requested and not done."""
+        """The warnings about requested features that the provider did not apply."""
         return self.response.warnings
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the model's turn ended."""
+        """The reason why the turn ended."""
         return self.response.finish_reason
 
     @override
@@ -98,9 +99,9 @@ class Step(msgspec.Struct, frozen=True):
 
 @final
 class Steps(Sequence[Step]):
-    """The steps of a run so far, the first one first. It does not change when the run goes on."""
+    """The steps of a run so far, oldest first. The sequence does not change when the run continues."""
 
-    # A view of the first `length` steps of a list that only ever grows: a tuple would copy all of them each round.
+    # A view of the first `length` steps of a growing list, because a tuple would copy all steps after each step.
     __slots__ = ("_length", "_steps")
 
     def __init__(self, steps: list[Step]) -> None:
@@ -117,7 +118,7 @@ class Steps(Sequence[Step]):
             return tuple([self._steps[place] for place in range(*index.indices(self._length))])
         place = index + self._length if index < 0 else index
         if not 0 <= place < self._length:
-            raise IndexError(f"step {index} of {self._length}")
+            raise IndexError(f"step {index} does not exist: the run has {self._length} steps")
         return self._steps[place]
 
     @override
@@ -144,46 +145,47 @@ class Steps(Sequence[Step]):
 # -- the answer
 
 Ended: TypeAlias = Literal["done", "stopped", "limit", "pending"]
-"""How a run ended.
+"""The way a run ended.
 
-`done`: the model's last turn called no tool, or was cut (`finish_reason` says which). `stopped`: a stop condition held.
-`limit`: its budget was spent, and it answered all the same. `pending`: calls wait for an approval or for a result from
-outside.
+- `done`: the last turn of the model called no tool, or the provider cut it short. `finish_reason` states the reason.
+- `stopped`: a stop condition was true.
+- `limit`: the run exhausted its budget and still answered.
+- `pending`: a call needs an approval or an external result.
 """
 
 
 @final
 class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
-    """What a run gave: its steps, the whole conversation, and the output, of type `O`."""
+    """The result of a run: its steps, the whole conversation, and the output of type `O`."""
 
     steps: tuple[Step, ...]
     history: Prompt
-    """The conversation before the run and all of the run: another run can go on from it."""
+    """The conversation before the run and the messages of the run. Another run can continue from it."""
     ended: Ended = "done"
     typed: bool = False
-    """Whether the agent has an output type."""
+    """True if the agent has an output type."""
     value: _O_co | msgspec.UnsetType = msgspec.UNSET
-    """The typed output, where there is one; read `output` instead."""
+    """The typed output, or `UNSET`. Read `output` instead."""
     state: PromptState | None = None
-    """The state of a stateful prompt after the run, for `execute(…, state=…)`; None of an agent without one."""
+    """The state of a stateful prompt after the run, for `execute(…, state=…)`, or None."""
 
     @property
     def output(self) -> _O_co:
-        """The typed answer; of an agent without an output type, the text.
+        """The typed answer, or the text if the agent has no output type.
 
         Raises:
-            LookupError: the run ended before there was one: calls wait, a stop condition held, or the budget was spent
-                (`ended` says which).
+            LookupError: If the run ended without an output, because calls are pending, a stop condition was true, or
+                the run exhausted its budget. `ended` states the reason.
         """
         if not self.typed:
             return cast(_O_co, self.text)
         if self.value is msgspec.UNSET:
-            raise LookupError(f"there is no output, because the run ended otherwise: {_why_untyped(self)}")
+            raise LookupError(f"answer has no output: {_why_untyped(self)}")
         return self.value
 
     @property
     def text(self) -> str:
-        """The text of the last turn; where a limit ended the run, of the last turn that has any."""
+        """The text of the last turn. If a limit ended the run, the text of the last turn that contains text."""
         if self.ended == "limit":
             return next((text for step in reversed(self.steps) if (text := step.text)), "")
         return self.steps[-1].text
@@ -195,17 +197,17 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
 
     @property
     def usage(self) -> Usage:
-        """The tokens of all steps."""
+        """The token usage of all steps."""
         return sum((step.usage for step in self.steps), Usage())
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the last turn ended; `"pending"` where calls wait for approvals or results, which is no failure."""
+        """The reason why the last turn ended. `"pending"` if a call needs an approval or a result."""
         return self.steps[-1].finish_reason
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The calls that wait for an approval or for a result; put those behind `history` to go on."""
+        """The calls that need an approval or a result. To continue, append the answers to `history`."""
         return self.history.pending if self.finish_reason == "pending" else self.response.pending
 
     @override
@@ -216,20 +218,20 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
 def _why_untyped(answer: Answer[Any]) -> str:
     if answer.ended == "pending":
         waiting = ", ".join(call.name for call in answer.pending)
-        return f"calls wait ({waiting}); answer them, and go on from `history`"
+        return f"calls are pending ({waiting}). Answer them, and continue from `history`."
     if answer.ended == "stopped":
-        return "a stop condition held first; look at `steps`, or go on from `history`"
-    return f"its budget was spent, and the last text does not fit; allow more, or go on from `history`: {answer.text}"
+        return "a stop condition ended the run. Read `steps`, or continue from `history`."
+    return f"the budget is exhausted, and this last text is invalid: {answer.text}. Allow more, or continue `history`."
 
 
-# -- what a run fails with
+# -- failures of a run
 
 Limit: TypeAlias = Literal["rounds", "tokens", "seconds", "calls"]
-"""What a budget may run out of."""
+"""A resource that a budget limits."""
 
 
 def describe_limit(number: float, what: Limit) -> str:
-    """An amount of what a budget limits, in words.
+    """Return an amount of a limited resource with its unit.
 
     >>> describe_limit(1, "rounds"), describe_limit(0.5, "seconds")
     ('1 round', '0.5 seconds')
@@ -239,38 +241,38 @@ def describe_limit(number: float, what: Limit) -> str:
 
 @final
 class BudgetExceeded(msgspec.Struct, frozen=True):
-    """The failure of a run whose budget was spent: what ran out, how much there was, and the conversation so far."""
+    """The failure of a run that exhausted its budget: the resource, its limit, and the conversation so far."""
 
     what: Limit
     limit: float
     history: Prompt
-    """Every call in it has its result: another run can go on from it, with a budget of its own."""
+    """The conversation so far, with a result for each call. Another run with a new budget can continue from it."""
     state: PromptState | None = None
-    """The state of a stateful prompt then; None of an agent without one."""
+    """The state of a stateful prompt at this time. Without a stateful prompt, the state is None."""
 
     @override
     def __str__(self) -> str:
         return (
-            f"the run was not done after {describe_limit(self.limit, self.what)}: "
-            f"allow more with Budget({self.what}=…), or go on from `history`"
+            f"the run did not finish within {describe_limit(self.limit, self.what)}. "
+            f"Allow more with Budget({self.what}=…), or continue from `history`."
         )
 
 
 @final
 class RunFailed(AiError, frozen=True, tag="AiError"):
-    """An `AiError` that ended a run, with the conversation so far: another run can go on from its history.
+    """An `AiError` that ended a run, with the conversation so far. Another run can continue from this history.
 
-    It is written as any `AiError`, without the conversation, which may hold what is not for a log.
+    Its text and its JSON form do not contain the conversation, because the conversation can contain private data.
     """
 
     history: Prompt
     """The conversation before the turn that failed, with the results of all calls."""
     state: PromptState | None = None
-    """The state of a stateful prompt then; None of an agent without one."""
+    """The state of a stateful prompt at this time. Without a stateful prompt, the state is None."""
 
     @staticmethod
     def of(error: AiError, history: Prompt, state: PromptState | None = None) -> RunFailed:
-        """The error with a conversation; an error that has its own keeps it."""
+        """Return the error with a conversation. If the error already has a conversation, return it unchanged."""
         if isinstance(error, RunFailed):
             return error
         return RunFailed(error.module, error.method, error.reason, history, state)
@@ -282,12 +284,12 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
 
     @override
     def to_data(self) -> dict[str, Any]:
-        """The error as plain JSON data, without the conversation."""
+        """Return the error as a JSON value, without the conversation."""
         return self.error.to_data()
 
     @override
     def to_json(self) -> str:
-        """The error as JSON text, without the conversation."""
+        """Return the error as a JSON string, without the conversation."""
         return self.error.to_json()
 
     @override
@@ -297,23 +299,23 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
 
 @final
 class RenderFailed(msgspec.Struct, frozen=True):
-    """The failure of a run whose stateful prompt was rendered wrongly: which one, at which step, and why."""
+    """The failure of a run whose stateful prompt did not render: its name, the step, and the reason."""
 
     prompt: str
-    """What the prompt is called."""
+    """The name of the prompt."""
     step: int
-    """The number of the step that was rendered, from 1."""
+    """The number of the step, from 1."""
     reason: RenderReason
     message: str
-    """What is wrong, and what to do."""
+    """The problem and its remedy."""
     history: Prompt
-    """The conversation so far; every call in it has its result, or waits."""
+    """The conversation so far. Each call has its result or is pending."""
     state: PromptState
-    """The state then."""
+    """The state at this time."""
 
     @override
     def __str__(self) -> str:
-        return f"the prompt {self.prompt!r} could not be rendered for step {self.step}: {self.message}"
+        return f"prompt {self.prompt!r} did not render for step {self.step}: {self.message}"
 
     @override
     def __hash__(self) -> int:
@@ -326,7 +328,7 @@ def keep_history(defect: BaseException, history: Prompt) -> None:
 
 
 def history_of(ended: object) -> Prompt | None:
-    """Return the conversation of a run, however the run ended: another run can go on from it.
+    """Return the conversation of a run, regardless of how the run ended. Another run can continue from it.
 
     After a defect of a handler, the conversation contains the results of all calls that ended. The result of the broken
     call states that the tool broke.
@@ -334,7 +336,7 @@ def history_of(ended: object) -> Prompt | None:
     Args:
         ended: An `Exit`, a `Cause`, an `Answer`, a failure of a run, or an exception that a run raised.
 
-    Returns None if `ended` belongs to no run of an agent, or if the run was cancelled.
+    Returns None if `ended` belongs to no run of an agent, or if a user cancelled the run.
 
     >>> history_of(BudgetExceeded("rounds", 10, Prompt.make("Count to infinity."))) == Prompt.make("Count to infinity.")
     True
@@ -357,4 +359,4 @@ def history_of(ended: object) -> Prompt | None:
 _HISTORY: Final = "__fxai_history__"
 
 RunError: TypeAlias = RunFailed | ToolError | BudgetExceeded
-"""What a run can fail with; each holds the `history`."""
+"""The failures of a run. Each contains the `history`."""

@@ -1,11 +1,12 @@
-r"""Changes during a conversation: what differs between two steps, such as instructions, sections, messages and tools.
+r"""Append the changes between two steps to a conversation. Use this module to keep the prefix of requests unchanged.
 
-With `changes="rewrite"`, each request shows the new state at its usual place. That changes the start of the request,
+With `changes="rewrite"`, each request shows the new state at its usual position. That changes the start of the request,
 so the provider cannot reuse its cache, and some models refuse their own earlier thinking.
 
 With `changes="append"`, the start of the request stays unchanged. fxai appends each change to the conversation, and
-retracts removed definitions there. The messages carry the changes in their metadata. Therefore, memories, chats and
-stored histories keep the changes, and the next run continues with the same state.
+retracts removed definitions there. A change can concern instructions, sections, messages, or tools. The messages carry
+the changes in their metadata. Therefore, memories, chats, and stored histories contain the changes, and the next run
+continues with the same state.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> basic, expert = (SectionText("system", f"<mode>\n{mode}\n</mode>") for mode in ("basic", "expert"))
@@ -39,14 +40,14 @@ from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
 Changes: TypeAlias = Literal["auto", "append", "rewrite"]
-"""The place where a request shows a change of instructions, sections, messages or tools during a conversation.
+"""The position of a changed instruction, section, message, or tool in a request.
 
-`append`: at the end of the conversation. `rewrite`: at the usual place. `auto`: `append` if the facts of the model say
-that it binds thinking to its prefix, otherwise `rewrite`.
+`append`: at the end of the conversation. `rewrite`: at the usual position. `auto`: `append` if the facts of the model
+state that it binds thinking to its prefix, otherwise `rewrite`.
 """
 CHANGES: Final[tuple[Changes, ...]] = ("auto", "append", "rewrite")
 
-_KEY: Final = "fxai"  # in the metadata of a message
+_KEY: Final = "fxai"  # the key in the metadata of a message
 _INSTRUCTIONS: Final = "instructions"
 _LENGTH: Final = 16
 
@@ -62,7 +63,7 @@ def check_changes(given: object) -> Changes:
     for known in CHANGES:
         if given == known:
             return known
-    raise ValueError(f"changes must be 'auto', 'append' or 'rewrite', got {given!r}")
+    raise ValueError(f"changes must be 'auto', 'append', or 'rewrite', got {given!r}")
 
 
 @final
@@ -70,15 +71,15 @@ class Shown(msgspec.Struct, frozen=True, eq=False):
     """The definitions of a step that its request shows next to the conversation."""
 
     sections: Mapping[str, SectionText] = {}
-    """The sections, by name."""
+    """The sections by name."""
     messages: tuple[Message, ...] = ()
     """The messages before the conversation."""
     behind: tuple[Message, ...] = ()
-    """Messages of this step alone, after the conversation."""
+    """The messages after the conversation, for this step only."""
 
     @property
     def front(self) -> tuple[Message, ...]:
-        """The definitions at their usual place: the system message of all sections, then the messages."""
+        """The definitions at their usual position: the system message of all sections, then the messages."""
         system = (SystemMessage(join_sections(self.sections)),) if self.sections else ()
         return (*system, *self.messages)
 
@@ -89,15 +90,15 @@ NOTHING: Final = Shown()
 
 @final
 class _Known(msgspec.Struct, frozen=True, eq=False):
-    """The state that a reader of the conversation knows: the digest of each thing, by its key."""
+    """The state that a reader of the conversation knows: the digest of each definition by its key."""
 
     head: tuple[Message, ...]
     """The first messages of each request."""
     state: Mapping[str, str]
     declared: Mapping[str, str]
-    """The digests of all tools since the start, by name; a retracted tool stays declared."""
+    """The digests of all tools since the start by name. A retracted tool stays declared."""
     start: int
-    """The index of the message that carries the head; changes before it are part of the head."""
+    """The index of the message that carries the head. The head includes all changes before this message."""
 
 
 @final
@@ -105,17 +106,17 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     """The request of a step with appended changes."""
 
     conversation: Prompt
-    """The conversation, whose last message carries the changes of this step."""
+    """The conversation. Its last message carries the changes of this step."""
     messages: Prompt
     """The messages that the model receives."""
     tools: tuple[_AnyTool, ...]
-    """The declared tools. Only the tools of the step can be executed."""
+    """The declared tools. fxai executes only calls of the tools of the step."""
     known: _Known
     mark: _Mark | None = None
-    """The changes of this step, as the conversation carries them."""
+    """The changes of this step for the metadata of the conversation, or None."""
 
     def carry(self, history: Prompt) -> Prompt:
-        """Return the history of the same conversation, whose last message carries the changes of this step."""
+        """Return the history of the same conversation, with the changes of this step in its last message."""
         return history if self.mark is None or not len(history) else self.mark.on(history)
 
 
@@ -136,10 +137,10 @@ class Appending:
         self._tools = {tool.name: tool for tool in tools}
         self._known: _Known | None = None
         self._read: Prompt | None = None  # the conversation of the last step
-        self._messages = Prompt()  # and its messages
+        self._messages = Prompt()  # the messages of the last request
 
     def plan(self, conversation: Prompt, toolkit: Toolkit[Any], shown: Shown) -> Plan:
-        """Return the request of the next step, whose changes are appended.
+        """Return the request of the next step, with its changes at the end.
 
         Args:
             conversation: The messages so far.
@@ -155,7 +156,7 @@ class Appending:
         if known is None or declared is None:
             return _restart(conversation, lead, toolkit, shown, wanted)
         after = _changes(known.state, wanted, conversation, lead, shown)
-        if not after or conversation[-1].role == "assistant":  # nothing can follow a paused turn
+        if not after or conversation[-1].role == "assistant":  # a request cannot add messages after a paused turn
             return Plan(conversation, self._messages, declared, known)
         changed = {key: digest for key, digest in wanted.items() if known.state.get(key) != digest}
         gone = [key for key in known.state if key not in wanted]
@@ -165,7 +166,7 @@ class Appending:
         return Plan(mark.on(conversation), self._messages.extend(after), declared, known, mark)
 
     def keep(self, plan: Plan) -> None:
-        """Note that the model receives the request."""
+        """Record that the model receives the request."""
         self._known, self._read, self._messages = plan.known, plan.conversation, plan.messages
         self._tools = {tool.name: tool for tool in plan.tools}
 
@@ -181,7 +182,7 @@ class Appending:
         self._read = conversation
 
     def _declare(self, known: _Known, toolkit: Toolkit[Any], wanted: Mapping[str, str]) -> tuple[_AnyTool, ...] | None:
-        """Return the tools of the request. None if they break the prefix in any case."""
+        """Return the tools of the request, or None if they break the prefix in any case."""
         declared: list[_AnyTool] = []
         for name, digest in known.declared.items():
             tool = toolkit.tools.get(name) or self._tools.get(name)
@@ -223,7 +224,7 @@ def _texts(conversation: Prompt, lead: int) -> str:
 
 
 def _state_of(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Shown) -> dict[str, str]:
-    """Return the state that the step is to show."""
+    """Return the state that the step must show."""
     state = {_INSTRUCTIONS: _digest(_texts(conversation, lead).encode())} if lead else {}
     state |= {f"section/{name}": _digest(one.text.encode()) for name, one in shown.sections.items()}
     state |= {_message_key(message): "" for message in shown.messages}
@@ -250,7 +251,7 @@ def _changes(
     changed = [key for key, digest in wanted.items() if known.get(key) != digest]
     gone = [key for key in known if key not in wanted]
     after: list[Message] = [one for one in shown.messages if _message_key(one) in changed]
-    after += shown.behind  # before the system messages, because the API accepts these only before the answer
+    after += shown.behind  # before the system messages, because the API accepts these messages only before the answer
     if _INSTRUCTIONS in changed:
         text = _texts(conversation, lead)
         after.append(SystemMessage(f"The instructions changed. These instructions replace the earlier ones:\n\n{text}"))
@@ -300,17 +301,17 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     """The changes of a step, in the metadata of the last message before them."""
 
     head: list[Any] | None = None
-    """The first messages of the request, as plain data. None if the start did not change."""
+    """The first messages of the request as JSON values, or None if the start did not change."""
     after: list[Any] = []
-    """The messages after this message, as plain data."""
+    """The messages after this message as JSON values."""
     set: dict[str, str] = {}
-    """The digests of new and changed definitions, by key."""
+    """The digests of new and changed definitions by key."""
     gone: list[str] = []
     """The keys of removed definitions."""
 
     @staticmethod
     def of(message: Message) -> _Mark | None:
-        """Return the changes after a message. None if it carries none, or they are damaged."""
+        """Return the changes after a message, or None if the message carries no valid changes."""
         if _KEY not in message.metadata:
             return None
         try:
@@ -319,10 +320,10 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
             return None
 
     def on(self, conversation: Prompt) -> Prompt:
-        """Return the conversation whose last message carries the changes, after those that it carries already."""
+        """Return the conversation with the changes in its last message, after the changes that this message has."""
         *before, last = conversation
         old, mark = _Mark.of(last), self
-        if old is not None and self.head is None:  # the same conversation was sent again
+        if old is not None and self.head is None:  # a request with the same conversation
             gone = [key for key in (*old.gone, *self.gone) if key not in self.set]
             mark = _Mark(old.head, [*old.after, *self.after], {**old.set, **self.set}, gone)
         metadata = {**_without_mark(last).metadata, _KEY: msgspec.to_builtins(mark)}
@@ -347,7 +348,7 @@ def copy_marks(messages: Iterable[Message], marked: Iterable[Message]) -> list[M
 
 
 def _read(conversation: Prompt) -> _Known | None:
-    """Return the state that the conversation shows. None if no run of it appended changes, or a mark is damaged."""
+    """Return the state that the conversation shows, or None if no run appended changes or a mark is damaged."""
     marks = [(at, mark) for at, message in enumerate(conversation) if (mark := _Mark.of(message)) is not None]
     last = next((number for number, (_, mark) in reversed([*enumerate(marks)]) if mark.head is not None), None)
     if last is None:
@@ -362,7 +363,7 @@ def _read(conversation: Prompt) -> _Known | None:
 
 
 def _expand(conversation: Prompt, known: _Known) -> Iterator[Message]:
-    """Yield the messages that the model received, and those that are new."""
+    """Yield the messages that the model received, and the new messages."""
     lead = _lead(conversation)
     yield from known.head
     for at, message in enumerate(islice(conversation, lead, None), lead):

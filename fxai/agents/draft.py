@@ -1,7 +1,7 @@
-"""Drafts: the memory of one turn of a conversation, which may take several runs and may be stopped.
+"""Drafts: memories for a single turn. Use a draft if a user can stop a turn, or if a turn has many runs.
 
-What is kept of a turn is decided by whoever leads the conversation, when the turn is over: all of it, or, where it was
-stopped or has failed, what it came to. Until then its messages are in a draft.
+A draft contains the messages of a turn until the turn ends. The owner of the conversation then decides which messages
+to store: the whole turn, or the partial turn if a user stopped it or it failed.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -37,9 +37,9 @@ AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
 
 @final
 class Draft(Memory):
-    """A memory that holds the conversation so far and the messages of one turn, which may take several runs.
+    """A memory that contains the conversation so far and the messages of the current turn. A turn can have many runs.
 
-    So it does with the state of the agent's prompt: what it was before, and what it is.
+    It also contains the state of the agent's prompt, before the turn and now.
     """
 
     def __init__(self, before: Prompt, state: PromptState | None = None, late: Prompt = Prompt.empty) -> None:
@@ -48,8 +48,8 @@ class Draft(Memory):
         Args:
             before: The conversation before the turn.
             state: The state of the agent's prompt before the turn.
-            late: Answers to approvals that earlier turns left open. The turn starts with them, and a run of the turn
-                reads them behind the calls that they are about.
+            late: Answers to approvals that earlier turns did not read. They start the turn, and a run of the turn reads
+                each answer directly after its call.
         """
         self._before = before
         self._late = late
@@ -57,11 +57,11 @@ class Draft(Memory):
         """The messages of the turn."""
         self.state = state
         """The state after the last step of the turn; None for an agent without a stateful prompt."""
-        self._new = Prompt.empty  # what the run that goes on began with, until that is in the messages
-        self._parts: list[AnyPart] = []  # and what it gave that is not in them
+        self._new = Prompt.empty  # first messages of the current run, until the draft contains them
+        self._parts: list[AnyPart] = []  # parts of the current run that the draft does not contain yet
 
     def stream(self, agent: AnyAgent, new: Prompt) -> StreamOf[StreamPart, Any, Any]:
-        """The parts of a run of the turn, which begins with the messages `new`; they enter the draft as they come."""
+        """Return the parts of a run of the turn that starts with the messages `new`. The draft records each part."""
 
         def begin() -> StreamOf[StreamPart, Any, Any]:
             self._new = new
@@ -71,12 +71,12 @@ class Draft(Memory):
         return StreamOf.suspend(begin).tap(lambda part: Sync(lambda: self.note(part)))
 
     def begin(self, new: Prompt) -> None:
-        """A run that is no agent's begins with the messages `new`; its parts are noted one by one."""
+        """Start a run that is not a run of an agent, with the messages `new`. Pass each of its parts to `note`."""
         self._new = new
         self._parts.clear()
 
     def note(self, part: StreamPart) -> None:
-        """The run that goes on gave this part."""
+        """Record a part of the current run."""
         self._parts.append(part)
 
     def _note_step(self, step: Step) -> None:
@@ -84,12 +84,12 @@ class Draft(Memory):
             self.state = step.record.after
 
     def end(self) -> None:
-        """The run is over: what it gave, and no agent has committed, enters the messages."""
+        """Finish the current run: add the messages that no agent has committed."""
         self.messages = self.messages + self._new.with_response(self._parts)
         self._forget_run()
 
     def stop(self, reason: str) -> None:
-        """The run was cut off: what it gave so far enters the messages; its open calls get a result that says why."""
+        """Stop the current run: add its messages so far, and add a result for each open call with this reason."""
         whole = gather(self._parts)
         open_ = {one.id for one in pending_in(whole)}
         calls = [part for part in whole if part.type == "tool-call" and part.id in open_]
@@ -97,7 +97,7 @@ class Draft(Memory):
         self.end()
 
     def _calls_cut_off(self, given: Iterable[AnyPart]) -> Iterator[ToolCallPart]:
-        """The calls of earlier runs that this one began with an answer about, and gave no result of."""
+        """Yield the calls of earlier runs that this run started with an answer to, but did not finish."""
         answers = [part for one in self._late + self._new if one.role == "tool" for part in one.content]
         answered = {part.approval_id for part in answers if part.type == "tool-approval-response"}
         ended = {part.id for part in answers if part.type == "tool-result"}

@@ -1,24 +1,31 @@
-"""The loop: a model asked again and again, its calls run in between, until it is done.
+"""The agent loop: call the model, run its tool calls, append the results, and repeat.
 
-Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls open that wait for an
-approval or for a result from outside, or was cut; or a stop condition holds, or the budget is spent. A turn that the
-provider paused is asked to go on. Approvals that the history answers are settled before the first turn. Before all that
-the sources of tools are opened and the memory is loaded; they are closed, and it has the messages of the run, after it.
+The loop opens the tool sources, loads the memory, and executes the tool calls that the history approves. Then it starts
+the first round. After each round it continues until one of these conditions is true:
 
-A run is one generator of effects, `_loop`. Streamed, it is the same one, which hands each part to its reader as soon as
-it is there; each round ends with its `finish`, which is handed on when all else that ends the round is done.
+- The model calls no tool. If the provider paused the turn, the loop sends another request instead.
+- A call needs an approval or an external result.
+- The provider cut the response short.
+- A stop condition is true.
+- The budget is exhausted.
 
-What listens to a run stands in one of these places, for whole and streamed runs alike:
+At the end, the loop commits the new messages to the memory and closes the tool sources.
 
-- `on_step`, in `notify` of `agents/run.py`: each finished step, before the run goes on. Progress stands here.
-- `prompt`, in `_prepare`: a stateful prompt, from which each step is rendered; see `agents/rendering.py`.
-- `prepare_step`, in `_prepare`: the request of each step, before it is sent, which it may change.
-- `stop_when`, in `stop`: whether the run ends after a step.
-- `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
-- `on_settled` and `on_answer`: the history when approved calls begin and end, and the answer before the last part is
-  read. A memory stands here.
-- `Interceptor` of `fxai.models.interceptor`, a service: around the whole run, each step, turn and call, and the work of
-  the memory. What makes a run durable stands here, and telemetry.
+A run is one generator of effects, `_loop`. A streamed run uses the same generator with an `emit` function, which passes
+each part to the reader immediately. The loop emits the `finish` part of a round after all other work of the round.
+
+You can observe or change a run, streamed or not, in the following places:
+
+- `on_step` (called by `notify` in `agents/run.py`) receives each finished step before the run continues. Use it to
+  report progress.
+- `prompt` (in `_prepare`) renders each step from a stateful prompt. See `agents/rendering.py`.
+- `prepare_step` (in `_prepare`) can change the request of each step before the loop sends it.
+- `stop_when` (in `stop`) decides after each step whether the run ends.
+- `emit` (in `_loop` and `take_turn`) receives each part of a streamed run. User interfaces use it.
+- `on_settled` and `on_answer` receive the history when approved calls start and end, and the answer before the reader
+  gets the last part. Memories use them.
+- `Interceptor` (in `fxai.models.interceptor`) is a service that wraps the run, each step, turn and call, and each
+  memory operation. Durable runs and telemetry use it.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -75,13 +82,13 @@ if TYPE_CHECKING:
     from fxai.agents.state import PromptState
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
-"""Is given the answer of a run that has ended well, before its last part is read; what it fails with fails the run."""
+"""Receives the answer of a successful run before the reader gets the last part. If it fails, the run fails."""
 
 OnSettled: TypeAlias = Callable[[Prompt, "PromptState | None"], EffectOf[Any, Any, Any]]
-"""Is given the history as it is to be remembered if nothing comes after, and the state of a prompt, if there is one."""
+"""Receives the history to commit if the run stops now, and the state of the stateful prompt, or None."""
 
 _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
-"""Gives the effect of a run; with an `emit`, it is streamed to what that belongs to."""
+"""Returns the effect of a run. If you pass an `emit` function, the run streams its parts to this function."""
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _MODEL: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
@@ -89,19 +96,19 @@ _LAST_REQUESTS: Final = LastRequests()
 _NO_ROUND = Round(Response(), is_whole=False)
 
 
-# -- the opening of a run: its model, its tools and its memory
+# -- open a run: model, tools, and memory
 
 
 @final
 class Remembering(msgspec.Struct, frozen=True):
-    """The memory of an agent, and whether its runs are committed to it."""
+    """The memory of an agent, and whether the agent commits its runs to this memory."""
 
     memory: Memory | ServiceKey[Any, Memory]
-    """A memory, or the key of the service that is one."""
+    """A memory, or the key of a memory service."""
     auto_append: bool = True
 
     def find(self) -> EffectOf[Memory, Any, Any]:
-        """The memory."""
+        """Return the memory; fetch it from the context if `memory` is a service key."""
         if isinstance(self.memory, Memory):
             return Succeed(self.memory)
         fetched: AnyEffect = Fetch(self.memory.__fx_key__())
@@ -109,16 +116,16 @@ class Remembering(msgspec.Struct, frozen=True):
 
     def _check(self, service: object) -> Memory:
         if not isinstance(service, Memory):
-            raise TypeError(f"with_memory({self.memory!r}): what a layer gives for it is no memory, but {service!r}")
+            raise TypeError(f"with_memory({self.memory!r}): the layer must provide a Memory, got {service!r}")
         return service
 
 
 @final
 class Execution(msgspec.Struct, frozen=True):
-    """A run of an agent that has not begun: its plan, its tools, its instructions and its memory.
+    """A run of an agent before it starts: its plan, tools, instructions, and memory.
 
-    The model reads the instructions, what the memory holds and the prompt, in this order. Sources of tools are opened
-    for the run and closed after it, however it ended. Its messages are committed to the memory when it has succeeded.
+    The model reads the instructions, the messages from the memory, and the prompt, in this order. The run opens its
+    tool sources at the start and always closes them at the end. A successful run commits its messages to the memory.
     """
 
     name: str
@@ -127,15 +134,15 @@ class Execution(msgspec.Struct, frozen=True):
     binding: Binding
     instructions: str | None = None
     model: LayerOf[Any, Any, Any] | None = None
-    """The model that the steps are asked of; None for the one around. Handlers keep the one around, if there is one."""
+    """The model of the run; None for the model in the context. Handlers prefer the model in the context."""
     remembering: Remembering | None = None
 
     def answer(self, prompt: PromptInput) -> EffectOf[Answer[Any], Any, Any]:
-        """The answer to `prompt`."""
+        """Return an effect that runs the agent on `prompt` and succeeds with its answer."""
         return self._intercept(Prompt.make(prompt))(None)
 
     def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
-        """The parts of the answer to `prompt`, as they come."""
+        """Return a stream of the parts of the answer to `prompt`."""
         return StreamOf.steps(self._intercept(Prompt.make(prompt)))
 
     def _intercept(self, prompt: Prompt) -> _Running:
@@ -173,9 +180,9 @@ class Execution(msgspec.Struct, frozen=True):
         return lambda emit: scoped(Generate(self._open, (prompt, emit), {}))
 
     def _open(self, prompt: Prompt, emit: Emit | None) -> Program:
-        """The run with the tools of sources, which are opened in the time of the run, and the handlers they bring.
+        """Open the tool sources within the time limit, then run with their tools and handlers.
 
-        Where the time is up before, the tools are those that were known, and the run will see that it is late.
+        If the time limit passes first, run with the tools in the plan. The run then detects that its time is over.
         """
         seconds, opening, deadline = self.plan.budget.seconds, self.binding.open(), None
         if seconds is not None:
@@ -195,9 +202,9 @@ class Execution(msgspec.Struct, frozen=True):
         return lambda emit: Generate(self._remember, (prompt, plan, self.remembering, emit), {})
 
     def _remember(self, prompt: Prompt, plan: RunPlan, remembering: Remembering, emit: Emit | None) -> Program:
-        """The run that goes on from the memory, and is committed to it.
+        """Load the memory, continue the conversation, and commit the new messages.
 
-        Where the time is up before the memory is loaded, the run will see that it is late, and is not committed.
+        If the time limit passes before the memory loads, the run detects this and commits nothing.
         """
         memory: Memory = yield remembering.find()
         if plan.deadline is None and plan.budget.seconds is not None:
@@ -227,9 +234,9 @@ class Execution(msgspec.Struct, frozen=True):
 
 
 def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool, around: Interceptor | None) -> AnyEffect:
-    """The messages that a memory holds, and the state that a run of the prompt begins with: by default the memory's."""
+    """Load the messages and the initial prompt state from a memory. A state in `prompt` replaces the stored state."""
     if prompt is not None and keeps and type(memory).commit_with is Memory.commit_with:
-        return fail(keeps_no_state(memory))  # before a model is asked whose answer could not be kept
+        return fail(keeps_no_state(memory))  # fail before a model call whose result would be lost
     if prompt is None or prompt.state is not None:
         given = None if prompt is None else prompt.state
         return load(memory, with_state=False, around=around).map(lambda loaded: (loaded[0], given))
@@ -244,7 +251,7 @@ def _with_state(plan: RunPlan, state: PromptState | None, past: Prompt, new: Pro
 
 
 def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
-    """What is loaded, or `LATE`. Where the tools took the time, it has as long again, as the last question has."""
+    """Load the memory or return `LATE`. If opening the tools used all the time, allow the same time once more."""
     deadline, seconds = plan.deadline, plan.budget.seconds
     if deadline is None or seconds is None:
         return loading
@@ -255,7 +262,7 @@ def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
 
 @final
 class _AskModel(msgspec.Struct, frozen=True):
-    """Has each step asked of a model."""
+    """A `prepare_step` hook that sets the model of each step."""
 
     model: LayerOf[Any, Any, Any]
 
@@ -267,11 +274,11 @@ def _with_instructions(instructions: str | None, prompt: Prompt) -> Prompt:
     if instructions is None:
         return prompt
     system = SystemMessage(instructions)
-    return prompt if len(prompt) and prompt[0] == system else Prompt((system,)) + prompt  # a history of its own has it
+    return prompt if len(prompt) and prompt[0] == system else Prompt((system,)) + prompt  # already in the history
 
 
 def _is_success(answer: Answer[Any]) -> bool:
-    """Whether it is worth remembering: a run that should have given an output and gave none is not."""
+    """Return whether to commit the run: False if it has an output type but returned no output."""
     return not answer.typed or answer.value is not msgspec.UNSET or answer.ended == "pending"
 
 
@@ -286,17 +293,17 @@ def run_loop(
     emit: Emit | None = None,
     on_defect: OnDefect | None = None,
 ) -> EffectOf[Answer[Any], RunError, Any]:
-    """The answer of a run that starts from `prompt` and goes as `plan` says.
+    """Run the loop on `prompt` and return its answer.
 
     Args:
-        prompt: the conversation so far.
-        plan: how it goes.
-        on_answer: is given the answer of a run that has ended well; what it fails with fails the run.
-        on_settled: is given the history, and the state, when the calls that `prompt` approves begin and when they have
-            ended; what it fails with fails the run.
-        emit: hands each part to the reader of a streamed run; each round ends with its `finish`. A run that fails, or
-            whose reader leaves before its last part, has no answer.
-        on_defect: receives the answer so far of a run that a defect ended, if a call or a turn had ended by then.
+        prompt: The conversation so far.
+        plan: Tools, options, budget, and hooks of the run.
+        on_answer: Called with the answer of a successful run. If it fails, the run fails.
+        on_settled: Called with the history and the prompt state when approved calls start, and again when they end. If
+            it fails, the run fails.
+        emit: Called with each part of a streamed run; each round ends with a `finish` part. A run that fails, or
+            whose reader stops before the last part, has no answer.
+        on_defect: Called with the answer so far if a defect ends the run after a call or a turn ended.
     """
     return Within(partial(_program, prompt, plan, on_answer, on_settled, emit, on_defect))
 
@@ -327,7 +334,7 @@ def _program(
 
 
 def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
-    """The loop, where an interceptor stands around each of its steps."""
+    """Run the loop with an interceptor around each step."""
     one = Generate(_loop, (run, emit, on_answer), {"is_one": True})
     while run.goes_on:
         yield around.step(StepInfo(len(run.steps) + 1), one)
@@ -335,8 +342,8 @@ def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: 
 
 
 def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
-    """The answer of the run; with `is_one` only its next step, where it goes on."""
-    # What follows a step stands here, and not in a generator for each: a crowd of runs waits in this one alone.
+    """Run all steps and return the answer. If `is_one` is true, run the next step only and return None."""
+    # The work after a step is inline: with one generator for each run, thousands of waiting runs use less memory.
     plan, is_prepared = run.plan, run.plan.is_prepared or run.appending is not None
     step: StepRequest | AiError | None
     while run.goes_on:
@@ -365,15 +372,15 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
 
 
 def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
-    """The time of the run begins; approvals that its history answers are settled."""
+    """Start the clock of the run and execute the tool calls that its history approves."""
     plan = run.plan
     if plan.changes != "rewrite":
         yield from _choose_changes(run)
     if plan.deadline is not None or plan.budget.seconds is not None:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
-        if message.role == "assistant" or message.role == "tool":  # there may be approvals in it
-            if plan.growth is None:  # a memory checks what continues it
+        if message.role == "assistant" or message.role == "tool":  # this message can contain approvals
+            if plan.growth is None:  # otherwise the memory checks the messages that continue it
                 yield from _check_results(run)
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
@@ -381,23 +388,23 @@ def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
 
 
 def _check_results(run: Run) -> Program:
-    """Fail if no call waits for a result of the conversation: the program would believe that the model read it."""
+    """Fail if the conversation contains a result without a call, because the model would never read this result."""
     stray = stray_result(run.history)
     if stray is not None:
-        problem = f"no call of the conversation waits for the result of {stray.name!r} (call {stray.id!r})"
-        remedy = "Leave the result out, or pass the conversation with its call"
+        problem = f"conversation has no call for the result of {stray.name!r} (call {stray.id!r})"
+        remedy = "Remove the result, or pass the conversation with its call"
         yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
 
 
 def _choose_changes(run: Run) -> Program:
-    """Choose the place where the requests of the run show changes, by the facts of its model."""
+    """Choose the position of changes in the requests of the run, by the facts of its model."""
     plan = run.plan
     model: LanguageModel | None = yield Ask(_find_model)
     if plan.model is not None and (plan.changes == "append" or plan.prompt is not None or plan.growth is not None):
         models: HeldModels = yield _hold_models(run)
         model = yield Fold(
             models.model_of(plan.model).open(), lambda _: Succeed(None), None
-        )  # it fails when it is asked
+        )  # the first request reports a failure of the model
     facts = None if model is None else model.facts
     if plan.changes == "append" or (facts is not None and facts.binds_thinking):
         changes_tools = facts is not None and facts.tool_changes_between is True
@@ -412,7 +419,7 @@ def _find_model(context: ContextOf[Any]) -> object:
 
 
 def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
-    """The last parts of a round; before them, where the run has ended well, its answer."""
+    """Emit the last parts of a round. After a successful run, call `on_answer` first."""
     if run.ended is not None and on_answer is not None:
         run.in_round = False
         yield on_answer(run.answer)
@@ -421,14 +428,14 @@ def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnA
             yield emit(part)
 
 
-# -- approvals that the history answers
+# -- approved calls
 
 
 def _run_approved(run: Run, emit: Emit | None) -> Program:
-    """The calls that the history approves are run, before the model is asked; calls that wait still end the run."""
+    """Run the calls that the history approves, before the first model call. If a call is still pending, end the run."""
     if not run.options.get("resolve_tools", True):
         return
-    rendering = run.rendering if unpaired_calls(run.history) else None  # else there is no call that could be run
+    rendering = run.rendering if unpaired_calls(run.history) else None  # otherwise no call is pending
     setup = yield from _begin_step(run, None if rendering is None else rendering.render_approved)
     if setup is LATE:
         run.exceed("seconds")
@@ -462,7 +469,7 @@ def _note_results(results: list[ToolResult], emit: Emit | None) -> Emit:
 
 
 def _cut_short(history: Prompt, results: list[ToolResult]) -> SettledHistory:
-    """A history whose approved calls were cut: those that had not ended were interrupted."""
+    """Return the history after a timeout, with an interrupted result for each approved call that did not finish."""
     approvals = read_approvals(history)
     known = {result.id: result for result in results}
     calls = [one.call for one in approvals.answered]
@@ -473,27 +480,27 @@ def _cut_short(history: Prompt, results: list[ToolResult]) -> SettledHistory:
     return SettledHistory(whole, Prompt(without_requests(whole, approvals)), every, approvals.waiting)
 
 
-# -- one step: its request, and the round
+# -- one step: request and round
 
 
 @final
 class StepRequest(msgspec.Struct, frozen=True, eq=False):
-    """The request of one step, and how the calls of its turn are run."""
+    """The request of a step, and the settings for its tool calls."""
 
     request: ModelRequest
     resolution: Resolution
     resolves: bool = True
-    """Whether calls are run."""
+    """True if the round executes the tool calls of the model."""
     model: LanguageModel | None = None
-    """The model that is asked; None for the one around."""
+    """The model of the step, or None for the model in the context."""
     handlers: LayerOf[Any, Any, Any] | None = None
-    """Handlers that are there for this step alone."""
+    """Handlers for this step only."""
     is_changed: bool = False
     """True if a hook changed the messages."""
 
 
 def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -> Program:
-    """The round of a step; it is not whole where the time was up."""
+    """Run the round of a step. The round is incomplete if the time limit passed."""
     has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
     request, handlers = step.request, step.handlers
@@ -506,9 +513,9 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
 
 
 def _begin_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Program:
-    """The setup of the next step, rendered: with the tools that there are now, and handlers where those bring theirs.
+    """Return the rendered setup of the next step, with the current tools and the handlers that they include.
 
-    `LATE` where the time was up.
+    Return `LATE` if the time limit passed.
     """
     toolkit, handlers = run.plan.toolkit, None
     if run.plan.tools_now is not None:
@@ -522,9 +529,9 @@ def _begin_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Pr
 
 
 def _prepare(run: Run) -> Program:
-    """The request of the next step: of the live sources of tools, rendered, and as hooks change it.
+    """Build the request of the next step from the current tools, the stateful prompt, and the hooks.
 
-    None: the time was up.
+    Return None if the time limit passed.
     """
     run.in_round = False
     setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.prepare)
@@ -554,14 +561,14 @@ def _prepare(run: Run) -> Program:
 
 
 def _plan(run: Run, setup: StepSetup) -> Plan | None:
-    """Return the request of a step whose changes are appended. None if they are shown at their usual place."""
+    """Return the request of a step with appended changes, or None if the changes have their usual position."""
     if run.appending is None:
         return None
     return run.appending.plan(run.shown, setup.toolkit, NOTHING if run.rendering is None else run.rendering.shown)
 
 
 def _append(run: Run, planned: Plan, given: StepSetup, setup: StepSetup) -> StepSetup:
-    """Append the changes of a step after its hooks, which may have changed its tools and its messages."""
+    """Append the changes of a step after its hooks, because hooks can change its tools and messages."""
     if setup.messages is given.messages and setup.toolkit is not given.toolkit:
         planned = _plan(run, setup) or planned
         setup = msgspec.structs.replace(setup, messages=planned.messages)
@@ -586,7 +593,7 @@ def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOp
 
 
 def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:
-    """What holds the models of single steps until the run is over."""
+    """Return the models of individual steps. The scope of the run closes them."""
     if run.models is not None:
         return Succeed(run.models)
 
@@ -598,12 +605,12 @@ def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:
 
 
 def _check_pairs(run: Run, messages: Prompt) -> Program:
-    """Fails where the messages of a step were changed so that a call stands without its result."""
+    """Fail if a hook separated a tool call from its result."""
     split = set(unpaired_calls(messages))
-    split = split and split.difference(unpaired_calls(run.shown))  # what was so before is the caller's
+    split = split and split.difference(unpaired_calls(run.shown))  # ignore pairs that the caller had already split
     if split:
         description = (
-            "prepare_step shows a call without its result right behind it, or a result without its call: "
-            f"{', '.join(sorted(split))}; keep both or leave out both"
+            "prepare_step separated a call from its result, which must follow it directly: "
+            f"{', '.join(sorted(split))}. Keep both or remove both."
         )
         yield fail(AiError("Agent", "prepare_step", InvalidUserInputError(description)))

@@ -1,11 +1,11 @@
-"""Memories: the turns of earlier runs of an agent, as a service.
+"""Memories: store the turns of an agent's earlier runs. Use a memory if an agent should continue its earlier runs.
 
-A turn is the messages of one run, from the user's message to the last answer. A run begins with the turns in the
-memory's window, and commits its own messages whole when it has succeeded. Many runs may use one memory at once.
-With them goes the state of a stateful prompt, where the agent has one.
+A turn contains all messages of a run. It starts with the message of the user. A run starts with the turns in
+the window of the memory. When it succeeds, it commits all its messages. Many runs can use a memory concurrently. The
+memory also stores the state of a stateful prompt.
 
-A `Memory` is for agents, which read it and add to it by themselves. A `Chat` (`fxai.models`) is for a program that
-talks with a model turn by turn, and does not need an agent.
+Agents read and extend a `Memory` automatically. For a program that talks with a model turn by turn without an agent,
+use a `Chat` (`fxai.models`).
 
 >>> from fxai.effects import fx
 >>> memory = Memory.in_process()
@@ -49,57 +49,57 @@ if TYPE_CHECKING:
 
 _A = TypeVar("_A")
 
-_COUNTING: Final = "the tokens of its turns cannot be counted"
-_FIRST_TURNS: Final = 16  # that are read where a model counts them; of more, four times as many each time
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
+_COUNTING: Final = "the model did not count the tokens of the turns"
+_FIRST_TURNS: Final = 16  # turns to read first if a model counts them; each further attempt reads four times as many
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the quota of a user, or a file is full
 
 TurnCount: TypeAlias = Callable[[Prompt], int] | Literal["model"]
-"""How the tokens of a turn are counted: by a function, or as the model of the run counts."""
+"""The way to count the tokens of a turn: a function, or `"model"` for the count of the run's model."""
 
 
 @final
 class Window(msgspec.Struct, frozen=True):
-    """The newest turns of a memory, as many as fit; always the very newest, so that its open calls can be answered.
+    """The newest turns of a memory that fit in a limit. It always contains the newest turn, to answer its open calls.
 
-    A turn is in it whole or not at all: no call without its result, no approval without its request. Behind a turn that
-    does not fit, no older one is in it, so that nothing is missing in between.
+    A window contains a turn completely or not at all. Therefore it never separates a call from its result, or an
+    approval from its request. If a turn does not fit, the window contains no older turn either, so it has no gaps.
     """
 
     most_turns: int | None = None
-    """How many turns at most; None: no bound."""
+    """Maximum number of turns, or None for no limit."""
     most_tokens: int | None = None
-    """How many tokens all turns together take at most, by `count`; None: no bound. The newest turn may take more."""
+    """Maximum number of tokens of all turns, by `count`, or None for no limit. The newest turn can exceed it."""
     count: TurnCount = estimated_tokens
-    """How many tokens the messages of one turn take."""
+    """The way to count the tokens of a turn."""
 
     @staticmethod
     def turns(most: int) -> Window:
-        """The newest `most` turns.
+        """Return a window of the newest `most` turns.
 
         Raises:
-            ValueError: it is less than 1.
+            ValueError: If `most` is less than 1.
         """
         return Window(most)
 
     @staticmethod
     def tokens(most: int, *, count: TurnCount = estimated_tokens) -> Window:
-        """The newest turns that take at most `most` tokens together.
+        """Return a window of the newest turns that have at most `most` tokens together.
 
         Args:
-            most: how many tokens.
-            count: how many the messages of one turn take; by default an estimate, see `estimated_tokens`. `"model"`:
-                as the model of the run counts them (`LanguageModel.count`), turn by turn from the newest on, and each
-                once while that model is asked; outside of a run, and where a turn waits for an answer, an estimate.
+            most: Maximum number of tokens.
+            count: The way to count the tokens of a turn. Default: an estimate, see `estimated_tokens`. With `"model"`,
+                the model of the run counts each turn once, from the newest turn on (`LanguageModel.count`). Outside a
+                run, and if a turn is pending, fxai uses an estimate.
 
         Raises:
-            ValueError: `most` is less than 1.
+            ValueError: If `most` is less than 1.
         """
         return Window(None, most, count)
 
     def __post_init__(self) -> None:
         for bound, noun in ((self.most_turns, "turns"), (self.most_tokens, "tokens")):
             if bound is not None and bound < 1:
-                raise ValueError(f"a window of {bound} {noun} shows nothing: give at least 1, or None for no bound")
+                raise ValueError(f"window must be at least 1, got {bound} {noun}. Pass None for no limit.")
 
     @override
     def __repr__(self) -> str:
@@ -111,11 +111,11 @@ class Window(msgspec.Struct, frozen=True):
         return f"Window.tokens({self.most_tokens}{counted})"
 
     def size(self, turn: Prompt) -> int:
-        """How many tokens the messages of a turn take; an estimate where the model would count them."""
+        """Return the number of tokens of a turn, or an estimate if a model would count them."""
         return estimated_tokens(turn) if self.count == "model" else self.count(turn)
 
     def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
-        """The turns that fit, the oldest first; of `newest_first` no more are taken than are needed."""
+        """Return the turns that fit, oldest first. It reads only the necessary turns from `newest_first`."""
         turns: list[Prompt] = []
         tokens = 0
         for turn in newest_first:
@@ -136,102 +136,103 @@ _DONE = {"load": "loaded", "commit": "committed to", "turns": "read", "clear": "
 
 @final
 class MemoryFailure(msgspec.Struct, frozen=True):
-    """A memory could not be loaded, committed to, read or cleared: which, and why."""
+    """The failure of a memory operation: the memory, the operation, and the reason."""
 
     memory: str
-    """Where it is: a file, a conversation in a database, or "this process"."""
+    """The location of the memory: a file, a conversation in a database, or "this process"."""
     doing: _Doing
     description: str
     history: Prompt | None = None
-    """The whole conversation, where a run was done and could not be committed: it can go on from it."""
+    """The whole conversation if a finished run could not commit. Another run can continue from it."""
     state: PromptState | None = None
-    """The state of that run's prompt, if it has one."""
+    """The state of the run's prompt, or None."""
 
     @override
     def __str__(self) -> str:
-        return f"the memory in {self.memory} could not be {_DONE[self.doing]}: {self.description}"
+        return f"memory in {self.memory} could not be {_DONE[self.doing]}: {self.description}"
 
 
 class Memory(Service):
-    """Keeps the turns of runs. A memory is a value, usable at once; `memory.layer` makes it the service `Memory`."""
+    """A store for the turns of runs. You can use a memory directly, or provide it as a service with `memory.layer`."""
 
     @abstractmethod
     def load(self) -> Effect[Prompt, MemoryFailure]:
-        """The messages of the turns in the window, in order; never half of a turn.
+        """Return the messages of the turns in the window, oldest first. It never returns a part of a turn.
 
         Fails with:
-            MemoryFailure: It cannot be read, or what stands there are no turns.
+            MemoryFailure: If fxai cannot read the memory, or the memory does not contain turns.
         """
 
     @abstractmethod
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        """Appends the messages of one run as a turn: all of them, or, where it fails, none.
+        """Append the messages of a run as a turn. If the effect fails, it appends no message.
 
-        System messages are left out; where there are no others, nothing happens. Messages that begin with a tool
-        message (approvals, results from outside) go on with the turn that waits for it, and those that begin with the
-        model's with the newest turn that waits for nothing. A run commits what was approved before it runs, its calls
-        in doubt (`InDoubt`); a result replaces the doubt, and one that stands there already counts once.
+        It omits system messages and does nothing if no other messages exist. Messages that start with a tool message
+        (approvals, external results) continue the turn that needs this message. Messages that start with a message of
+        the model continue the newest turn without pending calls. A run commits approved calls before they run, with
+        unknown outcome (`InDoubt`). A later result replaces the unknown outcome. A result that the turn already
+        contains counts once.
 
         Fails with:
-            MemoryFailure: It cannot be written, or there is no turn that it could go on with.
+            MemoryFailure: If fxai cannot write the memory, or no turn can continue with the messages.
         """
 
     @abstractmethod
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        """All turns, the oldest first, whatever the window.
+        """Return all turns, oldest first, including the turns outside the window.
 
         Fails with:
-            MemoryFailure: As `load`.
+            MemoryFailure: See `load`.
         """
 
     @abstractmethod
     def clear(self) -> Effect[None, MemoryFailure]:
-        """Removes all turns.
+        """Remove all turns.
 
         Fails with:
-            MemoryFailure: It cannot be written.
+            MemoryFailure: If fxai cannot write the memory.
         """
 
     def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
-        """The state that was committed last, of all turns, whatever the window; None: none was.
+        """Return the state of the latest commit, including turns outside the window, or None.
 
-        A memory that keeps no state, which is one that does not define this, gives None.
+        The default implementation stores no state and returns None.
 
         Fails with:
-            MemoryFailure: As `load`.
+            MemoryFailure: See `load`.
         """
         return Succeed(None)
 
     def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
-        """Commits messages, and with them the state of a prompt: both or, where it fails, neither.
+        """Commit messages together with the state of a prompt. If the effect fails, it commits neither.
 
         Args:
-            messages: as for `commit`; where there are none, the state alone.
-            state: what the state is from now on; None: what it was.
+            messages: The messages, see `commit`. If the prompt is empty, fxai commits only the state.
+            state: The new state, or None to leave the state unchanged.
 
         Fails with:
-            MemoryFailure: As `commit`; or there is a state, and the memory does not define this.
+            MemoryFailure: See `commit`. Also if you pass a state and the class does not define this method.
         """
         return self.commit(messages) if state is None else fail(keeps_no_state(self))
 
     @property
     def layer(self) -> LayerOf[Memory, Never, None]:
-        """The layer that gives this memory as the service `Memory`."""
+        """The layer that provides this memory as the service `Memory`."""
         return LayerOf.succeed(Memory, self)
 
     # -- constructors
 
     @staticmethod
     def in_process(window: Window | None = None, *, keep: int | None = None) -> Memory:
-        """A new memory that ends with the process.
+        """Return a new memory that exists until the process ends.
 
         Args:
-            window: how much of it a run begins with; None: everything.
-            keep: how many turns are kept at most, the newest; None: all.
+            window: The turns that a run starts with, or None for all turns.
+            keep: Maximum number of stored turns, or None for no limit. The memory stores the newest turns.
 
         Raises:
-            TypeError: `window` is no `Window`.
-            ValueError: `keep` is less than 1.
+            TypeError: If `window` is not a `Window`.
+            ValueError: If `keep` is less than 1.
         """
         from fxai.storage.journal import ProcessJournal
 
@@ -240,17 +241,18 @@ class Memory(Service):
 
     @staticmethod
     def file(path: str | os.PathLike[str], window: Window | None = None, *, keep: int | None = None) -> Memory:
-        """The memory in a file of JSON lines, which is made at the first commit; for all processes of this machine.
+        """Return a memory in a file of JSON lines, which the first commit creates. All local processes can use it.
 
-        A commit is on the disk when it has succeeded, however the process ends; see `fxai.storage.journal_file`.
+        After a successful commit, the turn is on the disk, even if the process crashes. See
+        `fxai.storage.journal_file`.
 
         Args:
-            path: the file, which its owner alone can read; beside it a file `.lock` is made.
-            window: as for `in_process`.
-            keep: as for `in_process`; older turns are dropped from the file in bulk.
+            path: The file. Only its owner can read it. fxai also creates a file `.lock` next to it.
+            window: The window, see `in_process`.
+            keep: Maximum number of turns, see `in_process`. fxai removes many older turns from the file at a time.
 
         Raises:
-            TypeError, ValueError: as `in_process`; or no file can have that path.
+            TypeError, ValueError: See `in_process`. Also if `path` is not valid for a file.
         """
         from fxai.storage.journal_file import FileJournal
         from fxai.storage.private_file import file_path
@@ -267,18 +269,18 @@ class Memory(Service):
         conversation: str = "default",
         keep: int | None = None,
     ) -> Memory:
-        """The memory of one conversation in a SQLite database, which is made at the first use.
+        """Return the memory of a conversation in a SQLite database, which the first use creates.
 
-        A commit is on the disk when it has succeeded, however the process ends.
+        After a successful commit, the turn is on the disk, even if the process crashes.
 
         Args:
-            path: the database, in WAL mode; it may hold other things as well.
-            window: as for `in_process`.
-            conversation: which of the conversations in the database.
-            keep: as for `in_process`.
+            path: The database in WAL mode. It can also contain other data.
+            window: The window, see `in_process`.
+            conversation: The name of the conversation in the database. Default: "default".
+            keep: Maximum number of turns, see `in_process`.
 
         Raises:
-            TypeError, ValueError: as `in_process`; or no database can have that path.
+            TypeError, ValueError: See `in_process`. Also if `path` is not valid for a database.
         """
         from fxai.storage.database import database_path
         from fxai.storage.journal import TableJournal
@@ -290,20 +292,20 @@ class Memory(Service):
 
 
 def keeps_no_state(memory: Memory) -> MemoryFailure:
-    """The failure of a memory that is to keep the state of a prompt, and does not define how."""
-    why = "it keeps no state of a stateful prompt; define `load_state` and `commit_with` in its class"
+    """Return the failure of a memory that cannot store the state of a prompt."""
+    why = "the class stores no state of a stateful prompt. Define `load_state` and `commit_with` in the class."
     return MemoryFailure(type(memory).__qualname__, "commit", why)
 
 
 def _check(window: object, keep: int | None) -> None:
     if not (window is None or isinstance(window, Window)):
-        raise TypeError(f"window={window!r} is no window: say Window.turns(…) or Window.tokens(…)")
+        raise TypeError(f"window must be a Window, got {window!r}. Pass Window.turns(…) or Window.tokens(…).")
     if keep is not None and keep < 1:
-        raise ValueError(f"a memory that keeps {keep} turns forgets everything: keep at least 1, or None for all")
+        raise ValueError(f"keep must be at least 1, got {keep}. Pass None to store all turns.")
 
 
 def _describe(constructor: str, *values: object, **named: object) -> str:
-    """The call of a constructor, without the arguments that are None."""
+    """Return the call of a constructor as a string, without arguments that are None."""
     written = [repr(value) for value in values if value is not None]
     written += [f"{name}={value!r}" for name, value in named.items() if value is not None]
     return f"Memory.{constructor}({', '.join(written)})"
@@ -316,15 +318,15 @@ def _form() -> Form[Prompt]:
 
 
 def _encode(messages: Prompt) -> str:
-    """The messages as JSON text, of which it is sure that it can be read again.
+    """Return the messages as a JSON string after a check that fxai can read it again.
 
     Raises:
-        MessageError: a payload is no JSON data, or too deep.
+        MessageError: If a payload is not a JSON value or is too deep.
     """
     text = messages.to_json()
     read = Prompt.from_json(text)
     if not isinstance(read, Success):
-        raise MessageError(f"it could be written and never read again: {read.failure()}")
+        raise MessageError(f"messages have a JSON form that fxai cannot read again: {read.failure()}")
     return text
 
 
@@ -340,18 +342,18 @@ def _check_read(read: Result[_A, object], what: str) -> _A:
     if isinstance(read, Success):
         value: _A = read.unwrap()
         return value
-    raise OSError(f"it holds no {what} ({read.failure()})")
+    raise OSError(f"the entry contains no {what} ({read.failure()})")
 
 
 @final
 class _JournalMemory(Memory):
-    """A memory whose turns are the entries of a journal; each part of one is a commit."""
+    """A memory that stores each turn as an entry of a journal. Each part of an entry is a commit."""
 
     def __init__(self, journal: Journal[Prompt], window: Window | None, described: str) -> None:
         self._journal = journal
         self._window = window
         self._described = described
-        self._counted: tuple[LanguageModel | None, dict[Prompt, int]] = (None, {})  # by which model
+        self._counted: tuple[LanguageModel | None, dict[Prompt, int]] = (None, {})  # the model and its counts
 
     @override
     def __repr__(self) -> str:
@@ -370,10 +372,10 @@ class _JournalMemory(Memory):
 
     @gen
     def _load_counted(self, window: Window, model: LanguageModel | None) -> Gen[Prompt, MemoryFailure]:
-        """The turns in the window, as the model counts them; those of an earlier load are not counted again."""
+        """Return the turns in the window. The model counts each turn once and reuses the counts of earlier loads."""
         known, counts = self._counted[1] if self._counted[0] is model else {}, dict[Prompt, int]()
         most, is_enough, newest = _FIRST_TURNS, False, tuple[Prompt, ...]()
-        while not is_enough:  # only as far back as the window reaches: a memory may hold years
+        while not is_enough:  # read only the turns that the window needs, because a memory can contain years
             newest = yield from self._newest("load", most)
             left = window.most_tokens or 0
             for turn in newest:
@@ -424,8 +426,8 @@ class _JournalMemory(Memory):
     def _attempt(self, doing: _Doing, work: Callable[[], _A]) -> Effect[_A, MemoryFailure]:
         def fail(error: Exception) -> MemoryFailure | None:
             if isinstance(error, OSError) and error.errno is not None:
-                remedy = "make room" if error.errno in _FULL else "give the path of a file that this process may use"
-                return MemoryFailure(self._journal.place, doing, f"{error.strerror}; {remedy}")
+                remedy = "Free some space." if error.errno in _FULL else "Pass a path that this process can use."
+                return MemoryFailure(self._journal.place, doing, f"{error.strerror}. {remedy}")
             is_known = isinstance(error, OSError | MessageError | StateError | NotAwaitedError)
             return MemoryFailure(self._journal.place, doing, str(error)) if is_known else None
 
@@ -433,26 +435,26 @@ class _JournalMemory(Memory):
 
 
 def _without_system(messages: Prompt) -> Prompt:
-    """The messages without the system messages, which are the agent's."""
+    """Return the messages without system messages, because these messages belong to the agent."""
     if not isinstance(cast(object, messages), Prompt):
-        raise TypeError(f"a memory commits a Prompt, not {messages!r}: say Prompt.make(…)")
+        raise TypeError(f"messages must be a Prompt, got {messages!r}. Pass Prompt.make(…).")
     return messages.without_system() if any(one.role == "system" for one in messages) else messages
 
 
 def _turns(entries: Iterable[Entry[Prompt]]) -> Iterator[Prompt]:
-    """The turns; an entry without messages holds a state alone."""
+    """Return the turns. An entry without messages contains only a state."""
     return (turn for turn in map(_turn, entries) if len(turn))
 
 
 def _turn(entry: Entry[Prompt]) -> Prompt:
-    """The messages of a turn."""
+    """Return the messages of a turn."""
     if len(entry.parts) == 1:
         return entry.parts[0]
     return merge_commits(Prompt(message for commit in entry.parts for message in commit))
 
 
 def _find_entry(messages: Prompt, entries: Iterator[Entry[Prompt]]) -> Entry[Prompt] | None:
-    """The entry whose turn the messages go on with; without messages, the newest."""
+    """Return the entry of the turn that the messages continue. Without messages, return the newest entry."""
     if not len(messages):
         return next(entries, None)
     read: list[Entry[Prompt]] = []
@@ -472,20 +474,20 @@ _IN_DOUBT: Final = InDoubt.__struct_config__.tag
 
 
 class NotAwaitedError(ValueError):
-    """Messages continue a turn, and there is none that they could go on with."""
+    """The error for messages that continue a turn, if no turn needs them."""
 
 
 def turn_of(messages: Prompt, newest_first: Iterable[Prompt]) -> int | None:
-    """The index of the turn that messages go on with, counted from the newest, which is 0; None: they begin a turn.
+    """Return the index of the turn that the messages continue, from 0 for the newest. Return None for a new turn.
 
-    Messages that begin with a tool message go on with the newest turn that waits for all of its results and answers,
-    so that a run that ended in between does not get them. A turn also waits for the result of a call that is in doubt,
-    and takes again a result that it has. Messages that begin with the model's go on with the newest turn that waits
-    for nothing.
+    Messages that start with a tool message continue the newest turn that needs all their results and answers. A run
+    that ended after this turn does not receive them. A turn also needs the result of a call with unknown outcome, and
+    accepts a result that it already contains. Messages that start with a message of the model continue the newest turn
+    without pending calls.
 
     Raises:
-        NotAwaitedError: they begin with a tool message, and no turn waits for what it brings; or with the model's, and
-            every turn waits.
+        NotAwaitedError: If no turn needs the results in the first tool message. Also if the messages start with a
+            message of the model and all turns are pending.
     """
     first = messages[0]
     if first.role == "user":
@@ -498,8 +500,8 @@ def turn_of(messages: Prompt, newest_first: Iterable[Prompt]) -> int | None:
             return index
     what = ", ".join(sorted(brought)) or "nothing"
     raise NotAwaitedError(
-        f"it begins with a tool message that answers {what}, which no kept turn waits for: it was answered before, or "
-        "the turn is forgotten; begin with a user message"
+        f"no stored turn needs the first tool message, which answers {what}. A run answered it before, or the memory "
+        "removed the turn. Start with a user message."
     )
 
 
@@ -511,8 +513,8 @@ def _newest_closed(newest_first: Iterable[Prompt]) -> int | None:
     if index is None:
         return None
     raise NotAwaitedError(
-        "it begins with words of the model, and every kept turn waits for an answer; answer one of them, or begin with "
-        "a user message"
+        "the messages start with a message of the model, but all stored turns are pending. Answer a turn, or start "
+        "with a user message."
     )
 
 
@@ -522,16 +524,17 @@ def _open(turn: Prompt) -> frozenset[str]:
 
 
 def _replaced_by(message: ToolMessage, turn: Prompt) -> frozenset[str]:
-    """The ids of results that settle a doubt of the turn, or stand there already."""
+    """Return the ids of results that replace an unknown outcome of the turn, or that the turn already contains."""
     latest = _Results(turn).latest
     results = (part for part in message.content if part.type == "tool-result")
     return frozenset(part.id for part in results if part.id in latest and _replaces(part, latest[part.id]))
 
 
 def merge_commits(commits: Prompt) -> Prompt:
-    """The messages of a turn, of those of its commits: a result replaces the doubt about its call.
+    """Return the messages of a turn from its commits. A result replaces the unknown outcome of its call.
 
-    Before an approved call runs, its turn is committed with the call in doubt; its result is committed later.
+    Before an approved call runs, fxai commits its turn with an unknown outcome of the call. It commits the result
+    later.
 
     >>> from fxai.messages.message import ToolResultPart
     >>> doubt = ToolResultPart("c", "wipe", {"type": "execution-in-doubt"}, is_failure=True)
@@ -556,16 +559,16 @@ def merge_commits(commits: Prompt) -> Prompt:
 
 @final
 class _Results:
-    """The results of a turn; of those in doubt, the results that came later."""
+    """The results of a turn, and the later results of calls with unknown outcome."""
 
     __slots__ = ("_again", "known", "latest")
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self.latest: dict[str, ToolResultPart] = {}
-        """Of each call id the result of the latest call."""
+        """The result of the latest call of each id."""
         self.known: dict[str, ToolResultPart] = {}
-        """The results of calls that were in doubt, and results that stand there again."""
-        self._again: set[tuple[int, int]] = set()  # where results stand there again
+        """The results of calls that had an unknown outcome, and repeated results."""
+        self._again: set[tuple[int, int]] = set()  # the positions of repeated results
         for index, message in enumerate(messages):
             if message.role == "tool" or message.role == "assistant":
                 for place, part in enumerate(message.content):
@@ -582,7 +585,7 @@ class _Results:
             self.latest[part.id] = part
 
     def settle(self, part: Any, place: tuple[int, int]) -> Any:
-        """The part, or the result that came later; None where that stands there already."""
+        """Return the part or its later result, or None if the turn already contains it."""
         if place in self._again:
             return None
         known = self.known.get(part.id) if part.type == "tool-result" and _is_doubt(part) else None

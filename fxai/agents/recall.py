@@ -1,12 +1,12 @@
-"""Recall: what a run reads from a memory before it begins, and what it commits to it.
+"""Recall: load a run's messages from a memory and commit its new messages. The agent loop uses this module.
 
-Other runs may come between a call that waits and its answer. Providers take a history only where each call has its
-result right behind it, so `recall` puts a result behind each call that still waits.
+Other runs can happen between a pending call and its answer. Providers accept a history only if each call has its
+result directly after it. Therefore `recall` adds a result after each pending call.
 
-The messages of a run are committed when it has succeeded, or when a defect of a handler ended it. Answers to approval
-requests are committed earlier: before the approved calls run, they are committed as in doubt, and their results replace
-that as soon as they have ended. So whatever stops the run in between, no approved call is run again. The state of a
-stateful prompt is committed with the results of approved calls, and with the messages that the run ends with.
+A run commits its messages when it succeeds, or when a defect of a handler ends it. It commits answers to approval
+requests earlier. Before the approved calls run, it commits them with unknown outcome. When the calls end, it commits
+their results, which replace the unknown outcome. If the run stops in between, no approved call runs again. A run
+commits the state of a stateful prompt with the results of approved calls and with its last messages.
 
 >>> from fxai.messages.message import ToolCallPart, ToolResultPart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
@@ -46,18 +46,18 @@ from fxai.tools.tool_error import Interrupted, encode_failure
 
 _A = TypeVar("_A")
 
-_NEWEST: Final = 20  # turns that are looked at, as other runs may have committed theirs behind it
-_WAITS: Final = "it waits for an answer, and has not been run"
+_NEWEST: Final = 20  # turns to compare, because other runs can commit their turns after this commit
+_WAITS: Final = "the call needs an answer and did not run"
 
 
 def recall(past: Prompt, new: Prompt) -> Prompt:
-    """The past, as a run begins with it whose new messages are `new`.
+    """Return the past messages for a run that starts with the messages `new`.
 
-    The piece that waits for the tool message that `new` begins with comes last, so that this stands right behind it;
-    without new messages, the last piece stays open. Each other call that waits gets a result that says so. The memory
-    itself is not changed: the answer may still come.
+    If `new` starts with a tool message, the piece that needs it moves to the end, so that the tool message follows it
+    directly. Without new messages, the last piece stays open. Each other pending call receives a result that states
+    that it is pending. The memory does not change, because the answer can still arrive.
     """
-    past = merge_commits(past)  # a memory of the user's own class may give the commits as they are
+    past = merge_commits(past)  # a custom memory class may return unmerged commits
     pieces = _pieces(past)
     if not any(map(_waiting, pieces)):
         return past
@@ -71,7 +71,7 @@ def recall(past: Prompt, new: Prompt) -> Prompt:
 
 
 def waiting_aside(past: Prompt, new: Prompt) -> frozenset[str]:
-    """The calls that wait in pieces which `new` does not go on with, by `call_key`: a run is told that they wait."""
+    """Return the keys (`call_key`) of pending calls in pieces that `new` does not continue. The run reports them."""
     pieces = _pieces(merge_commits(past))
     last = _find_piece(pieces, new)
     others = (piece for index, piece in enumerate(pieces) if index != last)
@@ -79,7 +79,7 @@ def waiting_aside(past: Prompt, new: Prompt) -> frozenset[str]:
 
 
 def _pieces(past: Prompt) -> list[list[Message]]:
-    """The messages in pieces; each begins with a user message."""
+    """Split the messages into pieces. Each piece starts with a user message."""
     pieces: list[list[Message]] = []
     for message in past:
         if message.role == "user" or not pieces:
@@ -89,7 +89,7 @@ def _pieces(past: Prompt) -> list[list[Message]]:
 
 
 def _waiting(piece: list[Message]) -> list[ToolCallPart]:
-    """The calls that wait for an approval, or for a result from outside."""
+    """Return the calls that need an approval or an external result."""
     parts = _parts(piece)
     waiting = {one.id for one in pending_in(parts)}
     calls = [part for part in parts if part.type == "tool-call" and part.id in waiting and not part.provider_executed]
@@ -101,7 +101,7 @@ def _parts(piece: list[Message]) -> list[Content]:
 
 
 def _find_piece(pieces: list[list[Message]], new: Prompt) -> int | None:
-    """The index of the piece that `new` goes on with; None: it begins a turn, or no piece waits for it."""
+    """Return the index of the piece that `new` continues, or None if `new` starts a turn or no piece needs it."""
     if not len(new):
         return len(pieces) - 1
     try:
@@ -118,26 +118,26 @@ def _waits(call: ToolCallPart) -> ToolResultPart:
 
 @final
 class Commits:
-    """The commits of one run to a memory."""
+    """The commits of a run to a memory."""
 
     __slots__ = ("_around", "_committed", "_count", "_memory", "_new", "_prompt")
 
     def __init__(self, memory: Memory, prompt: Prompt, new: Prompt, around: Interceptor | None = None) -> None:
-        """Of a run that begins with `prompt`, whose last messages, `new`, are not in the memory yet."""
+        """Prepare the commits of a run that starts with `prompt`. The memory does not contain its messages `new`."""
         self._memory = memory
         self._around = around
         self._count = 0
         self._prompt = prompt
         self._new = new
-        self._committed = 0  # how many messages of `new`, with the results that belong there
+        self._committed = 0  # number of committed messages of `new`, including results of approved calls
 
     def settle(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
-        """Commits the answers to approval requests, and what is known of their calls: a doubt, then their results.
+        """Commit the answers to approval requests with the unknown outcomes of their calls, and later the results.
 
-        With the results goes the state, which their handlers may have changed.
+        It commits the state together with the results, because handlers can change the state.
 
         Fails with:
-            MemoryFailure: As `Memory.commit_with`, with the history and the state.
+            MemoryFailure: See `Memory.commit_with`. It contains the history and the state.
         """
         return Suspend(lambda: self._settle(history, state))
 
@@ -155,10 +155,10 @@ class Commits:
         return self._commit(Prompt(messages[:end]), history).map(note)
 
     def end(self, answer: Answer[Any]) -> EffectOf[None, Any]:
-        """Commits the messages of the run that are not committed yet, and the state of its prompt, if it has one.
+        """Commit the remaining messages of the run, and the state of its prompt.
 
         Fails with:
-            MemoryFailure: As `Memory.commit_with`, with the history and the state.
+            MemoryFailure: See `Memory.commit_with`. It contains the history and the state.
         """
         return Suspend(lambda: self._commit(self._rest(answer), answer.history, answer.state))
 
@@ -173,14 +173,15 @@ class Commits:
         messages = copy_marks(messages, islice(answer.history, count - len(messages), count))
         if not self._committed:
             return Prompt(messages).extend(rest)
-        # the results once more: they say which turn it goes on with
+        # repeat the results, because they identify the turn that this commit continues
         again = ToolMessage(early, metadata=messages[self._committed - 1].metadata)
         return Prompt((again, *messages[self._committed :])).extend(rest)
 
     def _messages(self, early: tuple[ToolResultPart, ...]) -> list[Message]:
-        """The new messages, with the results of the calls that they approve.
+        """Return the new messages, with the results of the calls that they approve.
 
-        They stand in it as in the whole conversation; where that has them further up, they are put behind it.
+        The results have the same position as in the whole conversation. If the whole conversation has them before the
+        new messages, they follow the new messages.
         """
         whole = place_results(self._prompt, early)
         here = whole[len(self._prompt) - len(self._new) :] if len(whole) == len(self._prompt) else []
@@ -198,7 +199,7 @@ class Commits:
 
 
 def load(memory: Memory, *, with_state: bool, around: Interceptor | None) -> EffectOf[Any, Any, Any]:
-    """The messages that a memory holds, and its state where that is asked for."""
+    """Load the messages of a memory, and also its state if `with_state` is true."""
     loading: EffectOf[Any, Any, Any] = memory.load()
     if with_state:
         loading = loading.flat_map(lambda past: memory.load_state().map(lambda state: (past, state)))
@@ -228,13 +229,13 @@ _LOADING: Final = WorkInfo("memory", _encode_past, _decode_past)
 
 
 def _ends_in(turns: tuple[Prompt, ...], messages: Prompt) -> bool:
-    """Whether one of the newest turns ends in messages: a commit that was not seen to end was done."""
+    """Return whether one of the newest turns ends with the messages, so that an unfinished commit was successful."""
     ends = [one for one in messages if one.role != "system"]
     return not ends or any([*turn][-len(ends) :] == ends for turn in turns[-_NEWEST:])
 
 
 def _new_results(prompt: Prompt, history: Prompt) -> tuple[ToolResultPart, ...]:
-    """The results in a history that the prompt did not hold, each once."""
+    """Return the results in a history that the prompt does not contain, without duplicates."""
     before = {id(part) for part in _results(prompt)}
     return tuple({part.id: part for part in _results(history) if id(part) not in before}.values())
 
@@ -245,7 +246,7 @@ def _results(history: Prompt) -> list[ToolResultPart]:
 
 
 def _early(answer: Answer[Any]) -> tuple[ToolResultPart, ...]:
-    """The results before the model's first turn: those of approved calls."""
+    """Return the results before the first turn of the model, which are results of approved calls."""
     if not answer.steps:
         return ()
     turn = fold(answer.steps[0].response.content)

@@ -1,10 +1,11 @@
-"""Renders: what a stateful prompt defines for one step, by a function that is called anew before each.
+"""Renders: define the tools, sections, messages, and effects of a step. The function of a stateful prompt uses them.
 
-The function is given a `Render`, and defines on it the tools of the step with their handlers, the sections of its
-system prompt, messages, and effects. It is pure: what it defines is what the step has, so what it does not define again
-is gone. Defining the same thing twice is once; two different things under one key are an error that names both.
+fxai calls the function before each step with a new `Render`. The function must be pure. A step has only the definitions
+of the latest render. If a render defines the same thing twice, it counts once. If two different things have the same
+key, fxai raises an error that names both.
 
-Its annotation is its type: with `at: Render[Orders]` handlers and effects may need `Orders`, and nothing else.
+The annotation of the parameter declares its type. With `at: Render[Orders]`, handlers and effects can need only the
+service `Orders`.
 
 >>> from fxai.tools.tool import Tool
 >>> from returns.result import Success
@@ -16,10 +17,10 @@ Its annotation is its type: with `at: Render[Orders]` handlers and effects may n
 (True, 'Use <search> first.')
 >>> at.system("role", "Be brief.")
 Traceback (most recent call last):
-fxai.agents.state.RenderError: two things are called 'role': ...
+fxai.agents.state.RenderError: two definitions have the name 'role': ...
 """
 
-# The type variables of methods are those of `self`, and of what an effect needs and fails with by default.
+# The type variables of methods are the variables of `self`, with defaults for the requirements and failures of effects.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -68,49 +69,49 @@ _R_contra = TypeVar("_R_contra", contravariant=True, default=None)
 _E_contra = TypeVar("_E_contra", contravariant=True, default=Never)
 
 MOST_DEFINITIONS: Final = 10_000
-"""How many things a render may define; one that defines more would not come to an end."""
+"""Maximum number of definitions in a render, because a render with an endless loop would never finish."""
 
 
-# -- what an effect sees
+# -- the view of an effect
 
 
 @final
 class StepView(msgspec.Struct, frozen=True, eq=False):
-    """What an effect of a prompt sees: the step that is about to be asked, and those before it."""
+    """The view of an effect: the next step before its request, and the steps before it."""
 
     number: int
-    """Which step, from 1."""
+    """The number of the step, from 1."""
     steps: Steps
-    """The steps before it."""
+    """The earlier steps."""
     shown: Surrounded
-    """What `messages` are put together of."""
+    """The parts of `messages`."""
     tools: tuple[str, ...]
     """The names of its tools, before patches."""
     sections: tuple[str, ...]
-    """The names of its systems and data, before patches."""
+    """The names of its system and data sections, before patches."""
 
     @property
     def messages(self) -> Prompt:
-        """The messages that the model is about to be shown, before patches: also what the render says."""
+        """The messages of the next request, before patches. They include the messages of the render."""
         return self.shown.messages
 
     @property
     def last(self) -> Step | None:
-        """The step before; None at first."""
+        """The previous step, or None before the first step."""
         return self.steps[-1] if len(self.steps) else None
 
     @property
     def last_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of the step before, in order; none at first."""
+        """The calls of the previous step."""
         return () if self.last is None else self.last.calls
 
     @property
     def last_results(self) -> tuple[ToolResult, ...]:
-        """The results of the step before, in the order of its calls; none at first."""
+        """The results of the previous step, in the order of its calls."""
         return () if self.last is None else self.last.results
 
     def has(self, name: str) -> bool:
-        """Whether a tool or a section of that name is there, before patches."""
+        """Return whether the step has a tool or a section with this name, before patches."""
         return name in self.tools or name in self.sections
 
 
@@ -124,20 +125,20 @@ EffectReturn = TypeAliasType(
     | None,
     type_params=(_R, _E),
 )
-"""What an effect may give: a patch for the step that is about to be asked, None, or an effect of these."""
+"""The return value of an effect function: a patch for the next step, None, or an effect that succeeds with one."""
 
 
-# -- what is defined
+# -- definitions
 
 
 @final
 class RenderEffect(msgspec.Struct, frozen=True):
-    """An effect of a render, which is run before the model is asked."""
+    """An effect of a render. fxai runs it before the request of the step."""
 
     key: str
     f: Callable[[StepView], Any]
     deps: tuple[Hashable, ...] | None = None
-    """It runs when these have changed; None: each step."""
+    """The effect runs if these values changed. If they are None, it runs in each step."""
 
     @override
     def __hash__(self) -> int:
@@ -149,7 +150,7 @@ _Named: TypeAlias = ToolDefinition | Section
 
 @final
 class Definitions:
-    """What one step has, each thing by its key: a key is one thing."""
+    """The definitions of a step by key. Each key has one definition."""
 
     __slots__ = ("effects", "messages", "sections", "tools")
 
@@ -160,10 +161,10 @@ class Definitions:
         self.effects: dict[str, RenderEffect] = {}
 
     def add(self, one: _Named) -> Definition:
-        """Adds a tool or a section, unless it is there.
+        """Add a tool or a section, unless an equal definition exists.
 
         Raises:
-            RenderError: another one of that name is there.
+            RenderError: If a different definition has the same name.
         """
         name = one.name
         there: _Named | None = self.tools.get(name) or self.sections.get(name)
@@ -174,26 +175,26 @@ class Definitions:
                 self.tools[name] = one
         elif not _is_same(there, one):
             kinds = f"{_describe(there)} and {_describe(one)}"
-            remedy = "define one thing once, or call them differently"
-            raise RenderError("conflict", f"two things are called {name!r}: {kinds}; {remedy}")
+            remedy = "Define each name once, or rename one definition"
+            raise RenderError("conflict", f"two definitions have the name {name!r}: {kinds}. {remedy}.")
         return Definition(one.kind, name)
 
     def add_effect(self, effect: RenderEffect) -> None:
-        """Adds an effect behind the others, unless it is there.
+        """Add an effect after the other effects, unless an equal effect exists.
 
         Raises:
-            RenderError: another one of that key is there.
+            RenderError: If a different effect has the same key.
         """
         there = self.effects.setdefault(effect.key, effect)
         if there != effect:
             both = f"{there.f!r} with deps {there.deps!r}, and {effect.f!r} with deps {effect.deps!r}"
-            raise RenderError("conflict", f"two effects have the key {effect.key!r}: {both}; give each its own")
+            raise RenderError("conflict", f"two effects have the key {effect.key!r}: {both}. Give each its own key.")
 
     def with_patch(self, patch: StepPatch[Any]) -> Definitions:
-        """What the step has with a patch: what that adds, without what it hides.
+        """Return the definitions of the step after a patch: with its additions, without its hidden names.
 
         Raises:
-            RenderError: it adds another thing under a name that is there.
+            RenderError: If the patch adds a different definition with an existing name.
         """
         patched = Definitions()
         patched.tools, patched.sections = dict(self.tools), dict(self.sections)
@@ -207,27 +208,27 @@ class Definitions:
 
 
 def _is_same(there: _Named, one: _Named) -> bool:
-    """Whether two things of one name are one: sections that the model would read alike, or equal tools."""
+    """Return whether two definitions are the same: equal tools, or sections with the same text."""
     if isinstance(there, Section) and isinstance(one, Section):
-        return there.kind == one.kind and there.text() == one.text()  # 1 and True are equal, and not the same
+        return there.kind == one.kind and there.text() == one.text()  # 1 and True are equal, but have different text
     return there == one
 
 
 def _check_key(key: object, what: str) -> None:
-    """Raises `RenderError` unless a key is text that JSON can hold."""
+    """Raise `RenderError` if a key is not a string that JSON can contain."""
     try:
         is_text = isinstance(key, str) and bool(key.isascii() or key.encode())
     except UnicodeEncodeError:
         is_text = False
     if not is_text:
-        raise RenderError("value", f"the key of {what} is text, not {key!a}")
+        raise RenderError("value", f"key of {what} must be a string, got {key!a}")
 
 
 def _describe(one: _Named) -> str:
     if isinstance(one, Section):
         shown = repr(one.value)
         return f"the {one.kind} {shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'}"
-    by = "with a handler from elsewhere" if one.handler is None else f"with the handler {one.handler!r}"
+    by = "without a handler in the render" if one.handler is None else f"with the handler {one.handler!r}"
     around = "" if one.aspect is None else " and an aspect"
     return f"a tool {by}{around}"
 
@@ -240,18 +241,18 @@ _SHOWN: Final = 60  # characters of a value
 
 @final
 class RenderOf(Generic[_R_contra, _E_contra]):
-    """What a stateful prompt defines a step on; `Render[R, E]` is how annotations write it.
+    """The object that a stateful prompt uses to define a step. In annotations, write `Render[R, E]`.
 
-    `R` is what services handlers and effects may need (a union that always holds `None`), `E` what effects may fail
-    with. Tools, systems and data share one set of names; states have one of their own, and effects another.
+    `R` is the union of the services that handlers and effects can need. It always contains `None`. `E` contains the
+    failures of effects. Tools, systems, and data share their names. States have separate keys, and so have effects.
     """
 
     __slots__ = ("_count", "_is_over", "_seen", "_states", "_store", "definitions", "number")
 
     number: int
-    """The number of the step that is about to be asked, from 1."""
+    """The number of the next step, from 1."""
     definitions: Definitions
-    """What is defined so far."""
+    """The definitions so far."""
 
     def __init__(self, number: int, store: StateStore, seen: dict[str, Cell]) -> None:
         self.number = number
@@ -259,25 +260,26 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         self._store = store
         self._seen = seen
         self._states: dict[str, tuple[Any, Any]] = {}
-        self._count = 0  # of definitions
+        self._count = 0  # number of definitions
         self._is_over = False
 
     def close(self) -> None:
-        """The render is over: nothing can be defined any more."""
+        """Close the render, so that later definitions fail."""
         self._is_over = True
 
     def _open(self, what: str, key: str | None = None) -> Definitions:
-        """What is defined so far, as one thing more is defined by the method `what`."""
+        """Count one more definition by the method `what`, and return the definitions so far."""
         if self._is_over:
             call = f"at.{what}(…)" if key is None else f"at.{what}({key!r}, …)"
-            why = "defines nothing when the render is over, in an effect or a handler"
+            why = "was called after the render"
             raise RenderError(
-                "late", f"{call} {why}: define it in the render, or give StepPatch.{{hide,tool,system,…}} of an effect"
+                "late",
+                f"{call} {why}. Call it in the render, or return StepPatch.{{hide,tool,system,…}} from an effect.",
             )
         self._count += 1
         if self._count > MOST_DEFINITIONS:
-            why = f"it defines more than {MOST_DEFINITIONS:,} things"
-            raise RenderError("unsettled", f"the render does not come to an end: {why}")
+            why = f"it has more than {MOST_DEFINITIONS:,} definitions"
+            raise RenderError("unsettled", f"the render does not finish: {why}. Check its loops.")
         return self.definitions
 
     @overload
@@ -285,57 +287,57 @@ class RenderOf(Generic[_R_contra, _E_contra]):
     @overload
     def state(self, key: str, initial: object, *, schema: TypeForm[_T]) -> State[_T]: ...
     def state(self, key: str, initial: Any, *, schema: Any = None) -> State[Any]:
-        """A key of the state, with the value that it had when this render began.
+        """Return a key of the state, with the value that it had when this render started.
 
         Args:
-            key: which; what no render defines any more is kept nevertheless.
-            initial: its value in a run that begins with none. Of what can be changed in its place, arrays and objects
-                alone are frozen: give structs that are frozen themselves, and no sets.
-            schema: its type, by which it is written as JSON and read; by default that of `initial`. Give it where
-                `initial` does not say all: `()`, `None`, a union (`str | None`), a tuple of any length
-                (`tuple[str, ...]`). A `Schema` lets checkers refuse an initial value of another type, too.
+            key: The name of the state. fxai keeps its value even if later renders do not declare it.
+            initial: The value in a run without a state. fxai freezes only arrays and objects, so use frozen structs and
+                no sets.
+            schema: The type of the value in JSON. Default: the type of `initial`. Pass it if `initial` does not show
+                the whole type: `()`, `None`, a union (`str | None`), or a tuple of any length (`tuple[str, ...]`). With
+                a `Schema`, type checkers also report an initial value of another type.
 
         Raises:
-            RenderError: it has another type than in a render before, what was read from JSON does not fit, it is
-                declared twice in different ways, the key is no text, or `initial` is none of its schema.
+            RenderError: If the type differs from an earlier render, a value from JSON is invalid, two declarations
+                differ, the key is not a string, or `initial` does not satisfy its schema.
         """
         _ = self._open("state", key)
         _check_key(key, "a state")
         there = self._states.setdefault(key, (initial, schema))
         if there != (initial, schema):
-            both = f"{there[0]!r} and {initial!r} at first"
-            raise RenderError("conflict", f"two states have the key {key!r}: {both}; give each a key of its own")
+            both = f"the initial values are {there[0]!r} and {initial!r}"
+            raise RenderError("conflict", f"two states have the key {key!r}: {both}. Give each its own key.")
         return State(key, self._store.declare(key, initial, schema, self._seen), self._store)
 
     def system(self, key: str, text: str) -> Definition:
-        """A section of the system prompt; sections stand in the order in which they are defined.
+        """Define a section of the system prompt. Sections have the order of their definitions.
 
-        Its text cannot close a section, nor open another: `<` is escaped, but in references to tools.
+        The text cannot close a section or open another section, because fxai escapes `<` except in references to tools.
 
         Raises:
-            RenderError: no section can be called so, or another thing is.
+            RenderError: If the name is invalid, or a different definition has the same name.
         """
         return self._open("system", key).add(Section("system", key, text).check())
 
     def data(self, key: str, value: Any) -> Definition:
-        """Data in the system prompt, behind all systems: a string as text, anything else as YAML.
+        """Define data in the system prompt, after all system sections. fxai writes data as YAML, but strings unchanged.
 
-        Nothing in it can close its section, nor open another.
+        The data cannot close its section or open another section.
 
         Args:
-            key: the name of its section.
-            value: what JSON can hold, structs and what else msgspec takes among it.
+            key: The name of the section.
+            value: A JSON value, a struct, or any other value that msgspec supports.
 
         Raises:
-            RenderError: no section can be called so, or another thing is.
+            RenderError: If the name is invalid, or a different definition has the same name.
         """
         return self._open("data", key).add(Section("data", key, value).check())
 
     def message(self, content: str | Message) -> None:
-        """A message in front of the conversation, behind the system prompt; a string is one of the user.
+        """Define a message after the system prompt and before the conversation. A string becomes a user message.
 
         Raises:
-            RenderError: it is no message, or one of calls or results.
+            RenderError: If it is not a message, or contains calls or results.
         """
         self._open("message").messages.append(define_message(content))
 
@@ -358,29 +360,30 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         aspect: Aspect[_R_contra | None] | None = ...,
     ) -> Definition: ...
     def tool(self, tool: Any, handler: Any, /, *, aspect: Any = None) -> Definition:
-        """A tool with its handler, which answers the calls of this step.
+        """Define a tool with the handler for the calls of this step.
 
         Args:
-            tool: the tool.
-            handler: takes the parameters, and the `CallContext` if it takes two arguments; returns any form of
-                `HandlerReturn`. It sees the values of this render.
-            aspect: what happens around it. One with a state (a cache, a rate limit) keeps that for the run, where it is
-                made outside of the render.
+            tool: The tool.
+            handler: A function of the parameters, and of the `CallContext` if it has two parameters. It returns any
+                form of `HandlerReturn`. It reads the state of this render.
+            aspect: An aspect around the handler. Create an aspect with a state (a cache, a rate limit) outside the
+                render, so that the state exists for the whole run.
 
         Raises:
-            RenderError: it is no tool that a handler answers, or another thing is called so.
+            RenderError: If the tool cannot have a handler, or a different definition has the same name.
         """
         return self._open("tool").add(define_tool(tool, handler, aspect))
 
     def tools(self, *origins: Offered[Never, _R_contra | None]) -> tuple[Definition, ...]:
-        """Tools that bring their handlers, or need none here.
+        """Define tools that include their handlers, or do not need handlers here.
 
         Args:
-            origins: function tools, bound toolkits, composites, sub-agents; tools that are answered elsewhere; tools
-                and toolkits whose handlers are provided to the run.
+            origins: Function tools, bound toolkits, composites, and sub-agents. Also external tools, and tools and
+                toolkits whose handlers you provide to the run.
 
         Raises:
-            RenderError: something gives no tools, has to be opened first, or another thing is called so.
+            RenderError: If a value has no tools, is a source that must be opened, or a different definition has the
+                same name.
         """
         definitions = self._open("tools")
         return tuple([definitions.add(one) for one in define_tools(origins)])
@@ -393,29 +396,29 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         concurrency: int | None = 1,
         **options: Unpack[ToolOptions],
     ) -> Definition:
-        """Several tools as one, which makes several calls at once; see `Toolkit.as_tool`.
+        """Define a tool that combines multiple tools and runs multiple calls at the same time. See `Toolkit.as_tool`.
 
         Args:
-            name: what the model calls it by.
-            tools: the sub-tools, each with its handler, and what aspects are around that: function tools, or
+            name: The name of the tool.
+            tools: The sub-tools, each with its handler and aspects: function tools, or
                 `BoundToolkit.of(Toolkit.make(read), aspect.wrap(read.handler(on_read)))`.
-            concurrency: how many calls inside one call run at once; None: all of them.
-            options: of the tool, see `ToolOptions`.
+            concurrency: Maximum number of concurrent inner calls, or None for no limit. Default: 1.
+            options: The options of the tool, see `ToolOptions`.
 
         Raises:
-            RenderError: a sub-tool has no handler here, or another thing is called so.
-            SchemaError: there are no sub-tools, or some of them are answered elsewhere.
+            RenderError: If a sub-tool does not include its handler, or a different definition has the same name.
+            SchemaError: If no sub-tools exist, or a sub-tool is external.
         """
         definitions = self._open("composite", name)
         subtools = define_tools(tools)
         bound = BoundToolkit(Toolkit[Any].empty())
         for one in subtools:
             if one.origin is None:
-                raise RenderError("value", f"the sub-tool {one.name!r} of {name!r} needs a handler that it brings")
+                raise RenderError("value", f"sub-tool {one.name!r} of {name!r} does not include a handler. Pass one.")
             bound = bound.merge(one.origin)
         made = composite_of([one.tool for one in subtools], name, concurrency, options)
         layer = made.layer.provide(bound.layer)
-        brings = BoundToolkit.of(Toolkit.of((made.tool,)), layer, origin=(made, bound))  # equal to one made alike
+        brings = BoundToolkit.of(Toolkit.of((made.tool,)), layer, origin=(made, bound))  # equal if its parts are equal
         return definitions.add(ToolDefinition(made.tool, origin=brings))
 
     @overload
@@ -451,20 +454,20 @@ class RenderOf(Generic[_R_contra, _E_contra]):
     def agent(
         self, name: str, agent: Any, /, *, parameters: Any = None, prompt: Any = None, **options: Unpack[ToolOptions]
     ) -> Definition:
-        """An agent, or another stateful prompt, as a tool: each call is a run of it, its answer the result.
+        """Define an agent or another stateful prompt as a tool. Each call starts a run and returns its answer.
 
-        A prompt begins each of these runs with its initial state.
+        A run of a prompt starts with its initial state.
 
         Args:
-            name: what the model calls it by.
-            agent: the agent.
-            parameters: the type of the tool's parameters; by default a `prompt`, which the agent is given.
-            prompt: makes the prompt of such parameters.
-            options: of the tool, see `ToolOptions`. A failure goes to the model, unless `failure_mode` says otherwise.
+            name: The name of the tool.
+            agent: The agent.
+            parameters: The type of the tool's parameters. Default: `prompt`, a string that the agent receives.
+            prompt: A function that converts the parameters to the prompt of a run.
+            options: The options of the tool, see `ToolOptions`. By default, the model receives a failure.
 
         Raises:
-            RenderError: another thing is called so.
-            SchemaError: `parameters` without `prompt`, or the other way round.
+            RenderError: If a different definition has the same name.
+            SchemaError: If you pass only one of `parameters` and `prompt`.
         """
         definitions = self._open("agent", name)
         made: SubAgent[Any, Any, Any] = sub_agent_of(agent, name, parameters, prompt, options)
@@ -476,29 +479,31 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         f: Callable[[StepView], EffectReturn[_R_contra | None, _E_contra]],
         deps: tuple[Hashable, ...] | None = None,
     ) -> None:
-        """An effect, which is run after the render and before the model is asked; effects run in order.
+        """Define an effect that runs after the render and before the request of the step. Effects run in order.
 
-        What it changes in the state shows in the next render.
+        If an effect changes the state, the next render reads the new state.
 
         Args:
-            key: what it is found by in the next render, wherever it stands there.
-            f: sees the step; gives a patch for it, None, or an effect or a generator of effects that gives these.
-            deps: it runs when these have changed since it last ran, compared by `==`. None: each step; `()`: once.
-                One that a render does not define is forgotten.
+            key: The key that identifies the effect in later renders, at any position.
+            f: A function of the step. It returns a patch for the step, None, or an effect or a generator of effects
+                that returns one of these.
+            deps: The effect runs if these values changed since its last run, compared with `==`. None: in each step.
+                `()`: once. If a render does not define the effect, fxai forgets its last run.
 
         Raises:
-            RenderError: another effect has that key, the key is no text, `f` is no function, or `deps` no tuple.
+            RenderError: If a different effect has the same key, the key is not a string, `f` is not a function, or
+                `deps` is not a tuple.
         """
         definitions = self._open("effect", key)
         _check_key(key, "an effect")
         if not callable(cast(object, f)):
-            raise RenderError("value", f"the effect {key!r} is a function of the step, not {f!r}")
+            raise RenderError("value", f"effect {key!r} must be a function of the step, got {f!r}")
         if not isinstance(cast(object, deps), tuple | None):
             raise RenderError(
-                "value", f"the deps of the effect {key!r} are a tuple, such as (mode.value,), not {deps!r}"
+                "value", f"deps of the effect {key!r} must be a tuple, such as (mode.value,), got {deps!r}"
             )
         definitions.add_effect(RenderEffect(key, f, deps))
 
 
 Render = TypeAliasType("Render", RenderOf[_R | None, _E], type_params=(_R, _E))
-"""What a stateful prompt is rendered on: services `R` that its handlers and effects may need, failures `E` of these."""
+"""The parameter type of a render: `R` contains the services of handlers and effects, `E` the failures of effects."""

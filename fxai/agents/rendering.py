@@ -1,11 +1,11 @@
-"""Renderings: the renders of one run of a stateful prompt, each of which prepares a step of the loop.
+"""Renderings: prepare each step of a run with a stateful prompt. The agent loop uses this module.
 
-Before each step the prompt is rendered with the values of now, then its effects run in order, and what their patches
-say is put together with what the render defined: the tools of the step with the handlers of this render, the system
-prompt, and the messages around the conversation, which themselves stay as they are.
+Before each step, fxai renders the prompt with the current state and then runs its effects in order. It combines the
+definitions of the render with the patches of the effects. The results are the tools of the step with the handlers of
+this render, the system prompt, and the messages around the conversation. The conversation itself stays unchanged.
 
-What has a life of its own, the layers of toolkits and aspects with a state, is built when a render first defines it,
-and released when a render does not define it any more, or with the run.
+fxai builds the layers of toolkits and the state of aspects when a render first defines them. It releases them when a
+render no longer defines them, or at the end of the run.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ from fxai.tools.toolkit import AnyBound, Toolkit
 
 _Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 
-_TOOLKITS: Final = 16  # of the last steps that are kept
+_TOOLKITS: Final = 16  # number of recent toolkits to cache
 _NO_PATCH: Final = StepPatch[Any]()
 _DONE: Final = Succeeded(None)
 
 
 @final
 class RenderPlan(msgspec.Struct, frozen=True):
-    """What the steps of a run are rendered from."""
+    """The settings for the renders of a run."""
 
     name: str
-    """What the prompt is called."""
+    """The name of the prompt."""
     f: Callable[[Any], object]
-    """Defines a step on the `Render` that it is given."""
+    """The function that defines a step on a `Render`."""
     state: PromptState | None = None
-    """What the run begins with; None: the initial values."""
+    """The initial state of the run, or None for the initial values."""
     aside: frozenset[str] = frozenset()
-    """The calls that wait in other turns, by `call_key`: the run leaves them as they are."""
+    """The pending calls of other turns by `call_key`. The run does not change them."""
 
     def begin(self, scope: Scope) -> Rendering:
-        """The renders of a run that has just begun and ends when `scope` closes."""
+        """Return the renders of a new run, which ends when `scope` closes."""
         return Rendering(self, scope)
 
 
 def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen: dict[str, Cell]) -> Definitions:
-    """What `f` defines for the step of this number, on the values that it sees.
+    """Return the definitions of `f` for the step with this number, with the state that it reads.
 
     Raises:
-        RenderError: the render is wrong.
+        RenderError: If the render is invalid.
     """
     at: RenderOf[Any, Any] = RenderOf(number, store, seen)
     try:
@@ -81,14 +81,14 @@ def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen
     if given is not None:
         if iscoroutine(given):
             given.close()
-        why = f"a render gives None, and this one gave {given!r}"
-        raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
+        why = f"a render must return None, got {given!r}"
+        raise RenderError("unsettled", f"{why}. Define everything on the Render, without await.")
     return at.definitions
 
 
 @final
 class Rendering:
-    """The renders of one run, which ends when `scope` closes."""
+    """The renders of a run, which ends when `scope` closes."""
 
     __slots__ = (
         "_asked",
@@ -105,7 +105,7 @@ class Rendering:
     )
 
     shown: Shown
-    """The definitions of the step that was prepared last."""
+    """The definitions of the step that fxai prepared last."""
 
     def __init__(self, plan: RenderPlan, scope: Scope) -> None:
         self._plan = plan
@@ -116,16 +116,16 @@ class Rendering:
         self._writer = SectionWriter()
         self.shown = NOTHING
         self.appends: bool = False
-        """True if changes are appended to the conversation, which is not rewritten."""
-        self._number = 0  # of the step that is rendered
-        self._asked: Asked | None = None  # what the step that was asked last was rendered from
+        """True if the run appends changes to the conversation. False if it rewrites the start of the request."""
+        self._number = 0  # number of the current step
+        self._asked: Asked | None = None  # the state that the last requested step read
         self._patches: tuple[tuple[str, StepPatch[Any]], ...] = ()
         scope.add(self._end)
 
     # -- a step
 
     def prepare(self, setup: StepSetup) -> EffectOf[StepSetup, Any, Any]:
-        """The setup of a step, rendered: its tools, the handlers of these, and its messages."""
+        """Return the setup of a step after the render: its tools, their handlers, and its messages."""
         return Generate(self._prepare, (setup,), {})
 
     def _prepare(self, setup: StepSetup) -> _Steps:
@@ -133,7 +133,7 @@ class Rendering:
         definitions, patch = self._render(setup.number, before), _NO_PATCH
         shown = self._show(definitions, setup.toolkit.tools)
         self._patches = ()
-        if definitions.effects or self._store.effects:  # those that ran and are not defined any more are forgotten
+        if definitions.effects or self._store.effects:  # also to forget effects that this render does not define
             patch = yield from self._run_effects(definitions, setup, shown.front)
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
@@ -154,7 +154,7 @@ class Rendering:
         return define_step(self._plan.f, number, self._store, seen)
 
     def _show(self, definitions: Definitions, tools: Iterable[str]) -> Shown:
-        """Return what the step shows; `tools` are those that texts may refer to, besides its own."""
+        """Return the definitions to show. Their text can refer to their own tools and to `tools`."""
         messages = tuple(definitions.messages)
         if not definitions.sections:
             return Shown({}, messages)
@@ -164,7 +164,7 @@ class Rendering:
     def _run_effects(
         self, definitions: Definitions, setup: StepSetup, front: tuple[Message, ...]
     ) -> Generator[AnyEffect, Any, StepPatch[Any]]:
-        """Runs the effects that are due; gives what their patches come to."""
+        """Run the effects whose dependencies changed, and return the sum of their patches."""
         tools = tuple(dict.fromkeys((*setup.toolkit.tools, *definitions.tools)))
         shown = Surrounded(setup.messages, front)
         view = StepView(setup.number, setup.steps, shown, tools, tuple(definitions.sections))
@@ -189,7 +189,7 @@ class Rendering:
         return sum((patch for _, patch in patches), StepPatch[Any]())
 
     def record(self, toolkit: Toolkit[Any], messages: Prompt, prefix_break: PrefixBreak | None) -> StepRecord:
-        """What the step that has just ended was asked with: its tools and messages as hooks left them."""
+        """Return the record of the step that has just ended, with its tools and messages after the hooks."""
         before = PromptState({} if self._asked is None else self._asked.cells)
         shown = self._conversation.compact(messages)
         return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot(), prefix_break)
@@ -197,9 +197,9 @@ class Rendering:
     # -- approved calls
 
     def render_approved(self, setup: StepSetup) -> EffectOf[StepSetup, Any, Any]:
-        """The setup of calls that were approved, with the tools and handlers of the step that made them.
+        """Return the setup for approved calls, with the tools and handlers of the step that made these calls.
 
-        What that was rendered from is rendered again; its effects are not run.
+        fxai renders this step again with its state, but does not run its effects.
         """
         return Generate(self._render_approved, (setup,), {})
 
@@ -218,7 +218,7 @@ class Rendering:
         return () if self._plan.state is None else self._plan.state.pending
 
     def state(self, history: Prompt) -> PromptState:
-        """The state as it is now, with what the steps were rendered from whose calls in the history have no result."""
+        """Return the current state, with the states that the steps of unfinished calls in the history read."""
         calls = dict.fromkeys(map(call_key, _open_calls(history)))
         pending: list[Asked] = []
         for one in self._pending:
@@ -231,7 +231,7 @@ class Rendering:
         return self._store.snapshot(tuple(pending))
 
     def explain(self, cause: Cause[Any], history: Prompt) -> Cause[Any]:
-        """The cause, in which a wrong render is a typed failure."""
+        """Return the cause with a typed failure instead of a `RenderError`."""
 
         def explain(reason: Any) -> Any:
             error = reason.defect if isinstance(reason, Die) else None
@@ -243,7 +243,7 @@ class Rendering:
         return Cause(tuple(map(explain, cause.reasons)))
 
     def add_state(self, context: ContextOf[Any]) -> ContextOf[Any]:
-        """The context with the state, for what stands around the calls of the run."""
+        """Return the context with the state, for interceptors around the calls of the run."""
         return context.put(StateStore, self._store)
 
     def _end(self, _: Exit[Any, Any]) -> AnyEffect:
@@ -262,12 +262,12 @@ def _run_effect(effect: RenderEffect, view: StepView) -> Generator[AnyEffect, An
             given = yield lifted
     if given is None or isinstance(given, StepPatch):
         return None if given is None else cast(Any, given)
-    advice = "it gives a StepPatch, None, or an effect of these"
-    raise TypeError(f"the effect {effect.key!r} of a stateful prompt gave {given!r}: {advice}")
+    advice = "Return a StepPatch, None, or an effect that succeeds with one of these"
+    raise TypeError(f"effect {effect.key!r} of a stateful prompt returned {given!r}. {advice}.")
 
 
 def _open_calls(history: Prompt) -> tuple[Pending, ...]:
-    """The calls of the last turn without a result: also those that were approved, and not run before the run failed."""
+    """Return the calls of the last turn without a result, including approved calls that a failed run did not start."""
     turn: list[Message] = []
     while len(turn) < len(history) and not (turn and turn[-1].role == "assistant"):
         turn.append(history[-1 - len(turn)])
@@ -276,7 +276,7 @@ def _open_calls(history: Prompt) -> tuple[Pending, ...]:
 
 
 def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: Toolkit[Any]) -> tuple[Message, ...]:
-    """The one message that reminds the model of what the step has; none where it has none of it."""
+    """Return the message that reminds the model of definitions, or no message if the step has none of them."""
     there = [one for one in dict.fromkeys(reminders) if one.name in toolkit or one.name in final.sections]
     if not there:
         return ()
@@ -284,12 +284,12 @@ def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: Tool
     return (UserMessage((TextPart(f"<reminder>\nRemember to use, in your next answer:\n{listed}\n</reminder>"),)),)
 
 
-# -- what the steps of a run have in common
+# -- data that the steps of a run share
 
 
 @final
 class _Toolkits:
-    """The toolkits of the last steps: the same one for the same tools, so that requests are prepared once."""
+    """The toolkits of the last steps. Equal tools share the same toolkit, so that fxai prepares a request only once."""
 
     __slots__ = ("_made",)
 
@@ -297,10 +297,10 @@ class _Toolkits:
         self._made: dict[tuple[object, ...], tuple[Toolkit[Any], list[AnyTool], Toolkit[Any]]] = {}
 
     def of(self, own: Toolkit[Any], definitions: Definitions, hidden: frozenset[str]) -> Toolkit[Any]:
-        """The tools of a step: the agent's own, then the render's, without those that are hidden.
+        """Return the tools of a step: first the tools of the agent, then the tools of the render, without hidden tools.
 
         Raises:
-            RenderError: the agent has another tool of that name.
+            RenderError: If the agent has a different tool with the same name.
         """
         tools = [one.tool for one in definitions.tools.values()]
         key = (id(own), hidden, *map(id, tools))
@@ -311,7 +311,7 @@ class _Toolkits:
             made = own.merge(Toolkit.of(tools))
         except ToolConflictError as error:
             raise RenderError(
-                "conflict", f"the agent has another tool of a name that the render defines: {error}"
+                "conflict", f"the render defines a tool with the name of a different tool of the agent: {error}"
             ) from None
         made = made.omit(*[name for name in hidden if name in made])
         while len(self._made) >= _TOOLKITS:
@@ -321,24 +321,24 @@ class _Toolkits:
 
 
 def _check_sections(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
-    """Refuses a section that is called as a tool of the agent: a text that mentions the one could open the other."""
+    """Raise if a section has the name of an agent's tool, because a reference to the tool could open the section."""
     both = [name for name in definitions.sections if name in toolkit]
     if both:
-        raise RenderError("conflict", f"the agent has a tool called {both[0]!r}: call the section otherwise")
+        raise RenderError("conflict", f"section {both[0]!r} has the name of a tool of the agent. Rename the section.")
 
 
 @final
 class _Conversation:
-    """The conversation as the model is shown it. Where only its end is new, only that is put behind what was shown."""
+    """The conversation in requests. If only its end is new, fxai appends the end to the previous messages."""
 
     __slots__ = ("_last", "_shown", "_whole")
 
     def __init__(self) -> None:
         self._last = Surrounded(Prompt(), ())
-        self._shown = self._whole = Prompt()  # without and with the messages behind it
+        self._shown = self._whole = Prompt()  # without and with the messages after the conversation
 
     def show(self, conversation: Prompt, front: tuple[Message, ...], behind: tuple[Message, ...]) -> Prompt:
-        """The conversation, with what the prompt says behind its system messages, and messages behind all."""
+        """Return the conversation with `front` after its system messages, and with `behind` at its end."""
         before = self._last.conversation
         count = len(before)
         grows = 0 < count <= len(conversation) and conversation[count - 1] is before[count - 1]
@@ -352,38 +352,39 @@ class _Conversation:
         return self._whole
 
     def compact(self, messages: Prompt) -> Prompt | Surrounded:
-        """Messages that the model was shown, as a record keeps them: what hooks changed is kept whole."""
+        """Return messages for a record: shared with the last request if equal, otherwise complete."""
         return self._last if messages is self._whole else messages
 
 
 @final
 class _Held(msgspec.Struct, frozen=True, eq=False):
-    """The handlers that a toolkit brings, built, and the scope that they live in."""
+    """The services of a toolkit's handlers after the build, and their scope."""
 
     origin: AnyBound
     services: ContextOf[Any]
     scope: Scope
     token: object
-    """What takes the scope out of that of the run."""
+    """The token that removes the scope from the scope of the run."""
 
 
 @final
 class _Handlers:
-    """The handlers of the steps of a run, and what of them lives longer than a step."""
+    """The handlers of the steps of a run, with the layers and aspects that exist longer than a step."""
 
     __slots__ = ("_begun", "_held", "_scope")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._held: dict[str, _Held] = {}  # by the names of the tools
-        self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects with their states, likewise
+        self._held: dict[str, _Held] = {}  # by the names of tools
+        self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects and their states, by the names of tools
 
     def of(
         self, final: Definitions, defined: Definitions, around: AnyLayer | None
     ) -> Generator[AnyEffect, Any, AnyLayer | None]:
-        """The layer of the handlers of a step, with those that are `around`.
+        """Return the layer of a step's handlers, combined with the layer `around`.
 
-        What the render has `defined` lives on, also where the step hides it; what it has not is released.
+        Layers and aspects that the render has `defined` continue to exist, even if the step hides their tools. fxai
+        releases the others.
         """
         tools, there = final.tools, defined.tools if final is defined else {**defined.tools, **final.tools}
         self._begun = {name: begun for name, begun in self._begun.items() if name in there}
@@ -431,11 +432,11 @@ class _Handlers:
 
 
 _Given: TypeAlias = "tuple[Identity, Callable[..., Any], Wrapping | None]"
-"""The handler that a render gives for a tool, and what is around it."""
+"""The identity of a tool, its handler in the render, and the aspect around the handler."""
 
 
 def _services(given: list[_Given], built: dict[object, Any], around: ContextOf[Any]) -> ContextOf[Any]:
-    """The handlers of a step, with the services that are around when its calls run."""
+    """Return the handlers of a step, with the services in the context when its calls run."""
     services = dict(built)
     for identity, f, wrapping in given:
         handler = handler_of(f, around)

@@ -1,4 +1,4 @@
-"""Runs: the plan of a run, its state while it goes, and what its last turn means for it.
+"""Runs: store the plan and the progress of a run, and decide what follows a turn. The agent loop uses this module.
 
 >>> from fxai.messages.part import Finish, Text
 >>> judge_turn(Response((Text("Good day."), Finish("stop")))), judge_turn(Response((Finish("pause"),)))
@@ -59,70 +59,72 @@ if TYPE_CHECKING:
     from fxai.agents.state import PromptState
 
 OnDefect: TypeAlias = Callable[[Answer[Any]], AnyEffect]
-"""Receives the answer so far of a run that a defect ended."""
+"""A function that receives the answer so far if a defect ends the run."""
 
 OUTPUT_RETRIES: Final = 2
-"""How often an answer that does not fit is asked for again, unless the agent says otherwise."""
+"""Default number of requests to correct an invalid answer."""
 
 _GOES_ON: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 
 
 @final
 class RunPlan(msgspec.Struct, frozen=True):
-    """How one run goes."""
+    """The settings of a run."""
 
     toolkit: Toolkit[Any]
-    """The tools that the model may call; their handlers are around, unless `tools_now` brings them."""
+    """The tools that the model can call. The context provides their handlers, unless `tools_now` includes them."""
     options: RoundOptions
-    """How each round is asked. A `tool_choice` that demands a call holds for the first one."""
+    """The options of each request. A `tool_choice` that requires a call applies to the first request only."""
     budget: Budget = Budget()
     stop_when: tuple[StopCondition[Any, Any], ...] = ()
-    """It ends after a step for which any of these holds."""
+    """The run ends after a step if any of these conditions is true."""
     at_limit: AtLimit = "fail"
     prepare_step: tuple[PrepareStep[Any, Any], ...] = ()
-    """Each changes how a step is asked; the first one first."""
+    """Functions that change the setup of each step, from first to last."""
     on_step: tuple[OnStep[Any, Any], ...] = ()
-    """Each is given every finished step; the first one first."""
+    """Functions that receive each finished step, from first to last."""
     output: Schema[Any] | None = None
-    """The type of the answer; None for text."""
+    """The type of the answer, or None for text."""
     output_retries: int = OUTPUT_RETRIES
-    """How often an answer that does not fit is asked for again, with every fault; each is a round of the budget."""
+    """Maximum number of requests to correct an invalid answer. Each request lists all validation errors and counts as a
+    step of the budget."""
     tools_now: EffectOf[BoundToolkit[Any, Any, Any], Any, Any] | None = None
-    """Where tools may change while the run goes on: asked before each step for all tools of that step, in place of
-    `toolkit`; its layer is there for that step."""
+    """An effect that returns all tools of the next step instead of `toolkit`, or None if tools cannot change during the
+    run. Its layer provides the handlers for this step."""
     deadline: Deadline | None = None
-    """When it is cut, where its time began before it did; None: after `budget.seconds`, if there are any."""
+    """The end of the time limit if its time started before the run, or None to start `budget.seconds` with the run."""
     without_own: bool = False
-    """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
+    """True if the run omits the agent's own tools. Its `tool_choice` can still name them."""
     prompt: RenderPlan | None = None
-    """The stateful prompt that each step is rendered from, if there is one."""
+    """The stateful prompt that renders each step, or None."""
     changes: Changes = "auto"
-    """The place where a request shows changes."""
+    """The position of changed definitions in a request."""
     model: LayerOf[Any, Any, Any] | None = None
-    """The model of the agent, if its steps do not ask the model in the context."""
+    """The model of the agent, or None if its steps use the model in the context."""
     growth: Growth | None = None
-    """The requests of the conversation so far. None if the run does not continue a memory."""
+    """The requests of the conversation so far, or None if the run does not continue a memory."""
 
     def is_hidden(self, name: str) -> bool:
-        """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out.
+        """Return whether a tool choice can name a tool that the step does not have.
 
-        A stateful prompt may define any tool in another step.
+        It can name a tool of the run, or any tool if the run omits tools. It can also name any tool if the run has a
+        stateful prompt, because the prompt can define this tool in another step.
         """
         return self.without_own or self.prompt is not None or name in self.toolkit
 
     @property
     def is_prepared(self) -> bool:
-        """Whether each step has to be prepared: by hooks, by a prompt, or because tools may change."""
+        """True if fxai must prepare each step, because of hooks, a stateful prompt, or tools that can change."""
         return bool(self.prepare_step) or self.prompt is not None or self.tools_now is not None
 
     def __post_init__(self) -> None:
         if self.output_retries < 0:
-            raise ValueError(f"output_retries is {self.output_retries}: an answer is asked for once at least")
+            raise ValueError(f"output_retries must be at least 0, got {self.output_retries}")
 
 
 @final
 class Run:
-    """The state of one run: its history, what it took, and how it ended, if it has."""
+    """The progress of a run: its history, its usage, and its end."""
 
     __slots__ = (
         "_begun",
@@ -155,29 +157,29 @@ class Run:
     )
 
     scope: Scope
-    """Where the models of single steps and what a prompt builds are held; there only where steps are prepared."""
+    """The scope of the models of individual steps and of the layers of a prompt. It exists only for prepared steps."""
 
     def __init__(self, prompt: Prompt, plan: RunPlan, on_settled: OnSettled | None = None) -> None:
         self.plan: RunPlan = plan
         self.on_settled: OnSettled | None = on_settled
         self.history: Prompt = prompt
         self._begun: Prompt = prompt
-        self.shown: Prompt = prompt  # what the model is shown: the same one, unless approvals were settled in it
+        self.shown: Prompt = prompt  # messages for the model, equal to the history unless it contained approvals
         self.options: RoundOptions = plan.options
         self.steps: list[Step] = []
-        self.early: tuple[ToolResult, ...] = ()  # results of calls that were approved before, for the first step
+        self.early: tuple[ToolResult, ...] = ()  # results of approved calls, for the first step
         self.ended: Ended | None = None
         self.failure: BudgetExceeded | RunFailed | None = None
-        self.is_last: bool = False  # whether the budget is spent, and the model is asked once more
-        self.in_round: bool = True  # whether what fails now is the model or a call, and not a hook
+        self.is_last: bool = False  # True during the last request after the budget is exhausted
+        self.in_round: bool = True  # True if a failure now belongs to the model or a call, False if to a hook
         self.deadline: Deadline | None = None
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.around: Interceptor | None = None
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
-        self.asked: StepSetup | None = None  # of the step that was prepared last
-        self.appending: Appending | None = None  # None: changes are shown at their usual place
-        self.declared: tuple[AnyTool, ...] | None = None  # the tools of the next request, if changes are appended
+        self.asked: StepSetup | None = None  # the setup of the last prepared step
+        self.appending: Appending | None = None  # None if changes have their usual position
+        self.declared: tuple[AnyTool, ...] | None = None  # the tools of the next request, if the run appends changes
         self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
@@ -187,38 +189,38 @@ class Run:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the model is to be asked."""
+        """True if the run needs another step."""
         return self.ended is None and self.failure is None
 
     @property
     def answer(self) -> Answer[Any]:
-        """The answer, when it has ended."""
+        """The answer of the run after it ended."""
         typed = self.plan.output is not None
         return Answer(tuple(self.steps), self.history, self.ended or "done", typed, self.value, self.state)
 
     @property
     def state(self) -> PromptState | None:
-        """The state of the stateful prompt, if there is one."""
+        """The state of the stateful prompt, or None."""
         return None if self.rendering is None else self.rendering.state(self.history)
 
-    # -- what happens in it
+    # -- events of the run
 
     def start(self, deadline: Deadline) -> None:
-        """The time runs: from now on everything is cut when it is up."""
+        """Start the clock of the run. From now on, `cut` stops each effect at the deadline."""
         self.deadline = deadline
         self.cut = deadline.cut
         until = self.plan.options.get("deadline")
         self.options = {**self.options, "deadline": deadline.at if until is None else min(until, deadline.at)}
 
     def settle(self, done: SettledHistory) -> None:
-        """The history's approvals are settled; calls that still wait end the run."""
+        """Record the results of the approved calls. If calls are still pending, end the run."""
         self.history, self.shown, self.early = done.history, done.shown, done.results
         if done.waiting:
             self.steps.append(Step(1, done.pending))
             self.ended = "pending"
 
     def take(self, response: Response) -> Step:
-        """A round is over: the step that it made."""
+        """Record the response of a round and return its step."""
         messages = fold(response.content)
         grown = self.history.extend(messages)
         self.shown = grown if self.shown is self.history else self.shown.extend(messages)
@@ -235,7 +237,7 @@ class Run:
         return step
 
     def append(self, plan: Plan) -> None:
-        """Note that the model receives changes behind the conversation, whose last message carries them."""
+        """Record that the model receives appended changes. The last message of the conversation carries them."""
         if self.appending is not None:
             self.appending.keep(plan)
         is_same = self.history is self.shown
@@ -243,7 +245,7 @@ class Run:
         self.history = plan.conversation if is_same else plan.carry(self.history)
 
     def _record(self, response: Response) -> StepRecord:
-        found = self.growth.prefix_break or response.prefix_break  # of one before this process
+        found = self.growth.prefix_break or response.prefix_break  # the latter from an earlier process
         if self.rendering is not None and self.asked is not None:
             return self.rendering.record(self.asked.toolkit, self.asked.messages, found)
         if self.growth.last is None:
@@ -253,7 +255,7 @@ class Run:
         return StepRecord(tuple([tool.name for tool in tools]), request.prompt, prefix_break=found)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
-        """The results of the calls of a turn that are beyond the budget; the others are counted."""
+        """Return results for the calls of a turn that exceed the budget, and count the other calls."""
         most = self.plan.budget.calls
         if most is None or self.is_last:
             return []
@@ -264,19 +266,19 @@ class Run:
         if len(ours) <= left:
             return []
         self.exceeded = "calls"
-        late = {call.id for call in ours[left:]}  # a result is for all calls of its id, so none of them is run
-        why = f"the run may make {describe_limit(most, 'calls')}, and has made as many"
+        late = {call.id for call in ours[left:]}  # no call with such an id runs, because a result belongs to an id
+        why = f"the run may make {describe_limit(most, 'calls')} and has already made them"
         return interrupt_calls([call for call in ours if call.id in late], why)
 
     def judge(self, response: Response) -> None:
-        """Ends the run where the last turn does."""
+        """End the run if the last turn ends it."""
         verdict = judge_turn(response)
         if verdict == "pending":
             self.ended = "pending"
         elif verdict == "done" or self.is_last:
             ended: Ended = "limit" if self.is_last else "done"
             if not response.text and response.refusal is not None:
-                error = AiError("Agent", "execute", response.refusal)  # it is no empty answer
+                error = AiError("Agent", "execute", response.refusal)  # a refusal is not an empty answer
                 self.failure = RunFailed.of(error, self.history, self.state)
             elif self.plan.output is None:
                 self.ended = ended
@@ -284,7 +286,7 @@ class Run:
                 self._end_typed(response, ended, self.plan.output)
 
     def limit(self) -> None:
-        """Ends the run, or has the model asked a last time, where it goes on and the budget is spent."""
+        """End the run or prepare its last request if it exhausted its budget."""
         if not self.goes_on:
             return
         budget = self.plan.budget
@@ -296,7 +298,7 @@ class Run:
             self.exceed(self.exceeded)
 
     def exceed(self, what: Limit) -> None:
-        """The budget is spent, and the run is not done."""
+        """Apply `at_limit` after the run exhausted its budget."""
         budget = self.plan.budget
         mode = self.plan.at_limit
         if mode == "fail" or self.is_last or (mode == "last_text" and not self.steps):
@@ -304,7 +306,7 @@ class Run:
         elif mode == "answer":
             self.is_last = True
             if self.deadline is not None and budget.seconds is not None:
-                self.start(Deadline.after(self.deadline.clock, budget.seconds))  # as long again, and no longer
+                self.start(Deadline.after(self.deadline.clock, budget.seconds))  # the same time once more, as a limit
         else:
             self.ended = "limit"
             if self.plan.output is not None:
@@ -312,7 +314,7 @@ class Run:
                 self.value = read_output(last, self.plan.output).value_or(msgspec.UNSET)
 
     def _end_typed(self, response: Response, ended: Ended, schema: Schema[Any]) -> None:
-        """Ends the run with a typed answer; one that does not fit is asked for again, unless the last try is over."""
+        """End the run with a typed answer, or request a correction if the answer is invalid and retries remain."""
         output = read_output(response, schema)
         if isinstance(output, Success):
             self.value, self.ended = output.unwrap(), ended
@@ -326,12 +328,12 @@ class Run:
             self.history = self.history.extend(correction)
             self.shown = self.history if same else self.shown.extend(correction)
 
-    # -- what fails in it
+    # -- failures of the run
 
     def fail(self, cause: Cause[Any], on_defect: OnDefect | None = None) -> AnyEffect | None:
-        """The failure of the run, whose errors hold the conversation; None where it broke or was cancelled.
+        """Return the failure of the run with the conversation, or None after a defect or a cancellation.
 
-        A defect holds the conversation too, and `on_defect` receives the answer so far.
+        It stores the conversation with each defect, and `on_defect` receives the answer so far.
         """
         if self.rendering is not None:
             cause = self.rendering.explain(cause, self.history)
@@ -347,7 +349,7 @@ class Run:
         return Fold(on_defect(broken), lambda other: FailCause(cause.combine(other)), lambda _: failing)
 
     def _answer_so_far(self, cause: Cause[Any]) -> Answer[Any]:
-        """The answer so far of a run that a defect ended, with the results of the round that it ended in."""
+        """Return the answer so far of a run that ended with a defect, including the results of the last round."""
         responses = [take_response(defect) for defect in cause.defects]
         response = next((one for one in responses if one is not None), None)
         if response is None or not self.in_round:
@@ -372,18 +374,19 @@ def _uncut(effect: AnyEffect) -> AnyEffect:
 
 
 def _correction(failure: DecodeFailure) -> UserMessage:
-    """The message to the model about an answer that does not fit, with every fault."""
+    """Return the message to the model about an invalid answer. It lists all validation errors."""
     faults = "\n".join([f"- {fault}" for fault in failure.faults])
-    text = f"Your answer does not fit the form that was asked for:\n{faults}\nAnswer again, in that form alone."
+    text = f"Your answer does not have the requested form:\n{faults}\nAnswer again, only in this form."
     return UserMessage((TextPart(text),))
 
 
 def judge_turn(response: Response) -> Literal["again", "done", "pending"]:
-    """What follows a turn of the model.
+    """Return what follows a turn of the model.
 
-    `again`: the model is asked again, as it has results to read, or was paused. `pending`: a call waits for an approval
-    or for a result from outside. `done`: nothing; also where the turn was cut, by a limit or a filter: to ask again
-    would come to the same.
+    - `again`: another request, because the model has results to read or the provider paused the turn.
+    - `pending`: a call needs an approval or an external result.
+    - `done`: the end of the run. Also if a limit or a filter cut the turn short, because another request would have the
+      same result.
     """
     reason: FinishReason = "unknown"
     ours: list[str] = []
@@ -405,7 +408,7 @@ def judge_turn(response: Response) -> Literal["again", "done", "pending"]:
 
 
 def options_after(options: RoundOptions) -> RoundOptions:
-    """The options after the first round: a call that was demanded has been made."""
+    """Return the options after the first request, without a requirement of a call."""
     choice = options.get("tool_choice", "auto")
     following: ToolChoices = choice
     if isinstance(choice, ToolChoice):
@@ -419,9 +422,10 @@ def options_after(options: RoundOptions) -> RoundOptions:
 
 
 def prepare_by(run: Run, at: int, prepare_step: PrepareStep[Any, Any], setup: StepSetup) -> Steps:
-    """The setup as a hook changes it; `LATE` where the time was up.
+    """Return the setup after a hook changed it, or `LATE` if the time limit passed.
 
-    It may hold models and handlers, which cannot be journalled: a run that is gone on with asks the hook again.
+    A journal cannot store the setup, because it can contain models and handlers. If the run resumes, fxai calls the
+    hook again.
     """
 
     def prepare() -> AnyEffect:
@@ -436,16 +440,16 @@ def prepare_by(run: Run, at: int, prepare_step: PrepareStep[Any, Any], setup: St
         given = yield run.cut(run.around.work(about, Suspend(prepare)))
     if given is LATE or isinstance(given, StepSetup):
         return given
-    raise TypeError(f"prepare_step gave {given!r}: it gives the setup, changed or as it is, or an effect of it")
+    raise TypeError(f"prepare_step returned {given!r}. Return the setup, a changed setup, or an effect of a setup.")
 
 
 def notify(run: Run, step: Step) -> Steps:
-    """Tells the listeners of a step that has ended."""
+    """Call the listeners with a finished step."""
     run.in_round = False
     for at, listener in enumerate(run.plan.on_step):
         effect = _hear(run, at, listener, step)
         if effect is not None and (yield run.cut(effect)) is LATE:
-            break  # the next thing to be done is late, too
+            break  # the next effect of the run is late, too
     run.in_round = True
 
 
@@ -472,11 +476,11 @@ def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
     if is_effect(effect):
         return Fold(effect.as_(None), lambda cause: _log_bug(step, cause), None)
     kind = type(effect).__name__
-    return _log(step, TypeError(f"on_step gave a {kind}: it gives None, or an effect, which is then run"))
+    return _log(step, TypeError(f"on_step returned a {kind}. Return None or an effect."))
 
 
 def _log_bug(step: Step, cause: Cause[Any]) -> AnyEffect | None:
-    """A listener with a bug does not end the run; what it fails with as declared does."""
+    """Log a bug of a listener, so that the run continues. Return None for a declared failure, which ends the run."""
     if not all(isinstance(reason, Die) and not isinstance(reason.defect, LeftRunError) for reason in cause.reasons):
         return None
     return _log(step, cause.squash())
@@ -486,13 +490,13 @@ def _log(step: Step, bug: BaseException) -> EffectOf[None]:
     import logging  # few listeners break
 
     logging.getLogger("fxai.agents").error(
-        "on_step broke after step %d, and the run goes on: %s", step.number, bug, exc_info=bug
+        "on_step raised after step %d. The run continues: %s", step.number, bug, exc_info=bug
     )
     return Succeed(None)
 
 
 def stop(run: Run) -> Steps:
-    """Ends the run where a stop condition holds."""
+    """End the run if a stop condition is true."""
     run.in_round = False
     steps = StepsSoFar(run.steps)
     for at, condition in enumerate(run.plan.stop_when):
@@ -506,7 +510,7 @@ def stop(run: Run) -> Steps:
 
 
 def _ask_whether(run: Run, at: int, condition: StopCondition[Any, Any], steps: StepsSoFar) -> Steps:
-    if run.around is not None and not isinstance(condition, StepCountIs | HasToolCall):  # which say the same again
+    if run.around is not None and not isinstance(condition, StepCountIs | HasToolCall):  # these two are deterministic
         asking = Suspend(lambda: _holds(condition, steps))
         about = WorkInfo(f"stop {len(run.steps)}/{at}", _check_holds, _check_holds)
         return (yield run.cut(run.around.work(about, asking)))
@@ -523,5 +527,5 @@ def _holds(condition: StopCondition[Any, Any], steps: StepsSoFar) -> AnyEffect:
 
 def _check_holds(holds: Any) -> bool:
     if not isinstance(holds, bool):
-        raise TypeError(f"a stop condition gave {holds!r}: it gives True or False, or an effect of that")
+        raise TypeError(f"stop condition returned {holds!r}. Return True, False, or an effect of one of these.")
     return holds

@@ -1,4 +1,4 @@
-"""Options of runs: budgets, stop conditions, how a step is prepared, and how the rounds of an agent are asked.
+"""Options of runs: define budgets, stop conditions, and step hooks. Use this module to configure an agent.
 
 >>> options = Options({"temperature": 0, "stop": ("END",)})
 >>> options["temperature"], dict(options)
@@ -35,95 +35,94 @@ _R = TypeVar("_R", default=None)
 # -- budgets
 
 AtLimit: TypeAlias = Literal["fail", "answer", "last_text"]
-"""What becomes of a run whose budget is spent before it is done.
+"""The end of a run that exhausted its budget.
 
-`fail`: it fails with `BudgetExceeded`. `answer`: the model is asked once more, and may call no tool. `last_text`: it
-ends with the last text of the model.
+`fail`: the run fails with `BudgetExceeded`. `answer`: the model receives one more request without tool calls.
+`last_text`: the run ends with the last text of the model.
 """
 
 
 @final
 class Budget(msgspec.Struct, frozen=True):
-    """How much one run may take. A run that is done within it is not touched; one that goes on beyond it is cut.
+    """The limits of a run. A run within its limits is not affected. fxai stops a run that exceeds a limit.
 
-    A run that goes on from a history counts anew.
+    A run that continues a history starts to count from zero.
     """
 
     rounds: int = 10
-    """How often the model is asked; 10 by default."""
+    """Maximum number of requests. Default: 10."""
     tokens: int | None = None
-    """Tokens in and out of all rounds together, as far as the provider counts them. When they are spent the model is
-    not asked again; the round that spends them may take more."""
+    """Maximum number of input and output tokens in all steps, if the provider counts them. After the limit, fxai stops
+    sending requests. The last step can exceed the limit."""
     seconds: float | None = None
-    """The time that the run may take, by the `Clock`, from when the sources of its tools are opened and its memory is
-    loaded. A request or a call that is under way when it is up is cut; handlers find the time of that in their
-    `deadline`."""
+    """Maximum duration in seconds by the `Clock`. It includes the time to open tool sources and to load the memory. At
+    the end, fxai stops the current request or call. Handlers find the end in their `deadline`."""
     calls: int | None = None
-    """How many calls of tools are run; those beyond it are not. Calls that the history approved, that the provider runs
-    or that are answered outside do not count."""
+    """Maximum number of tool calls. fxai does not run more calls. Approved calls of the history, calls that the
+    provider runs, and external calls do not count."""
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
-            raise ValueError(f"a budget of {self.rounds} rounds would never ask the model: allow one at least")
+            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
         if self.tokens is not None and self.tokens < 1:
-            raise ValueError(f"a budget of {self.tokens} tokens would never ask the model: allow one at least")
+            raise ValueError(f"tokens must be at least 1, got {self.tokens}")
         if self.seconds is not None and not self.seconds > 0:
-            raise ValueError(f"a budget of {self.seconds} s is over before the run begins: allow more than none")
+            raise ValueError(f"seconds must be greater than 0, got {self.seconds}")
         if self.calls is not None and self.calls < 0:
-            raise ValueError(f"a budget of {self.calls} calls: there are no fewer than none")
+            raise ValueError(f"calls must be at least 0, got {self.calls}")
 
 
 # -- stop conditions
 
 StopCondition = TypeAliasType("StopCondition", Callable[[Steps], bool | EffectOf[bool, _E, _R]], type_params=(_E, _R))
-"""Whether a run ends after the steps that it is given: any predicate of them, or an effect of the answer."""
+"""A predicate of the steps so far, or an effect of its result. If it is true, the run ends."""
 
 
 @final
 class StepCountIs(msgspec.Struct, frozen=True):
-    """The condition that there were `number` steps; `step_count_is` makes it."""
+    """The condition that the run has at least `number` steps. Create it with `step_count_is`."""
 
     number: int
 
     def __call__(self, steps: Steps) -> bool:
-        """Whether there were as many."""
+        """Return whether the run has at least `number` steps."""
         return len(steps) >= self.number
 
 
 @final
 class HasToolCall(msgspec.Struct, frozen=True):
-    """The condition that the last step called one of some tools; `has_tool_call` makes it."""
+    """The condition that the last step called one of these tools. Create it with `has_tool_call`."""
 
     names: tuple[str, ...]
 
     def __call__(self, steps: Steps) -> bool:
-        """Whether it did."""
+        """Return whether the last step called one of these tools."""
         return any(call.name in self.names for call in steps[-1].calls)
 
 
 def step_count_is(number: int) -> StepCountIs:
-    """The condition that ends a run after `number` steps, with what there is: unlike a budget, which is a failure.
+    """Return a condition that ends a run after `number` steps. Unlike a budget, this end is not a failure.
 
     Raises:
-        ValueError: a run has one step at least.
+        ValueError: If `number` is less than 1.
     """
     if number < 1:
-        raise ValueError(f"a run cannot stop after {number} steps: it has one at least")
+        raise ValueError(f"number must be at least 1, got {number}")
     return StepCountIs(number)
 
 
 def has_tool_call(*names: str) -> HasToolCall:
-    """The condition that ends a run after a step that called one of these tools; the call is run.
+    """Return a condition that ends a run after a step that called one of these tools. The call still runs.
 
     Raises:
-        ValueError: no name is given.
-        TypeError: something else is given.
+        ValueError: If you pass no name.
+        TypeError: If a name is not a string.
     """
     if not names:
-        raise ValueError("has_tool_call needs the name of a tool at least: without one it would never hold")
+        raise ValueError("has_tool_call needs at least one tool name, because without a name it is never true")
     for name in names:
         if not isinstance(cast(object, name), str):
-            raise TypeError(f"has_tool_call takes the names of tools, one by one, not {name!r}")
+            raise TypeError(f"tool name must be a string, got {name!r}. Pass has_tool_call(name, …).")
     return HasToolCall(names)
 
 
@@ -132,152 +131,153 @@ def has_tool_call(*names: str) -> HasToolCall:
 
 @final
 class StepSetup(msgspec.Struct, frozen=True, eq=False):
-    """How one step is asked. A change holds for this step alone, and does not change the history."""
+    """The setup of a step before its request. A change applies to this step only and does not change the history."""
 
     number: int
-    """Which step, from 1."""
+    """The number of the step, from 1."""
     steps: Steps
-    """The steps before it."""
+    """The earlier steps."""
     messages: Prompt
-    """The messages that the model is shown."""
+    """The messages of the request."""
     toolkit: Toolkit[Any]
-    """The tools that it may call."""
+    """The tools of the step."""
     options: RoundOptions
-    """How it is asked; after the first step no longer with a `tool_choice` that demands a call."""
+    """The options of the request. After the first step, they no longer contain a `tool_choice` that requires a call."""
     model: LayerOf[LanguageModel, AiError, None] | None = None
-    """The model that is asked; None for the one of the run."""
+    """The model of the step, or None for the model of the run."""
     handlers: LayerOf[Any, Any, Any] | None = None
-    """Handlers that are there for this step alone; None where all are around."""
+    """Handlers for this step only, or None if the context provides all handlers."""
 
     def with_model(self, model: LayerOf[LanguageModel, AiError, None]) -> StepSetup:
-        """The same, asked of the model of a layer: built when it is first asked, and released with the run.
+        """Return the setup with the model of a layer. Handlers still use the model of the run.
 
-        Handlers keep the model of the run.
+        fxai builds the model before its first request and releases it at the end of the run.
 
         Raises:
-            TypeError: it is no layer.
+            TypeError: If `model` is not a layer.
         """
         check_model(model)
         return msgspec.structs.replace(self, model=model)
 
     def with_tools(self, toolkit: Toolkit[Any]) -> StepSetup:
-        """The same with these tools: some of the run's, such as `setup.toolkit.pick("search")`.
+        """Return the setup with these tools, such as some tools of the run: `setup.toolkit.pick("search")`.
 
-        The handlers of others must be there: no type says so.
+        For other tools, the context must provide the handlers. Type checkers cannot verify this.
 
         Raises:
-            TypeError: it is no toolkit.
+            TypeError: If `toolkit` is not a toolkit.
         """
         if not isinstance(cast(object, toolkit), Toolkit):
-            raise TypeError(f"the tools of a step are a toolkit, not {toolkit!r}: say Toolkit.make(…), or pick some")
+            raise TypeError(f"toolkit must be a Toolkit, got {toolkit!r}. Pass Toolkit.make(…), or pick some tools.")
         return msgspec.structs.replace(self, toolkit=toolkit)
 
     def with_choice(self, choice: ToolChoices) -> StepSetup:
-        """The same with a tool choice."""
+        """Return the setup with a tool choice."""
         return msgspec.structs.replace(self, options={**self.options, "tool_choice": choice})
 
     def with_messages(self, messages: PromptInput) -> StepSetup:
-        """The same, where the model is shown other messages: a shorter history, say.
+        """Return the setup with other messages for the model, such as a shorter history.
 
-        A step that is shown a call without its result, or a result without its call, fails before the model is asked.
+        If the messages contain a call without its result, or a result without its call, the step fails before the
+        request.
         """
         return msgspec.structs.replace(self, messages=Prompt.make(messages))
 
     def with_options(self, **options: Unpack[RoundOptions]) -> StepSetup:
-        """The same with these options; the others stay.
+        """Return the setup with these options in addition to its other options.
 
         Raises:
-            TypeError: there is no option of a name.
+            TypeError: If an option is unknown.
         """
         unknown = ", ".join(sorted(map(repr, set(options).difference(RoundOptions.__annotations__))))
         if unknown:
             known = ", ".join(sorted(RoundOptions.__annotations__))
-            raise TypeError(f"rounds have no option {unknown}: there are {known}")
+            raise TypeError(f"unknown round option {unknown}. The options are {known}.")
         return msgspec.structs.replace(self, options={**self.options, **options})
 
 
 PrepareStep = TypeAliasType(
     "PrepareStep", Callable[[StepSetup], StepSetup | EffectOf[StepSetup, _E, _R]], type_params=(_E, _R)
 )
-"""Changes a step before it is asked: takes its setup, and gives the one that holds, or an effect of it."""
+"""A function that changes the setup of a step before its request. It returns the new setup, or an effect of it."""
 
 OnStep = TypeAliasType("OnStep", Callable[[Step], EffectOf[Discarded, _E, _R] | None], type_params=(_E, _R))
-"""A listener of finished steps: takes each before the run goes on, and gives None, or an effect, which is run.
+"""A listener that receives each finished step before the run continues. It returns None or an effect to run.
 
-An effect that fails, fails the run; an exception, which is a bug of the listener, is logged, and the run goes on.
+If the effect fails, the run fails. An exception is a bug of the listener. fxai logs it, and the run continues.
 """
 
 
 def check_model(model: object) -> None:
-    """Refuses what is no layer of a model.
+    """Raise if a value is not a layer of a model.
 
     Raises:
-        TypeError: it is something else; the message says what to give.
+        TypeError: If it is another value. The message states the remedy.
     """
     if isinstance(model, LayerOf):
         return
     if isinstance(model, str):
-        remedy = f"from_name({model!r}) of fxai.providers gives that of a model by its name"
+        remedy = f"Pass from_name({model!r}) of fxai.providers"
     else:
-        remedy = "it has one, its `.layer`" if hasattr(model, "layer") else "such as fxai.providers gives"
-    raise TypeError(f"model={model!r} is no layer of a model: {remedy}")
+        remedy = "Pass its `.layer`" if hasattr(model, "layer") else "Pass a layer of fxai.providers"
+    raise TypeError(f"model must be a layer of a model, got {model!r}. {remedy}.")
 
 
 def is_effect(given: Any) -> TypeIs[EffectOf[Any, Any, Any]]:
-    """Whether a value of a hook has to be run first."""
+    """Return whether the value of a hook is an effect."""
     return isinstance(given, EffectOf)
 
 
-# -- what Agent.make takes
+# -- options of Agent.make
 
 Hook: TypeAlias = "_H | Sequence[_H]"
-"""A function, or several, which are called in order."""
+"""A function, or a list of functions."""
 
 
 class AgentOptions(RoundOptions, total=False):
-    """The options of an agent beside name, tools, model and output, with those of its rounds (`RoundOptions`)."""
+    """The options of an agent and of its requests (`RoundOptions`), without its name, tools, model, and output."""
 
     instructions: str | None
-    """The system prompt; none by default."""
+    """The system prompt. Default: None."""
     budget: Budget
-    """How much one run may take; 10 rounds by default."""
+    """The limits of a run. Default: 10 rounds."""
     at_limit: AtLimit
-    """How a run ends whose budget is spent: it fails (`"fail"`, the default), answers, or ends with its last text."""
+    """The end of a run that exhausted its budget: `"fail"` (the default), `"answer"`, or `"last_text"`."""
     stop_when: Hook[StopCondition]
-    """Conditions that end a run early; one that may fail or needs a service is added by `agent.stop_when`."""
+    """Conditions that end a run early. If a condition can fail or needs a service, add it with `agent.stop_when`."""
     prepare_step: Hook[PrepareStep]
-    """Functions that change each step before it is asked; one that may fail or needs a service is added by
+    """Functions that change each step before its request. If a function can fail or needs a service, add it with
     `agent.prepare_step`."""
     on_step: Hook[OnStep]
-    """Listeners of finished steps; one that may fail or needs a service is added by `agent.on_step`."""
+    """Listeners of finished steps. If a listener can fail or needs a service, add it with `agent.on_step`."""
     changes: Changes
-    """The place where a request shows a change of instructions, sections or tools during a conversation: `"rewrite"`,
-    `"append"`, or by the facts of the model (`"auto"`, the default)."""
+    """The position of a changed instruction, section, or tool in a request: `"rewrite"`, `"append"`, or `"auto"` (the
+    default), which depends on the facts of the model."""
     output_retries: int
-    """How often an output that does not fit is asked for again, with what is wrong with it; 2 by default."""
+    """Maximum number of requests to correct an invalid output. Each request lists the validation errors. Default: 2."""
 
 
 @final
 class Options(Mapping[str, Any]):
-    """The options of rounds, immutable: lists and objects in them are frozen."""
+    """The options of requests, as an immutable mapping. fxai freezes lists and objects in it."""
 
     __slots__ = ("_given",)
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        """Keep them.
+        """Store the options.
 
         Raises:
-            TypeError: there is no option of a name.
+            TypeError: If an option is unknown.
         """
         unknown = set(given) - set(RoundOptions.__annotations__)
         if unknown:
             named = ", ".join(sorted(map(repr, unknown)))
             known = ", ".join(sorted(AgentOptions.__annotations__))
-            raise TypeError(f"agents have no option {named}: there are {known}")
+            raise TypeError(f"unknown agent option {named}. The options are {known}.")
         self._given = {name: frozen(value) for name, value in given.items()}
 
     def to_round(self) -> RoundOptions:
-        """The options as a round takes them."""
+        """Return the options as a dictionary for requests."""
         return cast(RoundOptions, dict(self._given))
 
     @override
@@ -298,7 +298,7 @@ class Options(Mapping[str, Any]):
 
     @override
     def __hash__(self) -> int:
-        return hash(tuple(sorted(self._given)))  # the values may be plain data
+        return hash(tuple(sorted(self._given)))  # the values may be unhashable
 
     @override
     def __reduce__(self) -> tuple[type[Options], tuple[dict[str, Any]]]:

@@ -1,7 +1,7 @@
-"""Tools of a run: in order, each name once, with the handlers that come with them.
+"""Tools of a run: combine tools with the handlers that they include. `Agent.with_tools` uses this module.
 
-Tools and toolkits need their handlers from outside; function tools, bound toolkits and tool sources have theirs, and a
-source is opened for the run.
+Each name occurs only once. Tools and toolkits need their handlers from a layer. Function tools,
+bound toolkits, and tool sources include their handlers. fxai opens a source for the run.
 
 >>> from fxai.tools.tool import Tool
 >>> add, double = Tool.make("add", success=int), Tool.make("double", success=int)
@@ -35,40 +35,41 @@ _NOTHING: BoundToolkit[Any, Any, Any] = BoundToolkit(_EMPTY, ())
 
 
 class Offered(Protocol[_E_co, _R_co]):
-    """Anything that an agent takes as tools: a tool, a toolkit, a function tool, a bound toolkit, a tool source.
+    """Any value that an agent accepts as tools: a tool, toolkit, function tool, bound toolkit, or tool source.
 
-    `E` is what opening it fails with, `R` what it needs: the handlers of tools, the services of a source.
+    `E` contains the failures of opening it. `R` contains its requirements: the handlers of tools, and the services of a
+    source.
     """
 
     def __fx_gives__(self) -> Gives[Any, _E_co, _R_co]:
-        """For checkers: what it gives."""
+        """Declare the types of the tools for type checkers."""
         ...
 
 
 @final
 class Offer(msgspec.Struct, frozen=True):
-    """Tools of one origin, and which to keep where one of them has the name of an earlier one."""
+    """The tools of an origin, and the tool to keep if one of them has the name of an earlier tool."""
 
     origin: Any
-    """A toolkit, a bound toolkit, or what has a source."""
+    """A toolkit, a bound toolkit, or an object with a tool source."""
     on_conflict: OnConflict = "error"
 
     @property
     def bound(self) -> BoundToolkit[Any, Any, Any] | None:
-        """The tools and the handlers that come with them; None where they are known only once the source is open."""
+        """The tools with their included handlers, or None if fxai must open the source first."""
         if _is_toolkit(self.origin):
             return BoundToolkit(self.origin, ())
         return self.origin if _is_bound(self.origin) else None
 
     @override
     def __str__(self) -> str:
-        """The names of the tools; of a source, what it is."""
+        """Return the names of the tools, or a description of the source."""
         if self.bound is not None:
             return ", ".join(self.bound.toolkit.tools)
         return "a tool source" if isinstance(self.origin, ToolSource) else repr(self.origin)
 
     def open(self) -> EffectOf[BoundToolkit[Any, Any, Any], Any, Any]:
-        """The tools, opened into the scope around."""
+        """Return an effect that opens the tools in the current scope."""
         bound = self.bound
         if bound is not None:
             return Succeed(bound)
@@ -78,35 +79,35 @@ class Offer(msgspec.Struct, frozen=True):
 
 @final
 class Binding(msgspec.Struct, frozen=True):
-    """The tools of a run, as they were offered. An offer that adds nothing is left out, so that equal tools are one."""
+    """The tools of a run in their order. It omits offers that add no tool, so that equal tools have equal bindings."""
 
     offers: tuple[Offer, ...] = ()
     toolkit: Toolkit[Any] = _EMPTY
-    """The tools that are known before a source is opened, each name once."""
+    """The tools that do not need an open source. Each name occurs once."""
 
     @staticmethod
     def of(given: Iterable[object], *, on_conflict: OnConflict = "error") -> Binding:
-        """The binding of what was given, see `with_offers`."""
+        """Return the binding of these values. See `with_offers`."""
         return Binding().with_offers(given, on_conflict=on_conflict)
 
     def with_offers(self, given: Iterable[object], *, on_conflict: OnConflict = "error") -> Binding:
-        """This one, with what was given behind: all that is `Offered`, and lists of it.
+        """Return this binding with more tools at the end: all kinds of `Offered`, and lists of them.
 
         Raises:
-            TypeError: something is none of it; the message says what to give instead.
-            ValueError: there is no such `on_conflict`.
-            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+            TypeError: If a value is not one of these kinds. The message states the remedy.
+            ValueError: If `on_conflict` is unknown.
+            ToolConflictError: If two different tools have the same name and `on_conflict` is `"error"`.
         """
         policies = get_args(OnConflict)
         if on_conflict not in policies:
-            raise ValueError(f"on_conflict is {on_conflict!r}: it is {', '.join(map(repr, policies))}")
+            raise ValueError(f"on_conflict must be one of {', '.join(map(repr, policies))}, got {on_conflict!r}")
         return self.merge(Binding(tuple(_offers(given, on_conflict))))
 
     def merge(self, other: Binding) -> Binding:
-        """The tools of both, these first.
+        """Return the tools of both bindings, the tools of this binding first.
 
         Raises:
-            ToolConflictError: two different tools have one name, and the later offer does not say which to keep.
+            ToolConflictError: If two different tools have the same name and the later offer has `"error"`.
         """
         made = self
         for offer in other.offers:
@@ -115,31 +116,31 @@ class Binding(msgspec.Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all handlers are given from outside, and nothing is to be opened."""
+        """True if no tool includes its handler and no source must be opened."""
         return all(_is_toolkit(offer.origin) for offer in self.offers)
 
     @property
     def is_fixed(self) -> bool:
-        """Return True if the names of all tools are known before the run, and stay the same in it."""
+        """True if the names of all tools are known before the run and cannot change during the run."""
         return all(offer.bound is not None and not offer.bound.is_live for offer in self.offers)
 
     @property
     def unanswered(self) -> Toolkit[Any]:
-        """The known tools whose handlers must be given from outside, because none comes along."""
+        """The known tools that do not include their handlers. Provide these handlers to the run."""
         bound = [offer.origin.toolkit for offer in self.offers if _is_bound(offer.origin)]
         brought = {tool.identity for toolkit in bound for tool in toolkit}
         return self.toolkit.filter(lambda tool: tool.requires_handler and tool.identity not in brought)
 
     @override
     def __str__(self) -> str:
-        """The names of the tools; of a source, what it is."""
+        """Return the names of the tools, or descriptions of the sources."""
         return ", ".join(map(str, self.offers))
 
     def open(self) -> EffectOf[BoundToolkit[Any, Any, Any], Any, Any]:
-        """All tools and the handlers that come with them, opened one after another into the scope around.
+        """Return an effect that opens all tools in order in the current scope, with the handlers that they include.
 
-        A tool of a source that has the name of another tool is a `ToolConflictError`, as a defect, unless the offer
-        says which to keep.
+        If a tool of a source has the name of a different tool, the effect ends with a `ToolConflictError` as a defect,
+        unless the offer has another `on_conflict`.
         """
         return Generate(_open_all, (self,), {})
 
@@ -191,7 +192,7 @@ def _with_bound(binding: Binding, more: BoundToolkit[Any, Any, Any], on_conflict
 
 
 def _append(binding: Binding, offer: Offer) -> tuple[Offer, ...]:
-    """The offers with one more; two of a kind side by side are one, as if they had been merged before."""
+    """Return the offers with one more offer. Adjacent offers of the same kind become a single merged offer."""
     last = binding.offers[-1] if binding.offers else offer
     alike = any(is_kind(last.origin) and is_kind(offer.origin) for is_kind in (_is_toolkit, _is_bound))
     if last is offer or not alike or last.on_conflict != "error" or offer.on_conflict != "error":
@@ -199,11 +200,9 @@ def _append(binding: Binding, offer: Offer) -> tuple[Offer, ...]:
     return (*binding.offers[:-1], Offer(last.origin.merge(offer.origin)))
 
 
-_SHOWN = 80  # characters of what was given
+_SHOWN = 80  # maximum number of shown characters
 
-_ACCEPTED = (
-    "tools, toolkits, function tools, bound toolkits, tool sources and servers can be given, one by one or as a list"
-)
+_ACCEPTED = "Pass tools, toolkits, function tools, bound toolkits, tool sources, or servers, singly or as a list."
 
 
 def _is_tool(x: Any) -> TypeGuard[Tool[Any, Any, Any]]:
@@ -219,7 +218,7 @@ def _is_bound(x: Any) -> TypeGuard[BoundToolkit[Any, Any, Any]]:
 
 
 def _offers(given: Iterable[object], on_conflict: OnConflict) -> Iterator[Offer]:
-    """What was given as offers; tools side by side are one toolkit."""
+    """Yield the values as offers. Adjacent tools become one toolkit."""
     tools: list[Tool[Any, Any, Any]] = []
     for each in _flat(given):
         if _is_tool(each):
@@ -252,21 +251,21 @@ def _origin(given: Any) -> Any:
 
 
 def _refusal(given: Any) -> str:
-    """Why it can be no tool of an agent, and what to give instead."""
+    """Return the message that a value cannot be a tool of an agent, with a remedy."""
     shown = repr(given)
-    refusal = f"{shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'} is no tool: {_ACCEPTED}"
+    refusal = f"tool has the wrong type: {shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'}. {_ACCEPTED}"
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        return f"{refusal}; give what is in it, or one list of it"
+        return f"{refusal} Pass its elements, or a list of them."
     if hasattr(given, "as_tool"):
-        return f"{refusal}; an agent is made one by agent.as_tool(…)"
+        return f"{refusal} Convert an agent with agent.as_tool(…)."
     if isinstance(given, LayerOf):
-        return f"{refusal}; a layer of handlers is provided to the run, or joined to its toolkit by BoundToolkit.of"
+        return f"{refusal} Provide a layer of handlers to the run, or combine it with its toolkit: BoundToolkit.of(…)."
     if isinstance(given, str):
-        return f"{refusal}; give the tool itself, not its name"
+        return f"{refusal} Pass the tool itself, not its name."
     if isclass(given):
-        return f"{refusal}; the methods of an object are made tools by Toolkit.from_object({given.__name__}())"
+        return f"{refusal} To use the methods of an object as tools, pass Toolkit.from_object({given.__name__}())."
     if callable(given):
-        return f"{refusal}; a function is made one by fxai.tool(f), or by @tool above it"
+        return f"{refusal} Convert a function with fxai.tool(f) or @tool."
     if given is None or isinstance(given, int | float | bytes):
         return refusal
-    return f"{refusal}; the methods of an object are made tools by Toolkit.from_object(obj)"
+    return f"{refusal} To use the methods of an object as tools, pass Toolkit.from_object(obj)."

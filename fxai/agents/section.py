@@ -1,7 +1,7 @@
-r"""Sections: the parts of a system prompt that a render defines, each between a tag of its name.
+r"""Sections: write the parts of a system prompt between tags. Renders use this module for `system` and `data`.
 
-Text cannot close its section, nor open another: in the text of a system every `<` is escaped but those of references
-to tools, which are no sections; in data every one.
+The text of a section cannot close its section or open another section. fxai escapes each `<` in data. In the text of a
+system section it escapes each `<` except in references to tools.
 
 >>> print(Section("system", "role", "You use <search>.").text(frozenset({"<search>"})))
 <role>
@@ -32,20 +32,20 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, SchemaError
 
 Kind: TypeAlias = Literal["tool", "system", "data"]
-"""What a name is the name of."""
+"""The kind of a definition."""
 
 _WRAPPER: Final = "data"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _TAG = re.compile(r"<[^<>]*>|<")
 _MENTION = re.compile(r"<[\w.:-]+>")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # no strings in YAML, in any case
-_DEEPEST = 128  # levels of data
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # not strings in YAML, in any case
+_DEEPEST = 128  # maximum depth of data
 
 
-@lru_cache(1024)  # the names of tools, in each step
+@lru_cache(1024)  # each step needs the names of its tools
 def reference_to(name: str) -> str:
-    """A name as texts mention it.
+    """Return the reference to a name in prose.
 
     >>> reference_to("search"), reference_to("a<b")
     ('<search>', '<a&lt;b>')
@@ -60,34 +60,34 @@ class Section(msgspec.Struct, frozen=True):
     kind: Literal["system", "data"]
     name: str
     value: Any
-    """The text of a system; the value of data."""
+    """The text of a system section, or the value of a data section."""
 
     @override
     def __hash__(self) -> int:
-        return hash((self.kind, self.name))  # the value may be plain data
+        return hash((self.kind, self.name))  # the value may be unhashable
 
     def check(self) -> Section:
-        """Itself.
+        """Return the section itself if it is valid.
 
         Raises:
-            RenderError: it cannot be called so, or the text of a system is no string.
+            RenderError: If the name is invalid, or the text of a system section is not a string.
         """
         if not isinstance(cast(object, self.name), str) or not _NAME.fullmatch(self.name) or self.name == _WRAPPER:
-            taken = f"; {_WRAPPER!r} is what stands around all data" if self.name == _WRAPPER else ""
+            taken = f" {_WRAPPER!r} is the tag around all data." if self.name == _WRAPPER else ""
             raise RenderError(
                 "name",
-                f"no section can be called {self.name!r}: give a letter or _, then letters, digits, _, - and ., at "
-                f"most 64 in all{taken}",
+                f"section name must be a letter or _, then letters, digits, _, - or ., at most 64 in all, "
+                f"got {self.name!r}.{taken}",
             )
         if self.kind == "system" and not isinstance(self.value, str):
-            raise RenderError("value", f"the text of the system {self.name!r} is a string, not {self.value!r}")
+            raise RenderError("value", f"text of system {self.name!r} must be a string, got {self.value!r}")
         return self
 
     def text(self, references: frozenset[str] = frozenset()) -> str:
-        """The section with its tags; `references` are the texts that may stand in that of a system as they are.
+        """Return the section with its tags. `references` are the strings that stay unescaped in a system section.
 
         Raises:
-            RenderError: data is nothing that JSON can hold, or too deep.
+            RenderError: If data is not a JSON value, or too deep.
         """
         if self.kind == "system":
             inside = _escape(self.value, references)
@@ -100,7 +100,7 @@ class Section(msgspec.Struct, frozen=True):
 
 @final
 class SectionWriter:
-    """Writes the sections of each step of a run as a system prompt. Data that stays is written once.
+    """A writer of the sections of each step as a system prompt. It writes unchanged data only once.
 
     >>> writer = SectionWriter()
     >>> print(writer.write([Section("data", "sizes", [7, 8]), Section("system", "role", "You add.")]))
@@ -118,21 +118,21 @@ class SectionWriter:
     __slots__ = ("_written",)
 
     def __init__(self) -> None:
-        self._written: dict[str, tuple[bytes, str]] = {}  # of the last step, by name: the data as bytes, and its text
+        self._written: dict[str, tuple[bytes, str]] = {}  # data of the last step by name: its bytes, and its text
 
     def write(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> str:
-        """The systems in order, then all data; empty where there are none.
+        """Return the system sections, then all data. Return an empty string if no sections exist.
 
         Raises:
-            RenderError: data is nothing that JSON can hold, or too deep.
+            RenderError: If data is not a JSON value, or too deep.
         """
         return join_sections(self.texts(sections, references))
 
     def texts(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> dict[str, SectionText]:
-        """Return the text of each section with its tags, by name: the systems in order, then all data.
+        """Return the text of each section with its tags, by name: first the system sections, then all data.
 
         Raises:
-            RenderError: If data is nothing that JSON can contain, or too deep.
+            RenderError: If data is not a JSON value, or too deep.
         """
         texts: dict[str, SectionText] = {}
         data: dict[str, SectionText] = {}
@@ -154,7 +154,7 @@ class SectionWriter:
 
 
 class SectionText(NamedTuple):
-    """A section as it is written."""
+    """A section in its written form."""
 
     kind: Literal["system", "data"]
     text: str
@@ -162,7 +162,7 @@ class SectionText(NamedTuple):
 
 
 def join_sections(texts: Mapping[str, SectionText]) -> str:
-    """Return the system prompt of sections, all data between one pair of tags."""
+    """Return the system prompt of sections, with all data between one pair of tags."""
     systems = [one.text for one in texts.values() if one.kind == "system"]
     data = [one.text for one in texts.values() if one.kind == "data"]
     if data:
@@ -171,16 +171,16 @@ def join_sections(texts: Mapping[str, SectionText]) -> str:
 
 
 def _mentions(references: frozenset[str], sections: tuple[Section, ...]) -> frozenset[str]:
-    """The references that no tag of a section looks like: servers call their tools as they like."""
+    """Return the references that do not look like the tag of a section, because servers choose the names of tools."""
     tags = {_WRAPPER, *(section.name.lower() for section in sections)}
     return frozenset(one for one in references if _MENTION.fullmatch(one) and one[1:-1].lower() not in tags)
 
 
 def _image(value: Any) -> bytes | None:
-    """What is the same for data that is written alike, and soon made; None where there is no such thing."""
+    """Return bytes that are equal for data with equal text, or None if fxai cannot encode the data."""
     try:
         image = msgspec.json.encode(value)
-        # What is no number is null in JSON, and not in what is written.
+        # JSON has null for NaN and infinities, but the text distinguishes them
         return image if b"null" not in image else image + msgspec.msgpack.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
@@ -197,7 +197,7 @@ def _escape(text: str, references: frozenset[str]) -> str:
 
 def _lines(value: Any, name: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
-        raise RenderError("value", f"the data {name!r} is more than {_DEEPEST} levels deep, or holds itself")
+        raise RenderError("value", f"data {name!r} is more than {_DEEPEST} levels deep, or contains itself")
     plain = _plain(value, name)
     if not plain or isinstance(plain, str | int | float):
         yield _scalar(plain)
@@ -221,7 +221,7 @@ def _is_block(value: Any, name: str) -> bool:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """An object, a list or a scalar; what is in it may be anything yet."""
+    """Return an object, a list, or a scalar. The values inside can have any type."""
     if value is None or isinstance(value, str | int | float | list | Mapping):
         return cast(Any, value)
     if isinstance(value, tuple):
@@ -233,13 +233,13 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _encode(value: Any, name: str, refused: Exception) -> Any:
-    """Return the JSON data of a value that `msgspec` refused, such as a model, by the schema of its type."""
+    """Return the JSON value of a value that `msgspec` refused, such as a model, by the schema of its type."""
     tp = cast(object, value).__class__
     try:
         return Schema[Any].of(tp).encode_unsafe(value)
     except (SchemaError, NameError, DecodeError) as error:
         why = error if isinstance(error, DecodeError) else refused
-        raise RenderError("value", f"the data {name!r} holds what JSON cannot: {why}") from None
+        raise RenderError("value", f"data {name!r} contains a value without a JSON form: {why}") from None
 
 
 def _key(key: Any) -> str:

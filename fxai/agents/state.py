@@ -1,10 +1,11 @@
-"""State: what a stateful prompt keeps from step to step, by key, and from run to run.
+"""State: store the values of a stateful prompt from step to step, and from run to run. Renders use this module.
 
-A render reads a key by `at.state(key, initial)` and sees the value that it had when the render began. Handlers and
-effects change it by `set`, `update` and `modify`, which are effects and atomic: parallel calls lose no update. A
-change shows in the next render. What all keys hold after a run is a `PromptState`, which another run can go on from.
+A render reads a key with `at.state(key, initial)`, and sees its value at the start of the render. Handlers and effects
+change it with `set`, `update`, and `modify`. These methods return atomic effects, so that parallel calls lose no
+update. The next render sees the change. After a run, a `PromptState` contains the values of all keys. Another run can
+continue from it.
 
-Arrays and objects are frozen, all the way down: a value changes only by these effects.
+fxai freezes arrays and objects at every depth. Only these effects can change a value.
 
 >>> from fxai.effects import fx
 >>> store = StateStore()
@@ -43,17 +44,19 @@ _A = TypeVar("_A")
 _T = TypeVar("_T")
 
 RenderReason: TypeAlias = Literal["conflict", "state", "late", "unsettled", "name", "value"]
-"""Why a render is wrong.
+"""The reason why a render is invalid.
 
-`conflict`: two different things are defined under one key. `state`: a key of the state has another type than before, or
-what was read from JSON does not fit it. `late`: something is defined when the render is over. `unsettled`: the render
-changes the state, gives something else than None, or defines things without end. `name`: a section cannot be called so.
-`value`: what is defined is nothing that a prompt can hold.
+- `conflict`: two different definitions have the same key.
+- `state`: a key of the state has another type than before, or a value from JSON does not have its type.
+- `late`: a definition follows after the end of the render.
+- `unsettled`: the render changes the state, returns a value, or does not finish.
+- `name`: the name of a section is invalid.
+- `value`: a definition has an invalid value.
 """
 
 
 class RenderError(Exception):
-    """A render is wrong: why, and what to do. It ends the run with `RenderFailed`."""
+    """An invalid render, with its reason and remedy. The run fails with `RenderFailed`."""
 
     def __init__(self, reason: RenderReason, message: str) -> None:
         super().__init__(message)
@@ -61,61 +64,61 @@ class RenderError(Exception):
 
 
 class StateError(ValueError):
-    """A state cannot be written as JSON so that it is read back the same; the message names the key."""
+    """A state that has no lossless JSON form. The message names the key."""
 
 
-# -- one value
+# -- a value
 
 Form: TypeAlias = "type[Any] | Schema[Any]"
-"""The type of a key: the schema that it was declared with, else the type of its initial value."""
+"""The type of a key: the declared schema, or the type of its initial value."""
 
 
 _LIMITS: Final = Limits(HISTORY_LIMITS.max_bytes, max_values=HISTORY_LIMITS.max_values)
-"""Of the text of one value: it is less deep than that of a whole state may be."""
+"""The limits of the JSON of a value. Its maximum depth is less than the depth of a whole state."""
 
 
 @final
 class Cell(msgspec.Struct, frozen=True):
-    """The value of one key."""
+    """The value of a key."""
 
     value: Any
     form: Any = None
-    """Its `Form`; None of a value that was read from JSON, and that no render has declared yet."""
+    """The `Form`, or None for a value from JSON that no render has declared."""
 
     def check(self, key: str) -> Cell:
-        """Itself, as the cell that a key begins with.
+        """Return the cell itself as the first value of a key.
 
         Raises:
-            RenderError: the value is none of the schema that was declared for it.
+            RenderError: If the value does not satisfy its declared schema.
         """
-        if self.form is not None and not isinstance(self.form, type):  # nothing to check of `type(initial)`
+        if self.form is not None and not isinstance(self.form, type):  # a value always satisfies its own type
             schema = _schema(self.form)
             try:
                 _ = schema.decode_unsafe(schema.encode_unsafe(self.value))
             except (DecodeError, SchemaError) as error:
-                why = f"the state {key!r} begins with {self.value!r}, which is none of its schema"
-                raise RenderError("state", f"{why}: {error}; give an initial value that is") from None
+                why = f"initial value of state {key!r} does not satisfy its schema, got {self.value!r}"
+                raise RenderError("state", f"{why}: {error}. Pass a valid initial value.") from None
         return self
 
     def read_as(self, key: str, form: Form) -> Cell:
-        """The value that was read from JSON, as one of a type.
+        """Return the cell with a value from JSON, converted to a type.
 
         Raises:
-            RenderError: it does not fit.
+            RenderError: If the value does not have this type.
         """
-        if form is type(None):  # of `None` at first nothing is known but that it may be anything
+        if form is type(None):  # an initial `None` allows any type
             return Cell(_freeze(self.value), form)
         try:
             return Cell(_freeze(_schema(form).decode_unsafe(self.value)), form)
         except DecodeError as error:
-            why = f"the state {key!r} does not fit what the render declares, {_name(form)}: {error.failure}"
-            raise RenderError("state", f"{why}; give the state of a run of this prompt, or migrate it") from None
+            why = f"state {key!r} does not have the type that the render declares, {_name(form)}: {error.failure}"
+            raise RenderError("state", f"{why}. Pass the state of a run of this prompt, or migrate it.") from None
 
     def to_data(self, key: str) -> Any:
-        """The value as plain JSON data.
+        """Return the value as a JSON value.
 
         Raises:
-            StateError: it would not be read back the same.
+            StateError: If the JSON form is not lossless.
         """
         if self.form is None:
             return self.value
@@ -124,45 +127,45 @@ class Cell(msgspec.Struct, frozen=True):
             data = schema.encode_unsafe(self.value)
             if schema.decode_unsafe(parse_json_unsafe(msgspec.json.encode(data), _LIMITS)) == self.value:
                 return data
-            why = "it would be read back as another value"
+            why = "fxai would read another value from the JSON"
         except (DecodeError, SchemaError) as error:
             why = str(error)
         except RecursionError:
             why = "it is too deep"
         raise StateError(
-            f"the state {key!r} cannot be written as JSON, {why}: say its type as at.state({key!r}, …, schema=…)"
+            f"state {key!r} has no lossless JSON form: {why}. Declare its type: at.state({key!r}, …, schema=…)."
         )
 
 
 def _cell(key: str, value: Any, form: Form | None) -> Cell:
-    """A value that a program gave, frozen.
+    """Return a cell with a frozen value from a program.
 
     Raises:
-        RenderError: it is too deep, or holds itself, or it is what an `async` function gave that nobody waits for.
+        RenderError: If the value is too deep, contains itself, or is a coroutine of an `async` function.
     """
     if iscoroutine(value):
         value.close()
         raise RenderError(
-            "value", f"the state {key!r} is given a coroutine: `update` and `modify` take plain functions"
+            "value", f"state {key!r} received a coroutine. Pass functions without async to `update` and `modify`."
         )
     try:
         return Cell(_freeze(value), form)
     except RecursionError:
-        raise RenderError("value", f"the state {key!r} is given a value that is too deep, or holds itself") from None
+        raise RenderError("value", f"state {key!r} received a value that is too deep or contains itself") from None
 
 
 _FROZEN: Final = frozenset({FrozenObject, FrozenArray, str, int, float, bool, type(None)})
 
 
 def _freeze(value: Any) -> Any:
-    """A value whose arrays and objects cannot be changed, within tuples, structs and dataclasses too."""
+    """Return a value with immutable arrays and objects, also inside tuples, structs, and dataclasses."""
     if type(value) in _FROZEN:
         return value
     if is_object(value):
         return FrozenObject({key: _freeze(one) for key, one in value.items()})
     if is_array(value):
         return FrozenArray([_freeze(one) for one in value])
-    if is_listed(value):  # a tuple, which holds what may change
+    if is_listed(value):  # a tuple can contain mutable values
         kind: type[Any] = type(value)
         make: Any = tuple if kind is tuple else getattr(kind, "_make", None)
         return value if make is None else make(map(_freeze, value))
@@ -174,7 +177,7 @@ def _freeze(value: Any) -> Any:
 
 
 def _freeze_fields(value: Any, names: Iterable[str]) -> Any:
-    """A copy whose fields are frozen; the value itself where nothing in them is to be."""
+    """Return a copy with frozen fields, or the value itself if all fields are already frozen."""
     given = {name: getattr(value, name) for name in names if hasattr(value, name)}
     kept = {name: _freeze(one) for name, one in given.items()}
     if all(kept[name] is one for name, one in given.items()):
@@ -195,7 +198,7 @@ def _name(form: Form) -> str:
 
 
 def form_of(initial: object, schema: object) -> Form:
-    """The type of a key, of its initial value and the schema that it was declared with, if there is one."""
+    """Return the type of a key: its declared schema, or the type of its initial value."""
     if schema is not None:
         return Schema[Any].of(cast(Any, schema))
     if isinstance(initial, FrozenArray | FrozenObject):  # the value of a state
@@ -207,10 +210,10 @@ def form_of(initial: object, schema: object) -> Form:
 
 
 def _digest(deps: tuple[Hashable, ...]) -> str | None:
-    """A digest of dependencies; None where they are no JSON data, so that their effect runs again."""
+    """Return a digest of dependencies, or None if they are not JSON values. Then their effect runs again."""
     try:
         image = msgspec.json.encode(deps, order="deterministic")
-        if b"null" in image:  # NaN is null in JSON, and no None
+        if b"null" in image:  # JSON has null for NaN, but NaN is not None
             image += msgspec.msgpack.encode(deps, order="deterministic")
         return sha256(image).hexdigest()
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -218,7 +221,7 @@ def _digest(deps: tuple[Hashable, ...]) -> str | None:
 
 
 def same_deps(before: tuple[Hashable, ...] | str, now: tuple[Hashable, ...]) -> bool:
-    """Whether an effect that ran with dependencies, or their digest, need not run with these."""
+    """Return whether dependencies are unchanged since the last run of their effect. `before` can be a digest."""
     return before == _digest(now) if isinstance(before, str) else before == now
 
 
@@ -227,17 +230,17 @@ def same_deps(before: tuple[Hashable, ...] | str, now: tuple[Hashable, ...]) -> 
 
 @final
 class Asked(msgspec.Struct, frozen=True):
-    """What a step was rendered from whose calls wait: they are run by the handlers of that render."""
+    """The state that a step with pending calls read. The handlers of that render run these calls."""
 
     number: int
     """The number of the step, from 1."""
     cells: Mapping[str, Cell]
     calls: tuple[str, ...] = ()
-    """The calls that wait, by `call_key`."""
+    """The pending calls by `call_key`."""
 
 
 def call_key(call: Pending) -> str:
-    """What a call that waits is known by: its approval, which is its own even where ids of calls come again."""
+    """Return the key of a pending call: the id of its approval, which is unique even if ids of calls repeat."""
     return call.id if call.approval_id is None else call.approval_id
 
 
@@ -248,7 +251,7 @@ class _AskedForm(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _StateForm(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A state as JSON."""
+    """The JSON form of a state."""
 
     values: dict[str, Any]
     effects: dict[str, str] = {}
@@ -260,30 +263,30 @@ _FORM: Schema[_StateForm] = Schema.of(_StateForm)
 
 @final
 class PromptState(msgspec.Struct, frozen=True):
-    """The state of a stateful prompt after a run, which another run can go on from: an immutable value.
+    """The state of a stateful prompt after a run, as an immutable value. Another run can continue from it.
 
-    It holds the values of all keys; which effects ran with which dependencies, so that what ran once does not run again
-    when the run goes on; and of calls that wait, the values that the step which made them was rendered from.
+    It contains the values of all keys. It also contains the dependencies of effects, so that an effect that runs once
+    does not run again in the next run. For pending calls, it contains the values that their step read.
     """
 
     cells: Mapping[str, Cell] = {}
     effects: Mapping[str, tuple[Hashable, ...] | str] = {}
-    """The dependencies that each effect last ran with, by its key; read from JSON, their digest."""
+    """The dependencies at the last run of each effect by key. After reading from JSON, the digests of them."""
     pending: tuple[Asked, ...] = ()
-    """The steps whose calls wait; with a memory, those of other turns as well."""
+    """The steps with pending calls. With a memory, this includes steps of other turns."""
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The values by key; of a state that was read from JSON, and not used yet, they are plain data."""
+        """The values by key. After reading from JSON, values that no render has declared are JSON values."""
         return {key: cell.value for key, cell in self.cells.items()}
 
     def to_data(self) -> dict[str, Any]:
-        """The state as plain JSON data: `{"values": {…}, "effects": {…}, "pending": […]}`.
+        """Return the state as a JSON value: `{"values": {…}, "effects": {…}, "pending": […]}`.
 
-        Dependencies are written as digests; effects whose dependencies are no JSON data run again.
+        It contains digests of dependencies. Effects with dependencies that are not JSON values run again.
 
         Raises:
-            StateError: a value would not be read back the same.
+            StateError: If the JSON form of a value is not lossless.
         """
         digests = {key: deps if isinstance(deps, str) else _digest(deps) for key, deps in self.effects.items()}
         data: dict[str, Any] = {"values": _to_data(self.cells)}
@@ -296,28 +299,29 @@ class PromptState(msgspec.Struct, frozen=True):
         return data
 
     def to_json(self) -> str:
-        """The state as JSON text, in the form of `to_data`.
+        """Return the state as a JSON string, in the form of `to_data`.
 
         Raises:
-            StateError: a value would not be read back the same.
+            StateError: If the JSON form of a value is not lossless.
         """
         return msgspec.json.encode(self.to_data()).decode()
 
     @staticmethod
     def from_data(data: object) -> Result[PromptState, DecodeFailure]:
-        """The state that plain JSON data holds; its values are read when a render declares their types.
+        """Return the state from a JSON value. fxai converts its values when a render declares their types.
 
         Fails with:
-            DecodeFailure: it is no state; every fault with its place.
+            DecodeFailure: If the value is not a state. The failure contains all validation errors and their locations.
         """
         return _FORM.decode(data).map(_of_form)
 
     @staticmethod
     def from_json(text: str | bytes) -> Result[PromptState, DecodeFailure]:
-        """The state that JSON text holds; as `from_data`.
+        """Return the state from a JSON string. See `from_data`.
 
         Fails with:
-            DecodeFailure: it is no JSON text, or no state, or beyond the limits of histories (`HISTORY_LIMITS`).
+            DecodeFailure: If the string is not JSON, not a state, or exceeds the limits of histories
+                (`HISTORY_LIMITS`).
 
         >>> PromptState.from_json('{"values": {"mode": "basic"}}').unwrap().values["mode"]
         'basic'
@@ -326,7 +330,7 @@ class PromptState(msgspec.Struct, frozen=True):
 
     @override
     def __hash__(self) -> int:
-        return hash(frozenset(self.cells))  # the values may be plain data
+        return hash(frozenset(self.cells))  # the values may be unhashable
 
 
 def _to_data(cells: Mapping[str, Cell]) -> dict[str, Any]:
@@ -347,23 +351,23 @@ def _raw(values: Mapping[str, Any]) -> dict[str, Cell]:
 
 @final
 class StateStore:
-    """The values of one run, as they are now. Its own lock makes each change atomic, across threads too."""
+    """The current values of a run. A lock makes each change atomic, also across threads."""
 
     __slots__ = ("_lock", "_renders", "_restored", "cells", "effects", "is_over")
 
     def __init__(self, state: PromptState | None = None) -> None:
         self.cells: dict[str, Cell] = {} if state is None else dict(state.cells)
         self.effects: dict[str, tuple[Hashable, ...] | str] = {} if state is None else dict(state.effects)
-        self._renders: int | None = None  # the thread that renders
+        self._renders: int | None = None  # the thread of the current render
         self.is_over: bool = False
         self._restored: dict[str, int] = {}
         self._lock = RLock()
 
     def declare(self, key: str, initial: Any, schema: object, seen: dict[str, Cell]) -> Any:
-        """The value of a key among the values that a render sees; the initial one where there is none yet.
+        """Return the value of a key among the values of a render. A new key has its initial value.
 
         Raises:
-            RenderError: the key has had another type, or the initial value is none of its schema.
+            RenderError: If the key had another type, or the initial value does not satisfy its schema.
         """
         form = form_of(initial, schema)
         with self._lock:
@@ -375,13 +379,13 @@ class StateStore:
                     cells[key] = cell.read_as(key, form)
                 elif cell.form is not form and cell.form != form:
                     was, now = _name(cell.form), _name(form)
-                    why = f"the state {key!r} was of type {was} and is of type {now} now"
-                    raise RenderError("state", f"{why}: declare it alike in every render, or give another key")
+                    why = f"state {key!r} was declared with type {was} and now with type {now}"
+                    raise RenderError("state", f"{why}. Declare the same type in every render, or use another key.")
         return seen[key].value
 
     @contextmanager
     def refuse_changes(self) -> Generator[None]:
-        """Within it this thread changes nothing: it renders. Others may, and that shows in the next render."""
+        """Refuse changes by this thread during a render. Other threads can make changes for the next render."""
         self._renders = get_ident()
         try:
             yield
@@ -389,46 +393,46 @@ class StateStore:
             self._renders = None
 
     def change(self, key: str, f: Callable[[Any], tuple[_A, Any]]) -> _A:
-        """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing.
+        """Apply `f`. Return the first item of its result and store the second. If `f` raises, store nothing.
 
         Raises:
-            RenderError: a render changes it, or it is given what no state can hold.
-            RuntimeError: the run is over, or `f` changes it itself.
+            RenderError: If a render makes the change, or the new value is invalid.
+            RuntimeError: If the run ended, or `f` itself changes the value.
         """
         with self._lock:
             if self._renders == get_ident():
-                why = f"the render changes the state {key!r}: it would have to be rendered again, without end"
-                raise RenderError("unsettled", f"{why}; change it in a handler or in at.effect(…)")
+                why = f"the render changes the state {key!r} and would never finish"
+                raise RenderError("unsettled", f"{why}. Change the state in a handler or in at.effect(…).")
             if self.is_over:
-                raise RuntimeError(f"the run is over: the state {key!r} cannot be changed any more")
+                raise RuntimeError(f"state {key!r} cannot change, because the run ended")
             cell = self.cells[key]
             given, value = f(cell.value)
             if self.cells[key] is not cell:
-                raise RuntimeError(f"the state {key!r} is changed by the function that is to say its next value")
+                raise RuntimeError(f"state {key!r} changed during its own update. Do not change it in the function.")
             self.cells[key] = _cell(key, value, cell.form)
             return given
 
-    # -- what a call has changed, for what journals it
+    # -- changes of a call, for a journal
 
     def begin_changes(self) -> Mapping[str, Cell]:
-        """The values as they are now, for `changes_since`."""
+        """Return the current values for `changes_since`."""
         with self._lock:
             return dict(self.cells)
 
     def changes_since(self, before: Mapping[str, Cell]) -> dict[str, Any]:
-        """The values that are others than before, as plain JSON data by key.
+        """Return the changed values as JSON values by key.
 
         Raises:
-            StateError: one of them would not be read back the same.
+            StateError: If the JSON form of a value is not lossless.
         """
         now = self.begin_changes()
         return {key: cell.to_data(key) for key, cell in now.items() if before.get(key) is not cell}
 
     def restore(self, changes: Mapping[str, Any], number: int) -> None:
-        """Puts values in that were changed before; of two for a key, the one of the higher number stays.
+        """Restore recorded changes. If two changes concern the same key, keep the change with the higher number.
 
         Raises:
-            RenderError: one of them does not fit the type of its key.
+            RenderError: If a value does not have the type of its key.
         """
         with self._lock:
             for key, data in changes.items():
@@ -440,14 +444,14 @@ class StateStore:
                 self.cells[key] = cell if there is None or there.form is None else cell.read_as(key, there.form)
 
     def snapshot(self, pending: tuple[Asked, ...] = ()) -> PromptState:
-        """All of it, as it is now."""
+        """Return the current state."""
         with self._lock:
             return PromptState(dict(self.cells), dict(self.effects), pending)
 
 
 @final
 class State(Generic[_T]):
-    """One key of a prompt's state, as one render sees it."""
+    """A key of a prompt's state in a render."""
 
     __slots__ = ("_store", "_value", "key")
 
@@ -460,24 +464,27 @@ class State(Generic[_T]):
 
     @property
     def value(self) -> _T:
-        """What it was when the render began; lists and objects are frozen."""
+        """The value at the start of the render. Lists and objects are frozen."""
         return self._value
 
     def set(self, value: _T) -> EffectOf[None]:
-        """Puts `value` in."""
+        """Return an effect that stores `value`."""
         return self.modify(lambda _: (None, value))
 
     def update(self, f: Callable[[_T], _T]) -> EffectOf[None]:
-        """Puts `f(value)` in, of the value as it is when this runs: parallel updates lose nothing."""
+        """Return an effect that stores `f(current value)`. Parallel updates lose nothing."""
         return self.modify(lambda value: (None, f(value)))
 
     def modify(self, f: Callable[[_T], tuple[_A, _T]]) -> EffectOf[_A]:
-        """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
+        """Return an effect that applies `f` to the value. It succeeds with the first item and stores the second.
+
+        If `f` raises, the value does not change.
+        """
         return Sync(lambda: self._store.change(self.key, f))
 
     @property
     def now(self) -> EffectOf[_T]:
-        """What it is when this effect runs, and not when the render began."""
+        """An effect of the value at the time when the effect runs."""
         return Sync(lambda: self._store.cells[self.key].value)
 
     @override

@@ -1,10 +1,10 @@
-"""Stateful prompts: a function that is rendered anew before each step of a run.
+"""Stateful prompts: a function that renders each step of a run. Use them if tools or instructions depend on state.
 
-What it defines is what the step has: tools with their handlers, sections of the system prompt, messages; what it does
-not define again is gone. Its state is changed by handlers and effects, and shows in the next render.
+The function defines the tools with their handlers, the sections of the system prompt, and the messages of the step. A
+step has only the definitions of the latest render. Handlers and effects change the state, and the next render reads it.
 
-A prompt is a value, which runs by itself, `prompt.execute(…)`, or in an agent, `Agent.make(…, prompt=prompt)`, which
-adds instructions, a budget, more tools, a memory and an output type.
+A stateful prompt is a value. Run it with `prompt.execute(…)`, or in an agent with `Agent.make(…, prompt=prompt)`.
+An agent adds instructions, a budget, more tools, a memory, and an output type.
 
 >>> from fxai import Tool, fx
 >>> from fxai.testing import ScriptedModel, call, text
@@ -72,84 +72,87 @@ _E_co = TypeVar("_E_co", covariant=True, default=Never)
 
 @final
 class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
-    """A prompt that is rendered anew before each step: an immutable value, which may run many times at once.
+    """A prompt that renders each step of a run. The same immutable value can run many times concurrently.
 
-    `R` is what its handlers and effects need, `E` what its effects fail with, a wrong render (`RenderFailed`) included.
+    `R` contains the requirements of its handlers and effects. `E` contains the failures of its effects, and
+    `RenderFailed` for an invalid render.
     """
 
     name: str
-    """What it is called: in failures, and as a tool."""
+    """The name of the prompt in failures, and of its tool."""
     f: Callable[[Any], object]
-    """Defines a step on the `Render` that it is given."""
+    """The function that defines a step with the `Render` that it receives."""
     budget: Budget = Budget()
-    """How much one run may take."""
+    """The limits of a run."""
     changes: Changes = "auto"
-    """The place where a request shows changed definitions."""
+    """The position of changed definitions in a request."""
 
     @staticmethod
     def make(
         name: str, f: Callable[[RenderOf[_R2, _E2]], None], *, changes: Changes = "auto"
     ) -> StatefulPrompt[_R2, _E2 | RenderFailed]:
-        """A prompt of a function that defines a step on the `Render` that it is given.
+        """Return a prompt from a function that defines a step with the `Render` that it receives.
 
         Args:
-            name: what it is called.
-            f: a pure function of the state and the number of the step. Its annotation, `at: Render[Orders, Lost]`, says
-                what services handlers and effects may need, and what effects may fail with.
-            changes: The place where a request shows definitions that changed since the last step. `"rewrite"`: at
-                their usual place. `"append"`: behind the conversation, so that each request extends the one before.
+            name: The name of the prompt.
+            f: A pure function of the state and the number of the step. Its annotation, such as
+                `at: Render[Orders, Lost]`, declares the services that handlers and effects can need, and the failures
+                of the effects.
+            changes: The position of definitions that changed since the last step. `"rewrite"` keeps their usual
+                position. `"append"` adds them after the conversation, so that each request extends the last request.
                 Default: `"append"` if the model binds its thinking to the prefix, otherwise `"rewrite"`.
 
         Raises:
-            TypeError: `name` is no string, or `f` no function.
-            ValueError: The name is empty, or `changes` is unknown.
+            TypeError: If `name` is not a string, or `f` is not a function.
+            ValueError: If the name is empty, or `changes` is unknown.
         """
         if not isinstance(cast(object, name), str):
-            raise TypeError(f"the name of a prompt is a string, not {name!r}")
+            raise TypeError(f"prompt name must be a string, got {name!r}")
         if not name:
-            raise ValueError("a prompt needs a name: its failures are called by it")
+            raise ValueError("prompt name must not be empty, because the failures of the prompt contain it")
         if not callable(cast(object, f)):
-            raise TypeError(f"a prompt is made of a function of a Render, not of {f!r}")
+            raise TypeError(f"prompt function must be a function of a Render, got {f!r}")
         return StatefulPrompt(name, f, changes=check_changes(changes))
 
     @property
     def output(self) -> None:
-        """None: its answer is text."""
+        """The output type. Always None, because the answer is text."""
         return None
 
     def plan(self, state: PromptState | None = None) -> RenderPlan:
-        """What a run is rendered from that begins with `state`; None: with the initial values.
+        """Return the render plan of a run that starts with `state`, or with the initial values if `state` is None.
 
         Raises:
-            TypeError: it is no state.
+            TypeError: If `state` is not a `PromptState`.
         """
         if not isinstance(cast(object, state), PromptState | None):
-            advice = "give answer.state, or PromptState.from_json(…).unwrap()"
-            raise TypeError(f"state={state!r} is no state of a prompt: {advice}")
+            advice = "Pass answer.state, or PromptState.from_json(…).unwrap()"
+            raise TypeError(f"state must be a PromptState, got {state!r}. {advice}.")
         return RenderPlan(self.name, self.f, state)
 
     def execute(
         self, prompt: PromptInput, *, state: PromptState | None = None
     ) -> EffectOf[Answer[str], RunError | _E_co, _R_co | LanguageModel | None]:
-        """The answer to `prompt`: the model is asked until a turn calls no tool; `answer.state` is the state after it.
+        """Return an effect that calls the model until a turn calls no tool, and succeeds with the answer to `prompt`.
 
         Args:
-            prompt: what the user says, or a history to go on from.
-            state: what the run begins with, such as `answer.state` of the run before; by default the initial values.
+            prompt: The message of the user, or a history to continue.
+            state: The initial state, such as `answer.state` of the previous run. Default: the initial values.
 
-        Fails as a run of an agent, with `RenderFailed` where the prompt was rendered wrongly, and as effects do. All
-        but the last hold the history and the state.
+        `answer.state` is the state after the run. The effect fails like the run of an agent, with `RenderFailed` if the
+        render is invalid, and with the failures of its effects. All failures except the failures of effects contain
+        the history and the state.
         """
         return self._execution(state).answer(prompt)
 
     def stream(
         self, prompt: PromptInput, *, state: PromptState | None = None
     ) -> StreamOf[StreamPart, RunError | _E_co, _R_co | LanguageModel | None]:
-        """The parts of the answer to `prompt` as they come; each step ends with its `finish`. As `execute`."""
+        """Return a stream of the parts of the answer. Each step ends with its `finish` part. See `execute`."""
         return self._execution(state).parts(prompt)
 
     def __fx_runs__(self) -> Runs[Never, str, RunError | _E_co, _R_co | LanguageModel | None]:
-        """For checkers: what it is."""
+        """Declare the types of the prompt for type checkers."""
         raise NotImplementedError
 
     def _execution(self, state: PromptState | None) -> Execution:

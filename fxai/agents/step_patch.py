@@ -1,7 +1,7 @@
-"""Patches of one step: what an effect of a stateful prompt hides, adds, or reminds the model of.
+"""Patches: hide or add definitions of a step, or remind the model of them. Effects of stateful prompts return them.
 
-A patch holds for the step that is about to be asked, and for no other. Patches are a monoid: `+` is associative,
-`StepPatch()` is neutral, and what one of them hides is hidden, whatever the order.
+A patch applies to the next step only. Patches are a monoid: `+` is associative, and `StepPatch()` is neutral. If any
+patch hides a name, the sum hides it, regardless of the order.
 
 >>> patch = StepPatch.hide("refund") + StepPatch.system("mood", "Be friendly.")
 >>> patch == StepPatch.hide("refund") + (StepPatch() + StepPatch.system("mood", "Be friendly."))
@@ -11,7 +11,7 @@ True
 ('Use <search> first.', True)
 """
 
-# The type variable of what is needed has a default: that of a patch that needs nothing.
+# The type variable of the requirements has a default, for patches without requirements.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ _R2 = TypeVar("_R2")
 _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 
-# -- what is defined
+# -- definitions
 
 
 @final
 class ToolDefinition(msgspec.Struct, frozen=True):
-    """A tool of a step, and where its handler is from: given with it, brought by its origin, or from outside."""
+    """A tool of a step and its handler, which a render, an origin, or the context provides."""
 
     tool: AnyTool
     handler: Callable[..., Any] | None = None
     aspect: Aspect[Any] | None = None
-    """What happens around the handler."""
+    """The aspect around the handler."""
     origin: AnyBound | None = None
-    """The toolkit that brings the handler."""
+    """The toolkit that includes the handler."""
 
     @property
     def name(self) -> str:
-        """What the model calls it by."""
+        """The name of the tool."""
         return self.tool.name
 
     @property
     def kind(self) -> Kind:
-        """`"tool"`."""
+        """The string `"tool"`."""
         return "tool"
 
     @override
@@ -74,28 +74,28 @@ class ToolDefinition(msgspec.Struct, frozen=True):
 
 
 def define_tool(tool: object, handler: object, aspect: object) -> ToolDefinition:
-    """The definition of a tool with its handler.
+    """Return the definition of a tool with its handler.
 
     Raises:
-        RenderError: it is no tool, is answered elsewhere, or the handler is no function.
+        RenderError: If `tool` is not a tool or is external, or `handler` is not a function.
     """
     if not isinstance(tool, Tool):
-        raise RenderError("value", f"{tool!r} is no tool: tools with handlers of their own are given by tools(…)")
+        raise RenderError("value", f"tool must be a Tool, got {tool!r}. Pass tools that include handlers to tools(…).")
     known: AnyTool = cast(Any, tool)
     if not known.requires_handler:
-        raise RenderError("value", f"the tool {known.name!r} is answered elsewhere: give it by tools(…)")
+        raise RenderError("value", f"tool {known.name!r} is external and needs no handler. Pass it to tools(…).")
     if not callable(handler):
-        raise RenderError("value", f"the handler of {known.name!r} is a function of its parameters, not {handler!r}")
+        raise RenderError("value", f"handler of {known.name!r} must be a function of its parameters, got {handler!r}")
     if not (aspect is None or isinstance(aspect, Aspect)):
-        raise RenderError("value", f"aspect={aspect!r} of {known.name!r} is no Aspect: say Aspect.make(…)")
+        raise RenderError("value", f"aspect must be an Aspect, got {aspect!r} for {known.name!r}. Pass Aspect.make(…).")
     return ToolDefinition(known, handler, cast(Any, aspect))
 
 
 def define_tools(origins: Iterable[object]) -> tuple[ToolDefinition, ...]:
-    """The definitions of tools that bring their handlers, or need none, or those from outside.
+    """Return the definitions of tools that include their handlers, need no handlers, or need them from the context.
 
     Raises:
-        RenderError: something is nothing that gives tools, or would have to be opened first.
+        RenderError: If a value has no tools, or is a source that must be opened.
     """
     definitions: list[ToolDefinition] = []
     for origin in origins:
@@ -106,35 +106,35 @@ def define_tools(origins: Iterable[object]) -> tuple[ToolDefinition, ...]:
         for offer in offers:
             bound = offer.bound
             if bound is None:
-                why = "it has to be opened, and a render opens nothing: give it to the agent, as its toolkit"
-                raise RenderError("value", f"{offer} cannot be defined in a render: {why}")
+                why = "a render cannot open it. Pass it to the agent as its toolkit"
+                raise RenderError("value", f"{offer} cannot be defined in a render: {why}.")
             brings = bound if bound.parts else None
             definitions += [ToolDefinition(tool, origin=brings) for tool in bound.toolkit]
     return tuple(definitions)
 
 
 def _check_waiting(one: ToolDefinition) -> ToolDefinition:
-    """Refuses a tool whose approved calls would find no handler: the patch that had it is over by then."""
+    """Raise if calls of a tool may need an approval, because the patch with its handler ends before the approval."""
     if one.tool.requires_handler and one.tool.needs_approval is not False:
-        why = "its calls may wait for an approval, and a patch holds for one step: define it in the render"
-        raise RenderError("value", f"no patch can add the tool {one.name!r}: {why}")
+        why = "its calls may need an approval, but a patch applies to one step only. Define it in the render"
+        raise RenderError("value", f"tool {one.name!r} cannot be in a patch: {why}.")
     return one
 
 
 def define_message(content: object) -> Message:
-    """A message; a string is one of the user.
+    """Return a message. A string becomes a user message.
 
     Raises:
-        RenderError: it is no message, or one of calls or results, which belong to the conversation.
+        RenderError: If it is not a message, or contains calls or results, which belong to the conversation.
     """
     if isinstance(content, str):
         return UserMessage((TextPart(content),))
     try:
         (message,) = Prompt.make(cast(Any, content))
     except (MessageError, TypeError, ValueError):
-        raise RenderError("value", f"a message is a string or a message, not {content!r}") from None
+        raise RenderError("value", f"message must be a string or a message, got {content!r}") from None
     if message.role == "tool" or unpaired_calls((message,)):
-        raise RenderError("value", "a message of calls or results belongs to the conversation, and not to a render")
+        raise RenderError("value", "message must not contain calls or results, because they belong to the conversation")
     return message
 
 
@@ -143,17 +143,17 @@ def define_message(content: object) -> Message:
 
 @final
 class Definition(msgspec.Struct, frozen=True):
-    """A reference to a tool or a section of a step; in texts `"<name>"`."""
+    """A reference to a tool or a section of a step. Its string form is `"<name>"`."""
 
     kind: Kind
     name: str
 
     def remind(self) -> StepPatch:
-        """The patch that reminds the model of it, once, in the step."""
+        """Return the patch that reminds the model of this definition once in the step."""
         return StepPatch(reminders=(self,))
 
     def disable(self) -> StepPatch:
-        """The patch that hides it in the step; a tool that is hidden cannot be executed either."""
+        """Return the patch that hides this definition in the step. A call of a hidden tool fails."""
         return StepPatch.hide(self)
 
     @override
@@ -170,43 +170,43 @@ class Definition(msgspec.Struct, frozen=True):
 
 @final
 class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
-    """A change of the one step that is about to be asked; `R` is what the handlers of its tools need."""
+    """A change of the next step. `R` contains the requirements of the handlers of its tools."""
 
     hidden: frozenset[str] = frozenset()
-    """The names of tools and sections that the step lacks."""
+    """The names of tools and sections to remove from the step."""
     reminders: tuple[Definition, ...] = ()
-    """What the model is reminded of."""
+    """The definitions to remind the model of."""
     tool_definitions: tuple[ToolDefinition, ...] = ()
-    """Tools that the step has besides."""
+    """Tools to add to the step."""
     sections: tuple[Section, ...] = ()
-    """Sections that the step has besides."""
+    """Sections to add to the step."""
     messages: tuple[Message, ...] = ()
-    """Messages behind the conversation."""
+    """Messages to add after the conversation."""
 
     @staticmethod
     def hide(*what: str | Definition) -> StepPatch:
-        """The patch that hides tools and sections, by their names; a name that the step lacks hides nothing.
+        """Return the patch that hides tools and sections by name. A name that the step does not have has no effect.
 
         Raises:
-            RenderError: something is neither a name nor a definition.
+            RenderError: If a value is neither a name nor a definition.
         """
         names = [one.name if isinstance(one, Definition) else one for one in what]
         for name in names:
             if not isinstance(cast(object, name), str):
-                raise RenderError("value", f"hide takes names and definitions, and not {name!r}")
+                raise RenderError("value", f"hide requires names or definitions, got {name!r}")
         return StepPatch(frozenset(names))
 
     @staticmethod
     def remind(*what: Definition) -> StepPatch:
-        """The patch that reminds the model of tools and sections; of those that the step lacks nothing is shown.
+        """Return the patch that reminds the model of tools and sections. It omits definitions that the step lacks.
 
         Raises:
-            RenderError: something is no definition.
+            RenderError: If a value is not a definition.
         """
         for one in what:
             if not isinstance(cast(object, one), Definition):
                 raise RenderError(
-                    "value", f"remind takes what at.tool(…), at.system(…) and at.data(…) give, not {one!r}"
+                    "value", f"remind requires the results of at.tool(…), at.system(…), and at.data(…), got {one!r}"
                 )
         return StepPatch(reminders=what)
 
@@ -230,53 +230,53 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
     ) -> StepPatch[_R | None]: ...
     @staticmethod
     def tool(tool: Any, handler: Any, /, *, aspect: Any = None) -> Any:
-        """The patch that adds a tool with its handler; see `Render.tool`.
+        """Return the patch that adds a tool with its handler. See `Render.tool`.
 
         Raises:
-            RenderError: it is no tool that a handler answers, the handler is no function, or its calls may wait for an
-                approval: when that comes the patch is over, so a render has to define it.
+            RenderError: If `tool` is not a tool with a handler, `handler` is not a function, or calls of the tool may
+                need an approval. In this case, define the tool in a render, because the patch ends before the approval.
         """
         return StepPatch(tool_definitions=(_check_waiting(define_tool(tool, handler, aspect)),))
 
     @staticmethod
     def tools(*origins: Offered[Never, _R]) -> StepPatch[_R | None]:
-        """The patch that adds tools that bring their handlers, or need none here; see `Render.tools`.
+        """Return the patch that adds tools that include their handlers or need no handlers here. See `Render.tools`.
 
         Raises:
-            RenderError: something gives no tools, would have to be opened first, or its calls may wait for an approval:
-                when that comes the patch is over, so a render has to define it.
+            RenderError: If a value has no tools, is a source that must be opened, or calls of a tool may need an
+                approval. In this case, define the tool in a render, because the patch ends before the approval.
         """
         return StepPatch(tool_definitions=tuple(map(_check_waiting, define_tools(origins))))
 
     @staticmethod
     def system(key: str, text: str) -> StepPatch:
-        """The patch that adds a section to the system prompt.
+        """Return the patch that adds a section to the system prompt.
 
         Raises:
-            RenderError: no section can be called so, or the text is no string.
+            RenderError: If the name is invalid, or the text is not a string.
         """
         return StepPatch(sections=(Section("system", key, text).check(),))
 
     @staticmethod
     def data(key: str, value: Any) -> StepPatch:
-        """The patch that adds data to the system prompt.
+        """Return the patch that adds data to the system prompt.
 
         Raises:
-            RenderError: no section can be called so.
+            RenderError: If the name is invalid.
         """
         return StepPatch(sections=(Section("data", key, value).check(),))
 
     @staticmethod
     def message(content: str | Message) -> StepPatch:
-        """The patch that adds a message behind the conversation; a string is one of the user.
+        """Return the patch that adds a message after the conversation. A string becomes a user message.
 
         Raises:
-            RenderError: it is no message, or one of calls or results.
+            RenderError: If it is not a message, or contains calls or results.
         """
         return StepPatch(messages=(define_message(content),))
 
     def __add__(self, other: StepPatch[_R2]) -> StepPatch[_R_co | _R2]:
-        """The patch of both."""
+        """Return the sum of two patches."""
         if not isinstance(cast(object, other), StepPatch):
             return NotImplemented
         return StepPatch(
@@ -296,7 +296,7 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
 
 
 def encode_patch(patch: StepPatch[Any] | None) -> Any:
-    """The patch as plain JSON data; `UNSET` where it has tools, or data that is none."""
+    """Return the patch as a JSON value, or `UNSET` if it has tools or data that is not a JSON value."""
     if patch is None:
         return None
     if patch.tool_definitions or not all(is_plain(one.value) for one in patch.sections):
@@ -310,7 +310,7 @@ def encode_patch(patch: StepPatch[Any] | None) -> Any:
 
 
 def decode_patch(data: Any) -> StepPatch[Any] | None:
-    """The patch of plain JSON data that `encode_patch` gave."""
+    """Return the patch from a JSON value of `encode_patch`."""
     if data is None:
         return None
     return StepPatch(

@@ -34,7 +34,7 @@ class Surrounded(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> Prompt:
-        """All messages, in order."""
+        """All messages of the request."""
         given = self.conversation.messages
         lead = sum(1 for _ in takewhile(lambda message: message.role == "system", given))
         return Prompt((*given[:lead], *self.front, *given[lead:], *self.behind))
@@ -55,11 +55,11 @@ class StepRecord(msgspec.Struct, frozen=True):
     after: PromptState = _NO_STATE
     """The state when the calls of the step had ended; empty without a stateful prompt."""
     prefix_break: PrefixBreak | None = None
-    """The reason why the request did not extend the previous request of the conversation. None if it did."""
+    """The reason why the request did not extend the previous request of the conversation, or None."""
 
     @property
     def messages(self) -> Prompt:
-        """The messages that the model was shown."""
+        """The messages that the model received."""
         return self.asked if isinstance(self.asked, Prompt) else self.asked.messages
 
     @property

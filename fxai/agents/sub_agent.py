@@ -1,4 +1,4 @@
-"""Sub-agents: an agent as a tool of another one, which is given its answer and nothing else of its run.
+"""Sub-agents: use an agent as a tool of another agent. The calling model receives only the answer of the sub-agent.
 
 >>> from fxai import Agent, fx
 >>> from fxai.testing import ScriptedModel, call, text
@@ -42,80 +42,83 @@ _T_co = TypeVar("_T_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True)
 
 SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "output", "other"]
-"""Why an agent gave no answer.
+"""The reason why a sub-agent returned no answer.
 
-`budget`: its budget, or the time of the run that called it, was spent. `model`: its model could not be asked or
-understood. `tool`: one of its tools failed. `pending`: calls of its tools wait for an approval or for a result.
-`output`: it ended before there was an output of its type. `other`: its memory or a source of its tools failed.
+- `budget`: the sub-agent exhausted its budget, or the time limit of the calling run passed.
+- `model`: the request to its model failed, or its response was invalid.
+- `tool`: a tool of the sub-agent failed.
+- `pending`: calls of its tools need an approval or a result.
+- `output`: it ended without an output of its type.
+- `other`: its memory or a source of its tools failed.
 """
 
 
 class Runnable(Protocol[_O_co]):
-    """What a sub-agent runs: an agent, or a stateful prompt."""
+    """An agent or a stateful prompt that a sub-agent can run."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the agent or prompt."""
         ...
 
     @property
     def budget(self) -> Budget:
-        """How much one run may take."""
+        """The limits of a run."""
         ...
 
     @property
     def output(self) -> Schema[Any] | None:
-        """What its answer is; None for text."""
+        """The type of the answer, or None for text."""
 
     def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], Any, Any]:
-        """The answer to `prompt`."""
+        """Return an effect that runs the agent and succeeds with the answer to `prompt`."""
         ...
 
 
 @final
 class Runs(Generic[_T_co, _O_co, _E_co, _R_co]):
-    """What an agent is, as four types: see `Agent`. A type only, never made."""
+    """The four types of an agent, see `Agent`. Use it as a type only; you cannot create an instance."""
 
     def __init__(self) -> None:
-        raise TypeError("Runs is a type only: use Agent or StatefulPrompt")
+        raise TypeError("Runs is only a type. Create an Agent or a StatefulPrompt.")
 
 
 class Callee(Protocol[_E_co, _R_co]):
-    """What can be made a sub-agent of: an agent, or a stateful prompt, whose run fails with `E` and needs `R`."""
+    """An agent or a stateful prompt that can become a sub-agent. Its run can fail with `E` and needs `R`."""
 
-    # Not by `execute`: of an `Agent.make(…)` that stands for it as an argument pyright would infer a part only.
+    # this method exists because by `execute` pyright would infer only a part of an `Agent.make(…)` in an argument
     def __fx_runs__(self) -> Runs[_R_co, object, _E_co, _R_co]:
-        """For checkers: what it is."""
+        """Declare the types of the agent for type checkers."""
         ...
 
 
 @final
 class SubAgentRequest(msgspec.Struct, frozen=True):
-    """The parameters of a tool that is an agent, unless others are given."""
+    """The default parameters of a tool that runs an agent."""
 
-    prompt: Annotated[str, msgspec.Meta(description="What it is to do, with everything that it needs to know for it.")]
+    prompt: Annotated[str, msgspec.Meta(description="The task, with all information that the agent needs.")]
 
 
 @final
 class SubAgentReport(msgspec.Struct, frozen=True):
-    """The report to a model about an agent that gave no answer."""
+    """The report that a model receives about a sub-agent without an answer."""
 
     agent: str
     reason: SubAgentReason
     message: str
-    """What happened, and what to do."""
+    """The event and the remedy."""
 
 
 @final
 class SubAgentFailed(msgspec.Struct, frozen=True):
-    """The failure of a tool that is an agent: which one, and why. A model reads all of it but the `error`."""
+    """The failure of a tool that runs an agent: the agent and the reason. A model reads all fields except `error`."""
 
     agent: str
     reason: SubAgentReason
     message: str
-    """What happened, and what to do."""
+    """The event and the remedy."""
     error: Any = None
-    """The failure of its run, or an answer without an output, with its whole conversation. It stays in this process."""
+    """The failure of the run, or an answer without an output, with the conversation. It stays in this process."""
 
     @override
     def __str__(self) -> str:
@@ -140,47 +143,47 @@ _FAILURE: Schema[SubAgentFailed] = Schema.of(
 
 @final
 class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
-    """An agent as a tool: `.tool`, and `.layer`, its handler. It goes wherever tools with their handlers go.
+    """An agent as a tool: `.tool` is the tool, and `.layer` provides its handler. Use it like a bound toolkit.
 
-    A call is a run of the agent. Its answer is the tool's success; what its run fails with is a `SubAgentFailed`, which
-    a model reads in words, without anything of the run's conversation. The time of the calling run bounds this one, and
-    a cancellation of the calling run cancels it. It cannot wait for approvals: where a call of its own tools does, it
-    fails.
+    A call starts a run of the agent. The answer is the success value of the tool. If the run fails, the call fails with
+    a `SubAgentFailed`. The model reads its message, which contains nothing of the sub-agent's conversation. The time
+    limit of the calling run also limits the sub-agent. If you cancel the calling run, fxai cancels the sub-agent. A
+    sub-agent cannot wait for approvals: if a call of its tools needs an approval, the sub-agent fails.
     """
 
     runs: Runnable[_O]
-    """The agent that is run."""
+    """The agent or stateful prompt to run."""
     tool: Tool[_P, _O, SubAgentFailed]
     prompt: Callable[[Any], PromptInput]
-    """Makes the prompt of a run, of the parameters of the call."""
+    """A function that converts the parameters of a call to the prompt of a run."""
 
     @property
     def layer(self) -> LayerOf[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
-        """The layer of the tool's handler, which needs what a run of the agent does."""
+        """The layer of the tool's handler. It has the requirements of a run of the agent."""
         layer: LayerOf[Any, Never, Any] = self.tool.handler(lambda params, call: _run(self, params, call))
         return layer
 
     @property
     def bound(self) -> BoundToolkit[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
-        """The toolkit of this tool alone, with its layer."""
+        """A toolkit that contains only this tool, with its layer."""
         return BoundToolkit.of(Toolkit.make(self.tool), self.layer, origin=self)
 
     def __fx_gives__(self) -> Gives[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
-        """For checkers: what it gives."""
+        """Declare the types of the handler for type checkers."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> BoundToolkit[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
-        """The toolkit of this tool alone, with its layer."""
+        """Return a toolkit that contains only this tool, with its layer."""
         return self.bound
 
 
 def sub_agent_of(
     agent: Runnable[Any], name: str | None, parameters: Any, prompt: Any, options: ToolOptions
 ) -> SubAgent[Any, Any, Any]:
-    """`agent.as_tool(…)`."""
+    """Return the sub-agent of an agent. See `Agent.as_tool`."""
     if (parameters is None) != (prompt is None):
-        raise SchemaError("an agent with parameters of its own needs `prompt` too, which says what it is asked of them")
-    all_options: Any = {"description": f"Asks the agent {agent.name!r}.", "failure_mode": "return", **options}
+        raise SchemaError("parameters and prompt must be passed together: prompt converts the parameters to a prompt")
+    all_options: Any = {"description": f"Runs the agent {agent.name!r}.", "failure_mode": "return", **options}
     tool: Tool[Any, Any, SubAgentFailed] = Tool.make(
         agent.name if name is None else name,
         parameters=SubAgentRequest if parameters is None else parameters,
@@ -212,9 +215,11 @@ def _run(sub_agent: SubAgent[Any, Any, Any], params: Any, call: CallContext) -> 
 
 
 def _within(agent: Runnable[Any], seconds: float, run: Callable[[Any], Any]) -> Any:
-    """The run of the agent, in the seconds that are left, or fewer where its own budget says so."""
+    """Run the agent within the remaining seconds, or within its own budget if it is smaller."""
     if seconds <= 0:
-        return fail(SubAgentFailed(agent.name, "budget", f"there was no time left for the agent {agent.name!r}"))
+        return fail(
+            SubAgentFailed(agent.name, "budget", f"agent {agent.name!r} was not started: its time limit had passed")
+        )
     own = agent.budget.seconds
     left = seconds if own is None else min(own, seconds)
     budget = msgspec.structs.replace(agent.budget, seconds=left)
@@ -224,26 +229,26 @@ def _within(agent: Runnable[Any], seconds: float, run: Callable[[Any], Any]) -> 
 def _output(name: str, answer: Answer[_O]) -> EffectOf[_O, SubAgentFailed]:
     if answer.ended == "pending":
         waiting = ", ".join(sorted({call.name for call in answer.pending}))
-        why = f"calls of its tools wait for somebody ({waiting}), and it cannot wait; do without it, or ask the user"
-        return fail(SubAgentFailed(name, "pending", f"the agent {name!r} gave no answer: {why}", answer))
+        why = f"calls of its tools need a user ({waiting}), and it cannot wait. Continue without it, or ask the user."
+        return fail(SubAgentFailed(name, "pending", f"agent {name!r} returned no answer: {why}", answer))
     if answer.typed and answer.value is msgspec.UNSET:
-        why = "it ended before it had one; ask for less, or otherwise"
-        return fail(SubAgentFailed(name, "output", f"the agent {name!r} gave no answer: {why}", answer))
+        why = "it ended without an output. Request less, or change the request."
+        return fail(SubAgentFailed(name, "output", f"agent {name!r} returned no answer: {why}", answer))
     return Succeed(answer.output)
 
 
 def _failure(name: str, error: Any) -> SubAgentFailed:
-    """The failure of a run, in words that hold nothing of its conversation."""
+    """Return the failure of a run. Its message contains nothing of the conversation."""
     reason, why = _reason(error)
-    return SubAgentFailed(name, reason, f"the agent {name!r} gave no answer: {why}", error)
+    return SubAgentFailed(name, reason, f"agent {name!r} returned no answer: {why}", error)
 
 
 def _reason(error: Any) -> tuple[SubAgentReason, str]:
     if isinstance(error, BudgetExceeded):
-        return "budget", f"it was not done after {describe_limit(error.limit, error.what)}; ask for less"
+        return "budget", f"it did not finish within {describe_limit(error.limit, error.what)}. Request less."
     if isinstance(error, AiError):
-        remedy = "ask again later" if error.is_retryable else "do without it"
-        return "model", f"its model could not answer ({type(error.reason).__name__}); {remedy}"
+        remedy = "Try again later." if error.is_retryable else "Continue without it."
+        return "model", f"its model did not answer ({type(error.reason).__name__}). {remedy}"
     if isinstance(error, ToolError):
-        return "tool", f"its tool {error.name!r} failed; ask otherwise, or do without it"
-    return "other", f"it could not be run ({type(error).__name__}); do without it"
+        return "tool", f"its tool {error.name!r} failed. Change the request, or continue without it."
+    return "other", f"it could not run ({type(error).__name__}). Continue without it."

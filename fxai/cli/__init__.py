@@ -1,7 +1,7 @@
-"""Floor 7. The command `fxai`, for people.
+"""Floor 7. The command line of fxai. The script `fxai` calls `main`.
 
-`main` reads the command line, runs it and ends the process. What it needs is imported when a command
-does. A function that cannot do its work raises a `CliError`, which says what is wrong and what to do.
+`main` reads the arguments, runs the command, and ends the process with an exit code. Each command imports the modules
+that it needs when it runs. If a function cannot do its work, it raises `CliError` with the error and a remedy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The command `fxai call`: one tool called once, with parameters and a result in JSON.
+"""The command `fxai call`. Use it to call one tool once, with arguments and result in JSON.
 
 >>> parameters(None), parameters('{"a": 1}')
 ({}, {'a': 1})
 
-The call itself, without the command line:
+To run the call without the command line, use `run_call`:
 
 >>> from fxai.cli.target import TargetTools
 >>> from fxai.tools.tool import Tool
@@ -48,7 +48,7 @@ from fxai.tools.tool_error import (
 )
 from fxai.tools.tool_options import CallContext
 
-_REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
+_REMEDY: Final = """Pass JSON such as '{"a": 1}', @file, or - for stdin."""
 
 
 def call_tool(
@@ -62,9 +62,9 @@ def call_tool(
     approved: bool = False,
     as_json: bool = False,
 ) -> bool:
-    """Calls a tool of a target once, and shows the result."""
+    """Call a tool of a target once and show the result."""
     if target == "-" and params == "-":
-        raise CliError("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
+        raise CliError("stdin cannot provide both the tools and the arguments", _REMEDY, code=WRONG_USE)
     return call_one(
         lambda: with_layer(find_tools(target), layer), tool, out, err, params=params, approved=approved, as_json=as_json
     )
@@ -83,9 +83,10 @@ def call_one(
     waiting: Spinner | None = None,
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> bool:
-    """Calls one of the tools that `find` gives, once, and shows the result: JSON, or text where `plain` gives one.
+    """Call a tool of the target that `find` returns, once, and show the result.
 
-    `waiting` is the spinner shown meanwhile, and `run` runs the call; by default both are made here.
+    The result is JSON, or text if `plain` returns a string for it. `waiting` is the spinner during the call. `run` runs
+    the call. Both have defaults.
     """
     given = parameters(params)
     waiting = waiting or Spinner(err, f"calling {tool}")
@@ -110,12 +111,12 @@ def call_one(
 
 
 def parameters(given: str | None) -> Any:
-    """The parameters from a text of JSON, from `@` and the path of a file, or from stdin for `-`; `{}` for None."""
+    """Return the arguments from a JSON string, from a file (`@path`), or from stdin (`-`). None means `{}`."""
     text, where = _text(given)
     try:
         return parse_json_unsafe(text)
     except DecodeError as error:
-        raise CliError(f"{where} is no JSON: {error.failure}", _REMEDY, code=WRONG_USE) from None
+        raise CliError(f"{where} is not valid JSON: {error.failure}", _REMEDY, code=WRONG_USE) from None
 
 
 def _text(given: str | None) -> tuple[bytes | str, str]:
@@ -124,7 +125,7 @@ def _text(given: str | None) -> tuple[bytes | str, str]:
     if given == "-":
         stdin: Any = sys.stdin
         if stdin is None or stdin.isatty():
-            raise CliError("nothing is piped in", _REMEDY, code=WRONG_USE)
+            raise CliError("stdin is empty", _REMEDY, code=WRONG_USE)
         return read_at_most(getattr(stdin, "buffer", stdin), "stdin"), "stdin"
     if not given.startswith("@"):
         return given.encode("utf-8", "surrogateescape"), f"{given[:60]!r}"
@@ -133,7 +134,7 @@ def _text(given: str | None) -> tuple[bytes | str, str]:
             return read_at_most(file, given[1:]), given[1:]
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
-        raise CliError(f"{given[1:]} cannot be read: {said}", _REMEDY, code=WRONG_USE) from None
+        raise CliError(f"cannot read {given[1:]}: {said}", _REMEDY, code=WRONG_USE) from None
 
 
 def _line(out: TextIO, data: dict[str, Any]) -> None:
@@ -143,14 +144,14 @@ def _line(out: TextIO, data: dict[str, Any]) -> None:
 
 @final
 class SingleCall(msgspec.Struct, frozen=True):
-    """The tool to call, its parameters, and whether the call is approved already."""
+    """The name of a tool, its arguments, and whether the user approved the call in advance."""
 
     tool: str
     params: Any
     approved: bool = False
 
     def __hash__(self) -> int:
-        return hash(self.tool)  # parameters are plain data
+        return hash(self.tool)  # the arguments are not hashable
 
 
 def run_call(
@@ -159,9 +160,9 @@ def run_call(
     preliminary: Callable[[Outcome], None],
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> list[Outcome]:
-    """Runs a call by `run`, and gives its final outcome in a list; `preliminary` gets those before it.
+    """Run a call with `run` and return its final outcome in a list. Pass earlier outcomes to `preliminary`.
 
-    The error of a call that failed says more in its `data`.
+    If the call fails, the `data` of the error describes the failure.
     """
     last: list[Outcome] = []
 
@@ -181,8 +182,8 @@ def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], Non
     tool = there.toolkit.tools[there.require(call.tool)]
     services = yield from _services(there, tool)
     if not call.approved and (yield from _needs_approval(tool, call.params, services)):
-        remedy = "say --yes if it may be called with these parameters"
-        yield from fx.fail(CliError(f"the tool {tool.name!r} needs approval", remedy))
+        remedy = "To approve this call, pass --yes."
+        yield from fx.fail(CliError(f"tool {tool.name!r} needs approval", remedy))
     outcomes = there.toolkit.handle(tool.name, call.params, on_invalid_call="error")
     shown = outcomes.for_each(lambda outcome: _pass_on(tool, outcome, hear))
     yield from shown.map_error(lambda failure: _call_error(tool, failure)).provide_context(services)
@@ -191,21 +192,21 @@ def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], Non
 @fx.gen
 def _services(offer: TargetTools, tool: AnyTool) -> Gen[ContextOf[Any], Any, Scope]:
     if not tool.requires_handler:
-        said = f"nothing here answers the tool {tool.name!r}: its provider or a client does"
-        return (yield from fx.fail(CliError(said, "call one that has a handler")))
+        said = f"tool {tool.name!r} has no handler here: its provider or a client runs it"
+        return (yield from fx.fail(CliError(said, "Call a tool that has a handler.")))
     services: ContextOf[Any] = ContextOf({})
     if offer.layer is not None:
         services = yield from offer.layer.build()
     if services.find(tool.identity) is None:
-        given = "name the layer of its handler with --layer module:name"
-        remedy = given if offer.layer is None else "give a layer that has a handler for it"
-        return (yield from fx.fail(CliError(f"nothing answers the tool {tool.name!r}", remedy)))
+        given = "Name the layer of its handler with --layer module:name."
+        remedy = given if offer.layer is None else "Provide a layer that has a handler for it."
+        return (yield from fx.fail(CliError(f"tool {tool.name!r} has no handler", remedy)))
     require_services((tool,), services)
     return services
 
 
 def _needs_approval(tool: AnyTool, params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
-    """Whether the call must be approved first; it must where the tool's own function for that breaks."""
+    """Return True if the call needs an approval. If the tool's own function raises an exception, return True."""
     asked = tool.needs_approval
     if isinstance(asked, bool):
         return fx.succeed(asked)
@@ -217,7 +218,7 @@ def _ask_function(
 ) -> EffectOf[bool, Any]:
     given = Call({tool.name: tool}, tool.name, params).parameters(tool)
     if given is None:
-        return fx.succeed(False)  # the call itself reports what is wrong
+        return fx.succeed(False)  # the call itself reports the invalid arguments
     said = asked(given.unwrap(), CallContext(tool))
     answer: AnyEffect = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
     return answer.map(bool).provide_context(services)
@@ -235,11 +236,11 @@ def _call_error(tool: AnyTool, failure: Any) -> Any:
         encoded = tool.failure.encode(error)
         return _declared_failure(tool, error, repr(error) if isinstance(encoded, Failure) else encoded.unwrap())
     if isinstance(failure, InvalidParameters):
-        said = f"the parameters of {tool.name!r} do not fit: {'; '.join(map(str, failure.faults))}"
+        said = f"invalid arguments for {tool.name!r}: {'; '.join(map(str, failure.faults))}"
         data = {key: value for key, value in encode_failure(failure).items() if key != "message"}
-        return CliError(said, "fxai schema shows what it takes", data=data)
+        return CliError(said, "To see its parameters, run fxai schema.", data=data)
     if isinstance(failure, InvalidResult):
-        remedy = "correct the handler, or the type that the tool declares"
+        remedy = "Correct the handler or the declared result type of the tool."
         return CliError(str(failure), remedy, data={"type": "invalid-result", "name": failure.name})
     if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
         return CliError(str(failure), "", data=encode_failure(failure))
@@ -247,10 +248,10 @@ def _call_error(tool: AnyTool, failure: Any) -> Any:
 
 
 def _declared_failure(tool: AnyTool, error: Any, encoded: Any) -> CliError:
-    """The error for a failure that the tool declares; that of an MCP server is its message."""
+    """Return the error for a failure that the tool declares. The failure of an MCP server has its own message."""
     if is_server_failure(error):
         return server_error(error, {"type": "handler-failed", "name": tool.name, "failure": encoded})
     shown = encoded if isinstance(encoded, str) else msgspec.json.encode(encoded).decode()
     kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
     data = {"type": "handler-failed", "name": tool.name, "failure": encoded, "kind": type(error).__name__}
-    return CliError(f"{tool.name} failed: {kind}{one_line(shown)}", "the tool declares this failure", data=data)
+    return CliError(f"{tool.name} failed: {kind}{one_line(shown)}", "The tool declares this failure.", data=data)

@@ -1,13 +1,13 @@
-"""The command `fxai chat`: each line goes to the agent or is a slash command, until the user leaves.
+"""The command `fxai chat`. Use it to send each line to an agent or to run it as a slash command.
 
 >>> import io
 >>> chat(AgentArgs(system="Be brief.", memory="notes.txt"), io.StringIO(), io.StringIO())  # doctest: +ELLIPSIS
 Traceback (most recent call last):
-fxai.cli.exit.CliError: notes.txt does not say what kind of memory it is; ...
+fxai.cli.exit.CliError: the name 'notes.txt' does not show the kind of memory. ...
 
-A turn may take several runs: where calls need approval the user is asked, and the turn goes on. Until it is over its
-messages are in a draft. One that is stopped is kept as far as it came, its open calls as stopped; one that fails leaves
-the conversation as it was before.
+A turn can take several runs. If calls need approval, the chat asks the user and continues the turn. A draft stores the
+messages of the turn until it ends. If the user stops a turn, the chat stores its messages and marks its open calls as
+stopped. If a turn fails, the chat leaves the conversation unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _STOPPED: Final = "the user stopped it"
-_CUT: Final = "the last answer was cut off: the process that wrote it ended; what was said to it is kept"
+_CUT: Final = "The last answer is incomplete because its process ended. The chat stored your message."
 _STOPS: Final = (INTERRUPTED, TERMINATED, HUNG_UP)
 
 
@@ -65,11 +65,11 @@ class ChatArgs(msgspec.Struct, frozen=True, kw_only=True):
 
     store: str | None = None
     resume: str | None = None
-    """The id of a conversation, or words of its title; the empty text is the last one."""
+    """The id of a conversation, or words of its title. An empty string selects the last conversation."""
 
     @property
     def wants_store(self) -> bool:
-        """Whether the options name a store, or a conversation in one."""
+        """True if the options name a store or a stored conversation."""
         return self.store is not None or self.resume is not None
 
 
@@ -78,7 +78,7 @@ _NOWHERE: Final = ChatArgs()
 
 @final
 class Conversation:
-    """A conversation with an agent, from its first line to its last; its programs run in the background."""
+    """A conversation with an agent, from its first to its last line. Its programs run in the background."""
 
     def __init__(
         self,
@@ -98,24 +98,24 @@ class Conversation:
         self._view = view
         self._lines = lines
         self._err = stderr
-        self._is_kept = False  # whether there is something of the turn that was stopped last
+        self._is_kept = False  # True if the chat stored messages of the turn that was stopped last
         self._consent = Consent(lines, view.show_pending, view.show_refusal)
 
     def greeting(self, where: str) -> str:
-        """Return the first lines that a user reads. `where` names the place of the conversation."""
+        """Return the first lines for the user. `where` names the store of the conversation."""
         tools, known = len(self._value_of(self.tools())), len(self._value_of(self._memory.load()))
-        said = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
+        said = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}. Type /help to see the commands."
         if not known:
             return f"{said}\n"
         cut = ""
         if isinstance(self._keeper, StoreKeeper):
             where, cut = self._keeper.title, f"{_CUT}\n" * self._keeper.is_cut
-        return f"{said}; it goes on from {known} messages in {where}\n{cut}"
+        return f"{said} Continuing from {known} messages in {where}.\n{cut}"
 
     def take_up(self) -> bool:
-        """Asks about the calls that wait since the last time, also of earlier turns, and goes on; whether all was well.
+        """Ask about the pending calls of earlier turns, and continue. Return True if everything succeeded.
 
-        An approval of an earlier turn that the user does not answer stays open.
+        If the user does not answer an approval of an earlier turn, it stays open.
         """
         before = self._value_of(self._memory.load())
         trouble = self._answer("", lambda draft: self._ask(before.pending, draft)) if before.pending else None
@@ -138,7 +138,7 @@ class Conversation:
         return self._answer("", lambda _: Prompt.make(LATE_ANSWER), late) if given else None
 
     def until_left(self) -> bool:
-        """Reads and answers until the end; whether all was well."""
+        """Read and answer entries until the input ends. Return True if every answer succeeded."""
         well = True
         while True:
             try:
@@ -157,7 +157,7 @@ class Conversation:
                 well = well and trouble is None
 
     def _handle(self, text: str) -> tuple[str | None, CliError | None]:
-        """Handles an entry; gives the slash command, if it was one, and the error, if there was one."""
+        """Handle an entry and return its slash command, or None, and its error, or None."""
         try:
             command = slash_command(text)
             trouble = self.say(text.strip()) if command is None else self._run_slash_command(command)
@@ -194,7 +194,7 @@ class Conversation:
 
     @fx.gen
     def tools(self) -> Gen[tuple[AnyTool, ...], Any]:
-        """The tools that the model would be offered now."""
+        """Return the tools that the next request would offer to the model."""
         now = yield from self._ready.tools.now
         tools: tuple[AnyTool, ...] = now.toolkit.as_tuple
         first = yield from self._first()
@@ -203,21 +203,21 @@ class Conversation:
 
     @fx.gen
     def _first(self) -> Gen[FirstStep | None, Any]:
-        """The first step of the next turn; None for an agent without a stateful prompt."""
+        """Return the first step of the next turn, or None for an agent without a stateful prompt."""
         return first_step(self._ready.agent, (yield from self._memory.load_state()))
 
     def _report(self, trouble: CliError) -> None:
         if trouble.code != INTERRUPTED:
             self._err.write(f"fxai: {trouble}\n")
         elif self._lines.by_person:
-            left = "what came of it is kept" if self._is_kept else "the conversation is as it was before"
-            self._err.write(f"fxai: stopped; {left}\n")
+            left = "The messages of this turn are stored." if self._is_kept else "The conversation is unchanged."
+            self._err.write(f"fxai: stopped. {left}\n")
         else:
             raise trouble
         self._err.flush()
 
     def say(self, text: str) -> CliError | None:
-        """Sends a prompt and shows the answer; gives the error that stopped it, unless it ends the process."""
+        """Send a prompt and show the answer. Return its error, or None. Raise errors that end the process."""
         return self._answer(text, lambda _: Prompt.make(text))
 
     def _answer(self, text: str, first: Callable[[Draft], Prompt], late: Prompt = Prompt.empty) -> CliError | None:
@@ -252,12 +252,12 @@ class Conversation:
         telling.record.state = draft.state
 
     def _ask(self, pending: tuple[Pending, ...], draft: Draft) -> Prompt:
-        """The user's answers; where they stop in place of one, the calls are stopped, and none of them runs."""
+        """Return the user's answers. If the user presses Ctrl-C instead, stop all these calls without running any."""
         try:
             return Prompt((ToolMessage.make(*map(self._consent.answer, pending)),))
         except (KeyboardInterrupt, CliError) as cut:
             trouble = cut if isinstance(cut, CliError) else CliError("interrupted", "", code=INTERRUPTED)
-            if trouble.code == INTERRUPTED:  # else they wait, and are asked about again when the chat is resumed
+            if trouble.code == INTERRUPTED:  # otherwise the calls stay open, and a resumed chat asks again
                 left = Prompt((ToolMessage.make(*[closing_result(one, _STOPPED) for one in pending]),))
                 self._keeper.begin(left)
                 draft.begin(left)
@@ -265,7 +265,7 @@ class Conversation:
             raise trouble from None
 
     def _stop(self, draft: Draft, trouble: CliError) -> None:
-        """The turn is over before its end: where something came of it, and it did not fail, it is kept as stopped."""
+        """End the turn early. Store it as stopped if it has messages of the agent and did not fail."""
         self._calm.close()
         draft.stop(_STOPPED)
         self._is_kept = trouble.code in _STOPS and any(message.role != "user" for message in draft.messages)
@@ -279,7 +279,7 @@ class Conversation:
 
 @final
 class CalmView:
-    """A presenter that shows nothing while the user is asked something: what comes meanwhile is shown after that."""
+    """A presenter that delays its output while the terminal asks the user a question."""
 
     def __init__(self, shown: ChatView) -> None:
         self._shown = shown
@@ -287,15 +287,15 @@ class CalmView:
         self._asking = False
         self._held: list[tuple[StreamPart, int]] = []
         self.is_open: bool = True
-        """Whether a server may ask: nobody expects a question of a turn that is over."""
+        """True if a server can ask questions. It is False after the end of a turn."""
 
     def begin(self, agent: str, prompt: str) -> None:
-        """A run begins."""
+        """Start a run and allow questions."""
         self.is_open = True
         self._shown.begin(agent, prompt)
 
     def part(self, part: StreamPart, turn: int) -> None:
-        """A part came, in this turn; from any thread."""
+        """Show a part of this turn, or keep it until the question is answered. Any thread can call this method."""
         with self._lock:
             if self._asking:
                 self._held.append((part, turn))
@@ -303,17 +303,17 @@ class CalmView:
                 self._shown.part(part, turn)
 
     def end(self, summary: Summary) -> None:
-        """The run ended, well or not."""
+        """End the run and refuse further questions."""
         self.close()
         self._shown.end(summary)
 
     def close(self) -> None:
-        """The run is over: servers ask in vain."""
+        """Refuse further questions of servers."""
         self.is_open = False
 
     @contextmanager
     def asking(self) -> Generator[None]:
-        """Mark the time of the block as a time in which the terminal asks the user."""
+        """Delay all output during the block, while the terminal asks the user."""
         with self._lock:
             self._asking = True
         try:
@@ -335,15 +335,16 @@ def chat(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Talks until the user leaves; False where input was piped in and an answer failed.
+    """Run a chat until the user leaves. Return False if an answer to piped input failed.
 
-    The conversation is kept in the chosen memory; else in the agent's own, if it has one; else in a store, which a
-    user who types can do without naming. The state of a stateful prompt is kept with it, and in the chosen file.
+    The chat stores the conversation in the chosen memory, otherwise in the memory of the agent, otherwise in a store.
+    In a terminal, the store has a default. The chat stores the state of a stateful prompt with the conversation, and
+    also in the chosen file.
     """
     kept = None if chosen.memory is None else memory_at(chosen.memory)
     if kept is not None and keeping.wants_store:
-        said = "--memory is another place for the conversation than that of --store and --resume"
-        raise CliError(said, "leave one of them out", code=WRONG_USE)
+        said = "--memory cannot be used with --store or --resume"
+        raise CliError(said, "Remove one of them.", code=WRONG_USE)
     lines = open_input(stdout, stderr, WORDS)
     view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
     calm = CalmView(view)
@@ -358,8 +359,8 @@ def chat(
         if isinstance(keeper, StoreKeeper):
             ready = background.value_of(keeper.with_key(ready))
         elif keeping.wants_store:
-            said = f"the agent {ready.agent.name!r} has a memory of its own, which keeps the conversation"
-            raise CliError(said, "leave --store and --resume out", code=WRONG_USE)
+            said = f"agent {ready.agent.name!r} stores the conversation in its own memory"
+            raise CliError(said, "Remove --store and --resume.", code=WRONG_USE)
         talk = Conversation(background, ready, keeper, calm, view, lines, stderr)
         if lines.by_person:
             stderr.write(talk.greeting(chosen.memory or "its memory"))
@@ -387,18 +388,18 @@ def _choose_keeper(
 
 
 def list_chats(place: str | None, stdout: TextIO, *, as_json: bool) -> bool:
-    """Writes the conversations that can be gone on with, those that changed last first."""
+    """Write the stored conversations, most recently changed first."""
     with Background() as background:
         known = list_conversations(background, store_at(place))
     if as_json:
         stdout.write(json_line({"conversations": msgspec.to_builtins(known)}))
     else:
-        stdout.writelines(f"{line}\n" for line in conversation_lines(known) or ["there are no conversations"])
+        stdout.writelines(f"{line}\n" for line in conversation_lines(known) or ["no conversations"])
     return True
 
 
 def _elicit_by(background: Background, view: ChatView, calm: CalmView, lines: LineInput) -> Elicit:
-    """Return a function that asks the user the questions of servers, one after the other."""
+    """Return a function that asks the user the questions of servers, one at a time."""
 
     def cancel() -> ElicitAnswer:
         from fxai.mcp.settings import ElicitAnswer

@@ -1,7 +1,7 @@
-"""Keepers: where the turns of `fxai chat` are kept while they run, and how a conversation is found again.
+"""Keepers store the turns of `fxai chat` while they run. This module also finds stored conversations.
 
-A memory is given a turn when it is over. A store of conversations, which `fxai serve` can share, is told of each run of
-a turn when it begins and when it ends: so it knows of one that was cut off, and of calls that still wait.
+A memory receives each turn when it ends. A store of conversations, which `fxai serve` can share, receives each run of
+a turn at its start and at its end. The store therefore knows interrupted turns and pending calls.
 
 >>> from fxai.ui import Conversations
 >>> with Background() as background:
@@ -55,7 +55,7 @@ _MOST_NAMED: Final = 5
 
 
 class Keeper(ABC):
-    """Keeps the turns of a conversation. Its methods wait, in the main thread."""
+    """A writer of the turns of a conversation. Its methods block the main thread."""
 
     def __init__(self, background: Background, memory: StateMemory) -> None:
         self.memory = memory
@@ -64,21 +64,21 @@ class Keeper(ABC):
 
     @property
     def left_open(self) -> tuple[Pending, ...]:
-        """The approvals that turns before the last one left open, and that can still be answered."""
+        """The open approvals of earlier turns that the user can still answer."""
         return ()
 
     @abstractmethod
     def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
-        """Store the beginning of a run of a turn: its messages, and late answers to earlier approvals."""
+        """Store the start of a run of a turn: its messages, and late answers to earlier approvals."""
 
     @abstractmethod
     def end(self, draft: Draft, ended: Ended) -> None:
-        """A run has ended. A turn goes on where it is `pending`; one that `failed` leaves all as it was before it."""
+        """Store the end of a run. A `pending` turn continues. A `failed` turn is removed from the conversation."""
 
 
 @final
 class MemoryKeeper(Keeper):
-    """Gives a memory what has ended."""
+    """A keeper that commits finished turns to a memory."""
 
     @override
     def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
@@ -86,7 +86,7 @@ class MemoryKeeper(Keeper):
 
     @override
     def end(self, draft: Draft, ended: Ended) -> None:
-        """Keeps the turn, if it is over."""
+        """Commit the turn if it is finished."""
         if ended in ("done", "stopped"):
             kept = self.memory.commit_with(draft.messages, draft.state).and_then(self.memory.save())
             self._value_of(kept.uninterruptible())
@@ -94,25 +94,25 @@ class MemoryKeeper(Keeper):
 
 @final
 class StoreKeeper(Keeper):
-    """Keeps each run of a turn in a store of conversations, and holds the conversation meanwhile."""
+    """A keeper that stores each run of a turn in a store of conversations and locks the conversation."""
 
     def __init__(
         self, background: Background, store: Conversations, id: str | None = None, state: StateFile | None = None
     ) -> None:
-        """Goes on with the conversation of this id, or begins a new one; `state`: where the state is kept besides."""
+        """Continue the conversation `id`, or start a new one. Write the state also to the file `state`."""
         self._stored = _Stored(store, id or secrets.token_hex(6))
         super().__init__(background, StateMemory(self._stored, state))
         self._background = background
         self._held: str | None = None
         self._turn: Turn | None = None
-        self._first: Turn | None = None  # the run that the turn began with
-        self._earlier = 0  # messages that the runs of the turn before this one gave
+        self._first: Turn | None = None  # the first run of the turn
+        self._earlier = 0  # the number of messages from earlier runs of the turn
         if id is not None:
             self._hold()
 
     @property
     def conversation(self) -> Conversation | None:
-        """The conversation as it is kept; None before its first turn."""
+        """The stored conversation, or None before its first turn."""
         return self._value_of(self._stored.find())
 
     @property
@@ -123,14 +123,14 @@ class StoreKeeper(Keeper):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the process of the last turn ended in the middle of it."""
+        """True if the process of the last turn ended during the turn."""
         path = () if (found := self.conversation) is None else found.path()
         return bool(path) and path[-1].ended is None
 
     @property
     @override
     def left_open(self) -> tuple[Pending, ...]:
-        """The approvals that turns before the last one left open, such as turns of a page."""
+        """The open approvals of earlier turns, such as turns of a page."""
         return () if (found := self.conversation) is None else found.left_open()
 
     def with_key(self, ready: OpenSetting) -> EffectOf[OpenSetting, Any]:
@@ -164,10 +164,10 @@ class StoreKeeper(Keeper):
 
     @override
     def end(self, draft: Draft, ended: Ended) -> None:
-        """Keeps what came of it."""
+        """Store the messages and the state of the run."""
         turn, first = self._turn, self._first
         if turn is None or first is None:
-            raise AssertionError("no run has begun")
+            raise AssertionError("end was called before begin")
         new = Prompt(list(draft.messages)[self._earlier :])
         self._earlier = len(draft.messages) if ended == "pending" else 0
         self._turn = None
@@ -183,7 +183,7 @@ class StoreKeeper(Keeper):
         self._value_of(keeping.uninterruptible())
 
     def _message(self, new: Prompt, turn: Turn) -> Any:
-        """The agent's message as a page shows it, which several runs may have made."""
+        """Return the agent's message as a page shows it. Several runs can contribute to it."""
         from fxai.ui import from_prompt
 
         conversation = self.conversation
@@ -197,7 +197,7 @@ class StoreKeeper(Keeper):
 
 
 def _without_users(messages: Prompt) -> Prompt:
-    """Return the messages without the note of a late answer, which is for the model alone."""
+    """Return the messages without the note about a late answer, which only the model needs."""
     return Prompt(message for message in messages if message.role != "user")
 
 
@@ -206,7 +206,7 @@ def _explain(error: Any) -> Any:
 
     if not isinstance(error, Busy):
         return error
-    return CliError("another program goes on with this conversation", "leave it there, or begin a new one")
+    return CliError("another program uses this conversation", "Continue it there, or start a new conversation.")
 
 
 def _new_id() -> str:
@@ -215,7 +215,7 @@ def _new_id() -> str:
 
 @final
 class _Stored(Memory):
-    """A conversation of a store, to be read and forgotten; a keeper writes its turns."""
+    """A memory that reads and deletes a conversation of a store. A keeper writes its turns."""
 
     def __init__(self, store: Conversations, id_: str) -> None:
         self.store = store
@@ -234,7 +234,7 @@ class _Stored(Memory):
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        raise NotImplementedError("its turns are written by a keeper")
+        raise NotImplementedError("a keeper writes the turns of this memory")
 
     @override
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
@@ -249,14 +249,16 @@ class _Stored(Memory):
         return forgotten
 
 
-# -- where conversations are kept
+# -- stores of conversations
 
 
 def store_at(path: str | None) -> Conversations:
-    """The conversations in a folder, or in a SQLite database by the end of its name; None: in the user's own folder.
+    """Return the store in a directory or SQLite database. None selects the data directory of the user.
+
+    A path that ends with .db, .sqlite, or .sqlite3 is a database.
 
     Raises:
-        CliError: nothing can be kept there.
+        CliError: If fxai cannot write to the path.
     """
     from fxai.ui import Conversations
 
@@ -265,8 +267,8 @@ def store_at(path: str | None) -> Conversations:
         try:
             make_folder(place.parent)
         except OSError as error:
-            said = f"nothing can be kept in {place}: {error.strerror or error}"
-            raise CliError(said, "name another place with --store", cause=error, code=WRONG_USE) from None
+            said = f"cannot store conversations in {place}: {error.strerror or error}"
+            raise CliError(said, "Name another path with --store.", cause=error, code=WRONG_USE) from None
     else:
         place = Path(path)
         require_place(path)
@@ -274,28 +276,28 @@ def store_at(path: str | None) -> Conversations:
 
 
 def require_place(path: str) -> None:
-    """Makes sure that something can be kept there.
+    """Check that fxai can write to a path.
 
     Raises:
-        CliError: it cannot.
+        CliError: If it cannot.
     """
     place = Path(path)
     problem = write_obstacle(place / "conversations" if place.is_dir() else place)
     if place.is_dir() and (place / "conversations").is_dir():
-        problem = None if os.access(place, os.W_OK) else "it may not be written"
+        problem = None if os.access(place, os.W_OK) else "no permission to write"
     if place.is_file() and not is_database(place):
-        problem = "it is a file, and is not named as a database"
+        problem = "the file does not have the suffix of a database"
     if problem is not None:
-        raise CliError(f"nothing can be kept in {path}: {problem}", "name another place", code=WRONG_USE)
+        raise CliError(f"cannot store conversations in {path}: {problem}", "Name another path.", code=WRONG_USE)
 
 
 def is_database(place: Path) -> bool:
-    """Whether it is named as a SQLite database."""
+    """Return True if the path has the suffix of a SQLite database."""
     return place.suffix.lower() in _DATABASE
 
 
 def _data_folder() -> Path:
-    """Return the folder in which the system keeps data of the user."""
+    """Return the directory for the data of the user."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fxai"
     if sys.platform == "darwin":
@@ -303,21 +305,21 @@ def _data_folder() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "fxai"
 
 
-# -- which conversation
+# -- selection of a conversation
 
 
 def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> str:
-    """The id of the conversation that is wanted, by its id or by words of its title; with no words, the newest.
+    """Return the id of the conversation with this id or title. An empty string selects the newest conversation.
 
     Args:
-        known: the conversations, those that changed last first.
-        wanted: what the user typed.
+        known: The conversations, most recently changed first.
+        wanted: The text that the user typed.
 
     Raises:
-        CliError: there is none, or there are several.
+        CliError: If no conversation or several conversations match.
     """
     if not known:
-        raise CliError("there is no conversation to go on with", "begin one with fxai chat", code=WRONG_USE)
+        raise CliError("no conversation is stored", "Start one with fxai chat.", code=WRONG_USE)
     if not wanted:
         return known[0].id
     named = [one for one in known if one.id == wanted]
@@ -325,14 +327,14 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
     found = called or [one for one in known if one.id.startswith(wanted) or wanted.casefold() in one.title.casefold()]
     if len(found) == 1:
         return found[0].id
-    said = "no conversation is" if not found else "several conversations are"
+    said = "no conversation matches" if not found else "several conversations match"
     some = "; ".join(f"{one_line(one.id, 40)} {one_line(one.title, 40)!r}" for one in found[:_MOST_NAMED])
-    said += f" called {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
-    raise CliError(said, "say the id of one; fxai chat --list shows them", code=WRONG_USE)
+    said += f" {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
+    raise CliError(said, "Pass an id. To list the ids, run fxai chat --list.", code=WRONG_USE)
 
 
 def conversation_lines(known: Sequence[ConversationSummary]) -> list[str]:
-    """A line for each: its id, when it changed, and its title; at most 20 of them."""
+    """Return one line per conversation with its id, the time of its last change, and its title, at most 20."""
     return [
         f"{one_line(one.id, 40)}  {_day(one.changed)}  {one_line(one.title, 60)}" for one in known[:_MOST_LISTED]
     ] + ([f"and {len(known) - _MOST_LISTED} older ones"] if len(known) > _MOST_LISTED else [])
@@ -343,6 +345,6 @@ def _day(seconds: float) -> str:
 
 
 def list_conversations(background: Background, store: Conversations) -> Sequence[ConversationSummary]:
-    """The conversations of the command line, those that changed last first; 1,000 at most."""
+    """Return the conversations of the command line, most recently changed first, at most 1,000."""
     known: Sequence[ConversationSummary] = background.value_of(store.list(OWNER, limit=1000))
     return known

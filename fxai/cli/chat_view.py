@@ -1,4 +1,4 @@
-r"""Views of a chat: text for people, or JSON lines for programs; and the slash commands that can be typed in it.
+r"""Views of a chat and its slash commands. Use `ChatScreen` for people and `ChatLines` for other programs.
 
 >>> import io
 >>> out = io.StringIO()
@@ -34,48 +34,48 @@ if TYPE_CHECKING:
     from fxai.mcp.settings import Elicitation
 
 COMMANDS: Final = {
-    "help": "show this",
-    "tools": "show the tools that the model has",
-    "history": "show what was said",
+    "help": "show this help",
+    "tools": "show the tools of the model",
+    "history": "show the conversation",
     "state": "show the state of the agent's prompt",
-    "clear": "forget what was said, and the state",
-    "exit": "leave; so do Ctrl-D, and Ctrl-C where nothing is being answered",
+    "clear": "delete the conversation and the state",
+    "exit": "leave the chat; you can also press Ctrl-D, or Ctrl-C if no answer is running",
 }
-"""The commands, and what they do."""
+"""The slash commands, and their descriptions."""
 WORDS: Final = tuple(f"/{name}" for name in COMMANDS)
-"""The commands as they are typed."""
+"""The slash commands with their slash."""
 HELP: Final = (
     *(f"/{name:<8} {says}" for name, says in COMMANDS.items()),
     "",
-    "Ctrl-C stops an answer: what came of it is kept, and its open calls as stopped.",
-    'A line that ends with \\ goes on in the next; between two lines of """ there may be any number.',
-    "A space before it sends a line that begins with a slash to the model.",
+    "Ctrl-C stops an answer. The chat stores the messages so far and marks open calls as stopped.",
+    'To continue a line, end it with \\. To write a block of lines, put """ on the line before and after it.',
+    "To send a line that starts with a slash to the model, put a space before it.",
 )
-"""What `/help` shows."""
+"""The output of `/help`."""
 
 _TYPED: Final = re.compile(r"/([A-Za-z]+)(\s.*)?", re.DOTALL)
 _OTHER_NAMES: Final = {"quit": "exit", "q": "exit", "h": "help"}
-_FOR_MODEL: Final = "with a space before it, it is for the model"
+_FOR_MODEL: Final = "To send it to the model, put a space before it."
 _ANSWERS: Final = ("approve", "deny", "answer")
 
 
 def slash_command(text: str) -> str | None:
-    """The command that was typed; None where it is for the model. A misspelt or a misplaced command is an error."""
+    """Return the slash command, or None if the text is for the model. Raise `CliError` if the command is invalid."""
     found = _TYPED.fullmatch(text)
     if found is None:
         return None
     name, more = _OTHER_NAMES.get(found[1].lower(), found[1].lower()), (found[2] or "").strip()
     if name in _ANSWERS:
-        raise CliError(f"no call waits for /{name}", f"nothing was said to the model; {_FOR_MODEL}", code=WRONG_USE)
+        raise CliError(f"no call is pending for /{name}", f"The model received nothing. {_FOR_MODEL}", code=WRONG_USE)
     if name in COMMANDS and not more:
         return name
     if name in COMMANDS:
-        raise CliError(f"/{name} takes nothing more", f"say /{name} alone; {_FOR_MODEL}", code=WRONG_USE)
+        raise CliError(f"/{name} accepts no arguments", f"Type /{name} alone. {_FOR_MODEL}", code=WRONG_USE)
     if more:
         return None
     near = get_close_matches(name, COMMANDS, n=1)
-    remedy = f"did you mean /{near[0]}" if near else "/help shows what there is"
-    raise CliError(f"there is no command /{name}", f"{remedy}; {_FOR_MODEL}", code=WRONG_USE)
+    remedy = f"Did you mean /{near[0]}?" if near else "Type /help to see the commands."
+    raise CliError(f"unknown command /{name}", f"{remedy} {_FOR_MODEL}", code=WRONG_USE)
 
 
 _MOST_LINES: Final = 16
@@ -83,106 +83,106 @@ _MOST_CHARACTERS: Final = 1000
 
 
 class ChatView(Presenter, Protocol):
-    """Shows a chat: answers as they come, questions, and the output of slash commands."""
+    """A view of a chat. It shows answers as they arrive, questions, and the output of slash commands."""
 
     def show_pending(self, waiting: Pending) -> None:
-        """A call waits for approval or for a result."""
+        """Show a call that needs an approval or a result."""
 
     def show_question(self, asked: Elicitation) -> None:
-        """An MCP server asks the user a question."""
+        """Show a question of an MCP server."""
 
     def show_refusal(self, reason: str) -> None:
-        """The reply to a question was not valid."""
+        """Show why a reply is invalid."""
 
     def show_help(self) -> None:
-        """Shows the slash commands."""
+        """Show the slash commands."""
 
     def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
-        """Shows the tools."""
+        """Show the tools."""
 
     def show_history(self, history: Prompt) -> None:
-        """Shows the conversation so far."""
+        """Show the conversation."""
 
     def show_state(self, state: PromptState | None) -> None:
-        """Shows the state of a stateful prompt; None: the agent has no such prompt."""
+        """Show the state of a stateful prompt. It is None if the agent has no stateful prompt."""
 
     def show_cleared(self) -> None:
-        """The conversation was cleared."""
+        """Show that the conversation was deleted."""
 
 
 @final
 class ChatScreen(Screen):
-    """A chat for people."""
+    """A chat view for people."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, echo: bool = False) -> None:
-        """Writes to `stdout`; with `echo` it shows prompts too, for input that was not typed in the terminal."""
+        """Write to `stdout`. With `echo`, show prompts also, because the user did not type them in the terminal."""
         super().__init__(stdout, color=color, numbered=False)
         self._echo = echo
 
     @override
     def begin(self, agent: str, prompt: str) -> None:
-        """Shows the prompt, with `echo`."""
+        """Show the prompt if `echo` is true."""
         if self._echo:
             super().begin(agent, prompt)
 
     @override
     def part(self, part: StreamPart, turn: int) -> None:
-        """Shows a part of the answer; approvals are asked for when the turn has ended."""
+        """Show a part of the answer. The chat asks for approvals after the end of the turn."""
         if part.type != "tool-approval-request":
             super().part(part, turn)
 
     def show_pending(self, waiting: Pending) -> None:
-        """Shows the call with all its parameters."""
-        said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
+        """Show the call with all its arguments."""
+        said = "needs your approval" if waiting.approval_id is not None else "needs a result from you"
         self._print(f"  ? {quote_name(waiting.name)} ", style="bold yellow", end="")
         self._print(said, style="yellow")
         lines = squeeze(indent_json(waiting.params)).splitlines()
         self._print("\n".join(f"    {line}" for line in lines))
         if len(lines) > _MOST_LINES or sum(map(len, lines)) > _MOST_CHARACTERS:
             size = f"{len(lines)} lines" if len(lines) > _MOST_LINES else f"{sum(map(len, lines)):,} characters"
-            self._print(f"    this was {size}: see that you have seen the first of them", style="yellow")
+            self._print(f"    these are {size}. Make sure that you have seen the first of them.", style="yellow")
 
     def show_question(self, asked: Elicitation) -> None:
-        """Shows the server, its question, and its address, if it gives one."""
+        """Show the server, its question, and the URL of the question, if it has one."""
         self.end_line()
-        self._print(f"  ? the server {quote_name(asked.server)} asks: ", style="bold yellow", end="")
+        self._print(f"  ? server {quote_name(asked.server)} asks: ", style="bold yellow", end="")
         self._print(one_line(asked.message))
         if asked.url is not None:
             self._print(f"    {one_line(asked.url, 4000)}")
 
     def show_refusal(self, reason: str) -> None:
-        """Shows the reason."""
+        """Show the reason."""
         self._print(f"  ! {one_line(reason)}", style="yellow")
 
     def show_help(self) -> None:
-        """Shows the commands."""
+        """Show the slash commands."""
         self._lines(HELP)
 
     def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
-        """Shows each tool in a line."""
+        """Show each tool on one line."""
         wide = max((len(one_line(tool.name)) for tool in tools), default=0)
         for tool in tools:
             self._print(f"  {one_line(tool.name):<{wide}}  ", style="bold", end="")
-            self._print("asks first  " if _asks(tool) else "", style="yellow", end="")
+            self._print("approval  " if _asks(tool) else "", style="yellow", end="")
             self._print(one_line(tool.description or "", 160))
-        self._lines(() if tools else ("there are no tools",))
+        self._lines(() if tools else ("no tools",))
 
     def show_history(self, history: Prompt) -> None:
-        """Shows each message: its role, and its text, indented."""
+        """Show the role of each message and its text, indented."""
         for message in history:
             first, *rest = [one_line(line, 2000) for line in str(Prompt((message,))).splitlines()] or [""]
             self._lines([first, *(f"  {line}" for line in rest)])
-        self._lines(() if len(history) else ("nothing was said yet",))
+        self._lines(() if len(history) else ("no messages",))
 
     def show_state(self, state: PromptState | None) -> None:
-        """Shows each value in a line."""
+        """Show each value on one line."""
         values = {} if state is None else state_data(state)
         self._lines(f"{one_line(key)}: {in_line(value)}" for key, value in values.items())
-        self._lines(("the agent has no stateful prompt",) if state is None else () if values else ("it is empty",))
+        self._lines(("the agent has no stateful prompt",) if state is None else () if values else ("no values",))
 
     def show_cleared(self) -> None:
-        """Says that the conversation was cleared."""
-        self._lines(("what was said is forgotten",))
+        """Show that the conversation was deleted."""
+        self._lines(("the conversation was deleted",))
 
     def _lines(self, lines: Any) -> None:
         for line in lines:
@@ -191,42 +191,42 @@ class ChatScreen(Screen):
 
 @final
 class ChatLines(JsonLines):
-    """A chat for programs: what `fxai run --json` writes for each answer, and an object for everything else."""
+    """A chat view for programs. It writes answers like `fxai run --json`, and one JSON object for each other event."""
 
     def show_pending(self, waiting: Pending) -> None:
-        """Writes a question; the next line of input answers it."""
+        """Write a question. The next line of input answers it."""
         about = "result" if waiting.approval_id is None else "approval"
         asked = {"about": about, "id": waiting.id, "name": waiting.name, "params": waiting.params}
         self._write({"type": "question", **asked})
 
     def show_question(self, asked: Elicitation) -> None:
-        """Writes a question; the next lines of input answer it."""
+        """Write a question. The next lines of input answer it."""
         said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
         self._write({"type": "question", "about": "form", **said})
 
     def show_refusal(self, reason: str) -> None:
-        """Writes the reason, with the form of a valid reply."""
+        """Write the reason, which contains the form of a valid reply."""
         self._write({"type": "refused", "message": reason})
 
     def show_help(self) -> None:
-        """Writes the commands."""
+        """Write the slash commands."""
         self._write({"type": "help", "commands": COMMANDS})
 
     def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
-        """Writes the tools."""
+        """Write the tools."""
         said = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
         self._write({"type": "tools", "tools": said})
 
     def show_history(self, history: Prompt) -> None:
-        """Writes the messages."""
+        """Write the messages."""
         self._write({"type": "history", "messages": history.to_data()})
 
     def show_state(self, state: PromptState | None) -> None:
-        """Writes the values."""
+        """Write the values."""
         self._write({"type": "state", "state": None if state is None else state_data(state)})
 
     def show_cleared(self) -> None:
-        """Writes that the conversation was cleared."""
+        """Write that the conversation was deleted."""
         self._write({"type": "cleared"})
 
 

@@ -1,4 +1,4 @@
-"""The command line: its commands with their options; `main` runs them.
+"""The commands of `fxai` with their arguments and options. Use `main` to run the command line.
 
 >>> from click.testing import CliRunner
 >>> CliRunner().invoke(cli, ["--version"]).output.startswith("fxai ")
@@ -34,15 +34,15 @@ Examples:
   fxai chat --resume
   printf 'Hello\\nWho are you?\\n' | fxai chat --json
 
-In a terminal: /help shows what else can be typed. Ctrl-C stops an answer, and the conversation is as it was before;
-where nothing is being answered it leaves, as Ctrl-D and /exit do. A call that asks for approval is shown with what it
-would be run with, and runs only if you say so: an agent's own tools say themselves whether they ask, those of --mcp
-ask unless their server marks them read-only, or --yes is given.
+In a terminal, type /help to see all commands. Press Ctrl-C to stop an answer. If no answer is running, Ctrl-C, Ctrl-D,
+or /exit ends the chat. If a call needs approval, fxai shows its arguments and runs it only after you approve it. The
+agent defines which of its own tools need approval. The tools of --mcp need approval unless their server marks them
+read-only or you pass --yes.
 
-Piped in, each line is sent in turn. Where a call asks for approval, the next line is /approve or /deny [REASON]; any
-other line denies it, and is sent next.
+If you pipe input into the command, fxai sends each line as a prompt. To answer a pending approval, use the next line:
+/approve or /deny [REASON]. Any other line denies the call, and fxai sends the line as the next prompt.
 
-Exit codes: 0 it was left, 1 it could not begin, or an answer to a piped line failed, 2 wrong use, 130 stopped.
+Exit codes: 0 you ended the chat, 1 the chat could not start or a piped prompt failed, 2 wrong use, 130 Ctrl-C.
 """
 
 
@@ -50,25 +50,25 @@ Exit codes: 0 it was left, 1 it could not begin, or an answer to a piped line fa
 @option.agent_options
 @click.option(
     "--store",
-    metavar="PLACE",
+    metavar="PATH",
     type=click.Path(),
-    help="Where conversations are kept: a folder, or FILE.db for SQLite. Else, in a terminal, your data folder.",
+    help="Store of the conversations: a directory, or FILE.db for SQLite. Default: in a terminal, your data directory.",
 )
 @click.option(
     "--resume",
     metavar="[WHICH]",
     is_flag=False,
     flag_value="",
-    help="Go on with a conversation: the last one, or WHICH by its id or words of its title.",
+    help="Conversation to continue: its id, or words of its title. Default: the last one.",
 )
-@click.option("--list", "listing", is_flag=True, help="Show the conversations that can be gone on with.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as fxai run --json, for each answer.")
+@click.option("--list", "listing", is_flag=True, help="List the conversations that you can resume.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line, like fxai run --json.")
 @option.color
 @option.debug
 def chat_command(as_json: bool, color: bool | None, debug: bool, listing: bool, **chosen: Any) -> None:
-    """Talk with an agent: its answers, calls and results as they come.
+    """Chat with an agent. See its answers, calls, and results as they arrive.
 
-    Without --agent it is the example agent; with --mcp or --system, an agent with nothing else.
+    Without --agent, chat with the example agent. With --mcp or --system, chat with a new agent that has no other tools.
     """
 
     def work(out: Any, err: Any) -> bool:
@@ -91,36 +91,36 @@ Examples:
   fxai serve --mcp "uvx mcp-server-git" --port 8080
   TOKEN=… fxai serve app.py:agent --host 0.0.0.0 --token-env TOKEN --allow-host chat.example.org
 
-TARGET is an agent or a stateful prompt; without it the example agent is served. The page is at /, useChat of the AI SDK
-is answered at /api/chat. A call that asks for approval waits for a button of the page, and a question of an MCP server
-is a form there.
+TARGET is an agent or a stateful prompt. Default: the example agent. The page is at /, and the API for useChat of the
+AI SDK is at /api/chat. If a call needs approval, the page shows a button. If an MCP server asks a question, the page
+shows a form.
 
-Exit codes: 1 it cannot be served, 2 wrong use, 130 and 143 stopped by a signal.
+Exit codes: 1 the server could not start, 2 wrong use, 130 and 143 stopped by a signal.
 """
 
 
 @click.command("serve", cls=option.Command, epilog=_MORE_SERVE)
 @click.argument("target", type=click.Path(), metavar="[TARGET]", required=False)
 @option.setting_options
-@click.option("--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is a free port.")
-@click.option("--token-env", metavar="NAME", help="The environment variable with the token that users have to bring.")
-@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="What clients call the server.")
-@click.option("--allow-origin", "origins", metavar="URL", multiple=True, help="Pages of others that may use it.")
+@click.option("--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 is a free port.")
+@click.option("--token-env", metavar="NAME", help="Environment variable with the token that each user must send.")
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Host name that clients may use.")
+@click.option("--allow-origin", "origins", metavar="URL", multiple=True, help="Origin of another page that may use it.")
 @click.option(
-    "--store", metavar="PLACE", type=click.Path(), help="Where conversations are kept: a folder, or FILE.db for SQLite."
+    "--store", metavar="PATH", type=click.Path(), help="Store of the conversations: a directory, or FILE.db for SQLite."
 )
 @click.option(
     "--on-leave",
     type=click.Choice(["continue", "cancel"]),
     default="continue",
     show_default=True,
-    help="What becomes of an answer that nobody reads any more.",
+    help="Action if no client reads an answer.",
 )
-@click.option("--ag-ui", is_flag=True, help="Serve clients of AG-UI, too, at /api/ag-ui.")
+@click.option("--ag-ui", is_flag=True, help="Also serve AG-UI clients at /api/ag-ui.")
 @option.debug
 def serve_command(target: str | None, debug: bool, **chosen: Any) -> None:
-    """Serve an agent over HTTP, with a page to chat with it."""
+    """Serve an agent over HTTP, with a chat page."""
     names = ("host", "port", "token_env", "hosts", "origins", "store", "on_leave", "ag_ui")
     wish = {name: chosen.pop(name) for name in names}
 
@@ -134,34 +134,35 @@ def serve_command(target: str | None, debug: bool, **chosen: Any) -> None:
 
 
 _MORE: Final = """\b
-Completion for your shell (bash here; zsh and fish likewise):
+To complete commands in your shell (use zsh_source or fish_source for other shells):
   eval "$(_FXAI_COMPLETE=bash_source fxai)"
 """
 _MORE_RUN: Final = """\b
 Examples:
   fxai run
   fxai run "How many lines are in README.md?"
-  echo "Show the last 3 commits" | fxai run --json -
+  echo "Read notes.txt" | fxai run --json -
   fxai run --agent app.py:agent --layer app.py:live "Hello"
   fxai run --agent app.py:prompt --layer app.py:live --state state.json "Hello"
-  fxai run --model openai:gpt-5.5 "Show the last 3 commits"
+  fxai run --model openai:gpt-5.5 "Read notes.txt"
 
-The default agent reads the files and the git history of the current folder and changes nothing; files that may hold
-secrets it refuses, unless --show-secrets is given. The local model is small (270 million parameters): short requests
-for one thing at a time suit it best.
+The default agent reads the files of the current directory. It never changes anything. It refuses files that can
+contain secrets, unless you pass --show-secrets. The local model is small (270 million parameters), so
+send short requests with one task each.
 
-Where a call asks for approval the run ends, for there is no person to ask. So it does at tools of --mcp that their
-server does not mark read-only, unless --yes is given.
+If a call needs approval, the run ends, because no user can answer. The tools of --mcp need approval unless their server
+marks them read-only or you pass --yes.
 
-Exit codes: 0 it answered, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
+Exit codes: 0 the agent answered, 1 the run failed, 2 wrong use, 130 stopped by Ctrl-C.
 """
 _TARGETS: Final = """\b
-TARGET is one of
+TARGET is one of:
   module:name, path.py:name   a toolkit, a tool, a function tool, the tools of
                               an object, an agent, a stateful prompt (its first
                               step), or a tool source
-  tools.json                  a list of tools, as an MCP server answers tools/list
-  -                           the same, from stdin
+  tools.json                  a list of tools in JSON, such as the answer of an
+                              MCP server to tools/list
+  -                           a list of tools in JSON from stdin
   mcp:COMMAND, mcp:URL        the tools of an MCP server
 """
 _MORE_TOOLS: Final = f"""{_TARGETS}
@@ -180,7 +181,7 @@ Examples:
   fxai schema app.py:kit --provider openai --api chat --json
   fxai schema app.py:kit --model openai:gpt-5.5
 
-Nothing is sent to anybody. Exit codes: 0 shown, 1 a request cannot be made of it, 2 wrong use.
+The command sends no request. Exit codes: 0 shown, 1 a tool cannot be sent, 2 wrong use.
 """
 _MORE_CHECK: Final = f"""{_TARGETS}
 \b
@@ -191,8 +192,8 @@ Examples:
   fxai check --json tools.json
   fxai check --rules
 
-With --layer the layer is built, and released again.
-Exit codes: 0 nothing is wrong (and nothing printed), 1 there are faults, 2 wrong use.
+With --layer, the command builds the layer and releases it.
+Exit codes: 0 no problem (and no output), 1 problems found, 2 wrong use.
 """
 _MORE_CALL: Final = f"""{_TARGETS}
 \b
@@ -201,8 +202,8 @@ Examples:
   fxai call app.py:add add @parameters.json
   echo '{{"a": 1, "b": 2}}' | fxai call app.py:add add -
 
-The result is JSON on stdout; preliminary results and what handlers print go to stderr.
-Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
+The result is JSON on stdout. Preliminary results and the output of handlers go to stderr.
+Exit codes: 0 the call succeeded, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 """
 _MORE_MODELS: Final = """\b
 Examples:
@@ -211,8 +212,8 @@ Examples:
   fxai models --check
   fxai models --json | jq '.models[] | select(.ok).name'
 
-Keys are never shown. --check asks each provider what it says of the model: nothing is generated and nothing charged.
-Exit codes: 0 shown; 1 with --check, a provider fails or a model that was named cannot be used; 2 wrong use.
+The command never shows keys. --check requests the model's page from each provider. It generates nothing and costs
+nothing. Exit codes: 0 shown, 1 with --check if a provider fails or a model is not usable, 2 wrong use.
 """
 _MORE_TOKENS: Final = """\b
 Examples:
@@ -220,14 +221,14 @@ Examples:
   fxai tokens --model anthropic:claude-sonnet-5 --tools app.py:kit - < prompt.txt
   fxai tokens --estimate --json - < prompt.txt | jq .tokens
 
-A provider that counts is asked: it is sent the prompt and the tools, and generates nothing. It is said how the number
-came to be. Exit codes: 0 shown, 1 it failed, 2 wrong use.
+If the provider counts tokens, the command sends it the prompt and the tools. The provider generates nothing. The output
+states how the number was found. Exit codes: 0 shown, 1 failed, 2 wrong use.
 """
 _LEVELS: Final = ("info", "warning", "error")
 
 
 def main() -> None:
-    """Runs the command line, and ends the process with its exit code; errors are one line on stderr."""
+    """Run the command line and end the process with its exit code. Write each error as one line to stderr."""
     _open_standard()
     stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
@@ -246,7 +247,7 @@ def main() -> None:
 
 
 def _open_standard() -> None:
-    """Opens what of stdin, stdout and stderr was closed: else the next file would take its number and its text."""
+    """Open stdin, stdout, and stderr if they are closed, so that no other file gets their numbers and their output."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -257,7 +258,7 @@ def _open_standard() -> None:
 def _report_wrong_use(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
     context: click.Context | None = getattr(wrong, "ctx", None)
     where = "fxai" if context is None else context.command_path
-    trouble = CliError(wrong.format_message(), f"{where} --help shows what there is")
+    trouble = CliError(wrong.format_message(), f"Run {where} --help to see its options.")
     if "--json" in sys.argv[1:]:
         with suppress(CliError):
             stdout.write(json_line({"ok": False, "error": trouble.to_data()}))
@@ -272,7 +273,7 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     try:
         said = metadata.version("fxai")
     except metadata.PackageNotFoundError:
-        said = "(a source tree that is not installed)"
+        said = "(source tree, not installed)"
     click.echo(f"fxai {said}")
     context.exit()
 
@@ -281,7 +282,7 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Tools for language models as typed values: try them from the command line."""
+    """Try typed tools and agents for language models from the command line."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -301,20 +302,19 @@ def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 @cli.command(epilog=_MORE_RUN)
 @click.argument("prompt", required=False)
 @option.agent_options
-@click.option("--durable", metavar="RUN", help="Journal it under this name, so that fxai runs resume goes on with it.")
-@click.option("--store", metavar="PLACE", help="Where the journal is, as for fxai runs; needs --durable.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every part, then a closing object.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the answer.")
-@click.option("--color/--no-color", default=None, help="By default where stdout is a terminal and NO_COLOR is unset.")
+@click.option("--durable", metavar="RUN", help="Name of a durable run, which fxai runs resume can continue.")
+@click.option("--store", metavar="PATH_OR_URL", help="Store of the durable run, as for fxai runs. Requires --durable.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line: each part, then a summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Write only the answer.")
+@click.option("--color/--no-color", default=None, help="Default: color if stdout is a terminal without NO_COLOR.")
 @option.debug
 def run(prompt: str | None, as_json: bool, debug: bool, durable: str | None, store: str | None, **chosen: Any) -> None:
-    """Run an agent on PROMPT and show what it does: turns, calls, results, failures and the answer, as they come.
+    """Run an agent on PROMPT. Show its turns, calls, results, failures, and answer as they arrive.
 
-    Without PROMPT, or with - in its place, the prompt is read from stdin where something is piped in; else the example
-    agent is asked three questions of its own.
+    If PROMPT is missing or -, read it from stdin. If stdin is empty, the example agent runs three prompts of its own.
     """
     if store is not None and durable is None:
-        raise click.UsageError("--store needs --durable RUN, the name of the run")
+        raise click.UsageError("--store requires --durable RUN.")
 
     def work(out: TextIO, err: TextIO) -> bool:
         from fxai.cli.job import run_agent
@@ -335,7 +335,7 @@ def run(prompt: str | None, as_json: bool, debug: bool, durable: str | None, sto
 @option.color
 @option.debug
 def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
-    """Show the tools of TARGET: names, kinds, descriptions, parameters, annotations, and what else they say."""
+    """Show the tools of TARGET: names, kinds, descriptions, parameters, annotations, and options."""
     from fxai.cli.inspect import show_tools
 
     run_command(
@@ -346,20 +346,20 @@ def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
 @cli.command(epilog=_MORE_SCHEMA)
 @option.target
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
-@click.option("--provider", metavar="NAME", shell_complete=_providers, help="What openai or anthropic would be sent.")
-@click.option("--api", type=click.Choice(["responses", "chat"]), help="Which of OpenAI's interfaces; else responses.")
+@click.option("--provider", metavar="NAME", shell_complete=_providers, help="Provider to prepare the tools for.")
+@click.option("--api", type=click.Choice(["responses", "chat"]), help="API of OpenAI. Default: responses.")
 @click.option(
     "--model",
     metavar="NAME",
     shell_complete=option.models_like,
-    help="The model that it would be sent to, openai:NAME say; else a recent one of the provider.",
+    help="Model to prepare the tools for, such as openai:NAME. Default: a recent model of the provider.",
 )
-@click.option("--strict/--no-strict", default=None, help="What the configuration says of strict mode; else nothing.")
+@click.option("--strict/--no-strict", default=None, help="Strict mode of the model. Default: not set.")
 @option.as_json
 @option.color
 @option.debug
 def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Show the JSON Schemas of the tools of TARGET; or what a provider is sent, strict or not, and why."""
+    """Show the JSON Schemas of the tools of TARGET, or the tools of a request to a provider."""
     from fxai.cli.inspect import show_schema
 
     run_command(lambda out, err: show_schema(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
@@ -367,20 +367,20 @@ def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
 
 @cli.command(epilog=_MORE_CHECK)
 @click.argument("target", type=click.Path(), metavar="TARGET", required=False)
-@click.option("--layer", metavar="TARGET", help="The layer of the handlers: it must answer each tool, once.")
+@click.option("--layer", metavar="TARGET", help="Layer of the handlers. It must have one handler for each tool.")
 @click.option(
-    "--provider", "providers", metavar="NAME", multiple=True, shell_complete=_providers, help="Only these; else all."
+    "--provider", "providers", metavar="NAME", multiple=True, shell_complete=_providers, help="Provider. Default: all."
 )
-@click.option("--level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="What counts at least.")
+@click.option("--level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Lowest severity.")
 @click.option(
-    "--ignore", "ignored", metavar="CODE", multiple=True, shell_complete=_codes, help="A rule that is not to count."
+    "--ignore", "ignored", metavar="CODE", multiple=True, shell_complete=_codes, help="Code of a rule to ignore."
 )
-@click.option("--rules", is_flag=True, help="Show what is looked for, and look at nothing.")
+@click.option("--rules", is_flag=True, help="List the rules and check nothing.")
 @option.as_json
 @option.color
 @option.debug
 def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Lint the tools of TARGET: each fault with its place and its remedy, in a line."""
+    """Lint the tools of TARGET. Show each problem with its location and remedy on one line."""
     from fxai.cli.inspect import check_tools, list_rules
 
     if rules:
@@ -397,12 +397,12 @@ def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen:
 @option.target
 @click.argument("tool")
 @click.argument("params", required=False, metavar="[JSON | @file | -]")
-@click.option("--layer", metavar="TARGET", help="The layer of the tool's handler, where TARGET has none.")
-@click.option("-y", "--yes", "approved", is_flag=True, help="Approve the call, if the tool asks for that.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: preliminary results, then the result.")
+@click.option("--layer", metavar="TARGET", help="Layer of the tool's handler. Default: the handlers of TARGET.")
+@click.option("-y", "--yes", "approved", is_flag=True, help="Approve the call if the tool needs approval.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line: preliminary results, result.")
 @option.debug
 def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Call one TOOL of TARGET: parameters in JSON ({} without any), the result in JSON."""
+    """Call one TOOL of TARGET with arguments in JSON, and show the result in JSON. Default arguments: {}."""
     from fxai.cli.call_command import call_tool
 
     def work(out: TextIO, err: TextIO) -> bool:
@@ -413,15 +413,15 @@ def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> N
 
 @cli.command(epilog=_MORE_MODELS)
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
-@click.option("--check", is_flag=True, help="Ask the providers, where there is a key.")
+@click.option("--check", is_flag=True, help="Ask each provider for which a key is set.")
 @option.as_json
 @option.color
 @option.debug
 def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Show which models there are, whether each can be asked from here, and what it can do.
+    """Show the models, whether you can use them here, and their abilities.
 
-    MODEL is a name as for --model: openai:gpt-5.5, anthropic:claude-sonnet-5, local. Without one, each provider's.
-    For a MODEL, show each fact that fxai knows, with its sources. "assumed" marks facts that no source states.
+    MODEL is a name as for --model: openai:gpt-5.5, anthropic:claude-sonnet-5, local. Default: one model per provider.
+    For each MODEL, show the facts that fxai knows, with their sources. "assumed" marks facts without a source.
     """
     from fxai.cli.model_list import show_models
 
@@ -434,17 +434,17 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
     "--model",
     metavar="NAME",
     shell_complete=option.models_like,
-    help="The model that counts, as of fxai run; else local.",
+    help="Model that counts, as for fxai run. Default: local.",
 )
-@click.option("--tools", metavar="TARGET", help="Tools that would go with it, as of fxai tools.")
-@click.option("--system", metavar="TEXT", help="Instructions that would go with it.")
-@click.option("--estimate", is_flag=True, help="Ask no model: estimate from the length of the texts.")
+@click.option("--tools", metavar="TARGET", help="Tools to count with the prompt, as for fxai tools.")
+@click.option("--system", metavar="TEXT", help="Instructions to count with the prompt.")
+@click.option("--estimate", is_flag=True, help="Estimate from the length of the text, without a model.")
 @option.as_json
 @option.debug
 def tokens(prompt: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Show how many tokens PROMPT takes, by the provider's count, the local model's tokenizer, or an estimate.
+    """Count the tokens of PROMPT with the provider, with the local model's tokenizer, or by an estimate.
 
-    Without PROMPT, or with - in its place, it is read from stdin.
+    If PROMPT is missing or -, read it from stdin.
     """
     from fxai.cli.model_list import count_tokens
 

@@ -1,10 +1,10 @@
-"""The example agent of `fxai run`: it looks at the files and the history of the current folder, and changes nothing.
+"""The example agent of `fxai run`. It reads the files of the current folder and changes nothing.
 
-One tool of our own, three that are known only by the JSON Schema that a server lists, and one layer that answers them
-all. The handlers do not know where files are: a `Folder` says so, and here that is the current one.
+The agent has one typed tool and two dynamic tools, which an MCP server listed. The handlers use the service `Folder`,
+and the layer of the example provides the current folder.
 
 >>> list(kit.tools)
-['count_lines', 'list_directory', 'read_text_file', 'git_log']
+['count_lines', 'list_directory', 'read_text_file']
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import msgspec
 from fxai.agents.agent import Agent
 from fxai.agents.run_options import Budget
 from fxai.cli.folder import REFUSED, Folder, Refused, folder
-from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
@@ -28,27 +27,27 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 PROMPTS: Final = (
     "How many lines are in README.md?",
     "Which files are here?",
-    "Count the lines of notes.txt, then show the last 2 commits",
+    "Count the words of README.md",
 )
-"""What the agent is asked where no prompt is given. There may be no `notes.txt`: a typed failure, read by it."""
+"""The prompts of `fxai run` without a prompt."""
 
 _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
 
 
-# ---- a tool of our own: types in, types out, a failure that is a type too
+# ---- a tool with Python types for its parameters, its result, and its failure
 
 
 @final
 class File(msgspec.Struct, frozen=True):
-    """A file, by its path."""
+    """A file with its path."""
 
     path: str
 
 
 @final
 class Counted(msgspec.Struct, frozen=True):
-    """How long a text file is."""
+    """The length of a text file."""
 
     path: str
     lines: int
@@ -65,7 +64,7 @@ count_lines: Final = Tool.make(
     parameters=File,
     success=Counted,
     failure=REFUSED,
-    failure_mode="return",  # the model reads what went wrong, and the run goes on
+    failure_mode="return",  # the model reads the failure, and the run continues
     to_model_output=_count_text,
     input_examples=[
         Example("How many lines are in main.py?", {"path": "main.py"}),
@@ -76,18 +75,18 @@ count_lines: Final = Tool.make(
 
 
 def on_count(file: File) -> Gen[Counted, Refused, Folder]:
-    """Counts what the folder has."""
+    """Count the lines and words of a file in the folder."""
     here = yield from Folder
     text = yield from here.text(file.path)
     return Counted(file.path, len(text.splitlines()), len(text.split()))
 
 
-# ---- tools that a server lists: their JSON Schemas as they came, handlers of our own
+# ---- tools with the unchanged JSON Schemas of a server, and handlers in Python
 
 
 @cache
 def _listed_tool(server: str, name: str) -> dict[str, Any]:
-    """A tool as a server listed it."""
+    """Return a tool from the list of a server."""
     document = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))
     tools = next(each["tools"] for each in document["servers"] if each["server"] == server)
     found: dict[str, Any] = next(tool for tool in tools if tool["name"] == name)
@@ -96,14 +95,14 @@ def _listed_tool(server: str, name: str) -> dict[str, Any]:
 
 @final
 class Names(msgspec.Struct, frozen=True):
-    """What is in a folder."""
+    """The names in a directory."""
 
     path: str
     names: tuple[str, ...]
 
 
 def _names_text(found: Names) -> str:
-    """As the local model copies it best."""
+    """Return the names in the form that the local model copies best."""
     here = found.path in ("", ".", "./")
     if not found.names:
         return "this folder is empty" if here else f"{found.path} is empty"
@@ -130,7 +129,7 @@ list_directory: Final = Tool.dynamic(
 
 
 def on_list(params: object) -> Gen[Names, Refused, Folder]:
-    """Lists what the folder has. The parameters are plain JSON, which the server's schema has let through."""
+    """List a directory of the folder. The server's schema has validated the parameters, which are JSON values."""
     path = msgspec.convert(params, File).path
     here = yield from Folder
     return Names(path, (yield from here.names(path)))
@@ -138,7 +137,7 @@ def on_list(params: object) -> Gen[Names, Refused, Folder]:
 
 @final
 class Text(msgspec.Struct, frozen=True):
-    """The text of a file, or the part of it that was asked for."""
+    """The text of a file, or the requested part of it."""
 
     path: str
     text: str
@@ -174,12 +173,12 @@ class _Reading(msgspec.Struct, frozen=True):
 
 
 def _whole(number: float) -> int:
-    """The number as a count: none below 0, and none that no file has."""
+    """Return the number as a count between 0 and 1,000,000,000."""
     return int(min(max(0.0, number), 1e9))
 
 
 def on_read(params: object) -> Gen[Text, Refused, Folder]:
-    """Reads a file of the folder, or its first or last lines."""
+    """Read a file of the folder, or its first or last lines."""
     wanted = msgspec.convert(params, _Reading)
     here = yield from Folder
     lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
@@ -190,66 +189,24 @@ def on_read(params: object) -> Gen[Text, Refused, Folder]:
     return Text(wanted.path, "".join(lines))
 
 
-def _log_text(commits: tuple[Commit, ...]) -> str:
-    if not commits:
-        return "there are no commits"
-    last = "the last commit is" if len(commits) == 1 else f"the last {len(commits)} commits are"
-    return f"{last} " + ", ".join(f'"{commit.subject}" ({commit.date})' for commit in commits)
+# ---- the tools with their handlers for the current folder
 
 
-git_log: Final = Tool.dynamic(
-    "git_log",
-    description=_listed_tool("git", "git_log")["description"],
-    parameters=_listed_tool("git", "git_log")["inputSchema"],
-    success=tuple[Commit, ...],
-    failure=REFUSED,
-    failure_mode="return",
-    to_model_output=_log_text,
-    input_examples=[
-        Example("Show the last 2 commits", {"repo_path": ".", "max_count": 2}),
-        Example("What changed in this repository lately?", {"repo_path": ".", "max_count": 5}),
-        Example("Show me the latest 4 commits", {"repo_path": ".", "max_count": 4}),
-    ],
-)
-
-
-@final
-class _Logging(msgspec.Struct, frozen=True):
-    repo_path: str
-    max_count: float = 10
-    start_timestamp: str | None = None
-    end_timestamp: str | None = None
-
-
-def on_log(params: object) -> Gen[tuple[Commit, ...], Refused, Repository]:
-    """Reads the history of the repository."""
-    asked = msgspec.convert(params, _Logging)
-    history = yield from Repository
-    commits = history.log(asked.repo_path, _whole(asked.max_count), asked.start_timestamp, asked.end_timestamp)
-    return (yield from commits)
-
-
-# ---- the tools with their handlers, on the current folder
-
-
-kit: Final = Toolkit.make(count_lines, list_directory, read_text_file, git_log).annotate_all(
+kit: Final = Toolkit.make(count_lines, list_directory, read_text_file).annotate_all(
     {Readonly: True, Destructive: False, OpenWorld: False}
 )
 handlers: Final = kit.to_layer(
-    count_lines.handler(on_count)
-    | list_directory.handler(on_list)
-    | read_text_file.handler(on_read)
-    | git_log.handler(on_log)
+    count_lines.handler(on_count) | list_directory.handler(on_list) | read_text_file.handler(on_read)
 )
-layer: Final = handlers.provide(repository).provide(folder("."))
+layer: Final = handlers.provide(folder("."))
 tools: Final = BoundToolkit.of(kit, layer)
 """The tools with their handlers, as a target of `fxai worker`."""
-open_layer: Final = handlers.provide(repository).provide(folder(".", secrets=True))
-"""The same where files are read, too, that may hold secrets."""
+open_layer: Final = handlers.provide(folder(".", secrets=True))
+"""The layer of the handlers that also reads files with secrets."""
 agent: Final = Agent.make(
     "files",
     toolkit=kit,
     budget=Budget(rounds=6),
     max_tokens=120,
-    stop=(". ",),  # one sentence: after that, a model of this size repeats itself
+    stop=(". ",),  # a model of this size repeats itself after one sentence
 )

@@ -1,7 +1,9 @@
-r"""Errors and the end of a command: one line on stderr and an exit code, and with `--json` an object on stdout.
+r"""Errors and exit codes of commands. Use `run_command` to run the work of a command and report its error.
 
->>> print(CliError("there is no file x.py", "check the path"))
-there is no file x.py; check the path
+An error is one line on stderr and an exit code. With `--json`, fxai also writes it as an object to stdout.
+
+>>> print(CliError("file x.py does not exist", "Check the path."))
+file x.py does not exist. Check the path.
 
 >>> import click
 >>> from click.testing import CliRunner
@@ -44,28 +46,30 @@ from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, InvalidResu
 
 FAILED: Final = 1
 HUNG_UP: Final = 129
-"""As shells say it of a program whose terminal went away."""
+"""The exit code that shells use for a program whose terminal closed."""
 WRONG_USE: Final = 2
 INTERRUPTED: Final = 130
-"""As shells say it of a program that was stopped by Ctrl-C."""
+"""The exit code that shells use for a program that Ctrl-C stopped."""
 PIPE_CLOSED: Final = 141
-"""As shells say it of a program whose reader went away."""
+"""The exit code that shells use for a program whose reader closed the pipe."""
 TERMINATED: Final = 143
-"""The exit code that shells give a program ended by SIGTERM."""
+"""The exit code that shells use for a program that SIGTERM stopped."""
 
-GIVE_LAYER: Final = "give a layer that supplies it with --layer module:name"
-"""What to do where a service is missing."""
-GIVE_HANDLERS: Final = "name the layer of their handlers with --layer module:name"
-"""What to do where handlers of tools are missing."""
-_ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
+GIVE_LAYER: Final = "Provide the service with --layer module:name."
+"""The remedy for a missing service."""
+GIVE_HANDLERS: Final = "Name the layer of the handlers with --layer module:name."
+"""The remedy for missing handlers."""
+_ASKED: Final = "To answer questions, call the tool in a terminal with fxai mcp call or fxai chat."
+_TRACE: Final = "Run it again with --debug to see the traceback."
 
 
 @final
 class CliError(Exception):
     """An error that ends a command.
 
-    `cause` is the exception behind it, shown by `--debug`; `data` is added to the error in JSON; `of_output` is whether
-    the output itself cannot be written.
+    `cause` is the original exception, which `--debug` shows. `data` is added to the error in JSON. `of_output` is True
+    if fxai cannot write to the output. The message has no period. The remedy is
+    a sentence or empty.
     """
 
     def __init__(
@@ -88,61 +92,64 @@ class CliError(Exception):
 
     @property
     def is_last(self) -> bool:
-        """Whether the process must end: it was told to, its terminal is gone, or its output cannot be written."""
+        """True if the process must end: a signal stopped it, its terminal closed, or its output is not writable."""
         return self.of_output or self.code in (HUNG_UP, TERMINATED)
 
     def to_data(self) -> dict[str, Any]:
-        """What happened and what to do, as plain JSON data."""
+        """Return the message and the remedy as JSON values."""
         return {"message": self.message, "remedy": self.remedy, **self.data}
 
     @override
     def __str__(self) -> str:
-        return f"{self.message.rstrip('.')}; {self.remedy}" if self.remedy else self.message
+        return f"{self.message.rstrip('.')}. {self.remedy}" if self.remedy else self.message
 
 
 def is_server_failure(failure: object) -> bool:
-    """Whether it is a failure of an MCP server or of one of its tools; its text is the whole message."""
-    return type(failure).__name__ in ("McpError", "McpToolError")  # by name: their module needs the extra `mcp`
+    """Return True for a failure of an MCP server or of one of its tools. Its string is the whole message."""
+    from fxai.mcp.result import McpError, McpToolError  # imported only after a failure
+
+    return isinstance(failure, McpError | McpToolError)
 
 
 def error_of(cause: Cause[Any]) -> CliError:
-    """The error for a run that did not succeed: for its first failure, or else its first defect."""
+    """Return the error for the first failure of a run, otherwise for its first defect."""
     for failure in cause.failures:
         return _failure_error(failure)
     for defect in cause.defects:
         return _defect_error(defect)
-    return CliError("the program was interrupted from inside", "ask again", cause=cause.squash())
+    return CliError("the program interrupted itself", "Run the command again.", cause=cause.squash())
 
 
 def _failure_error(failure: object) -> CliError:
+    from fxai.durable.failure import DurableFailure  # most commands need none of these
+    from fxai.hosting.listening import CannotListen
+
     if isinstance(failure, CliError):
         return failure
     if isinstance(failure, AiError):
-        return CliError(failure.message, _lower(failure.advice))
+        return CliError(failure.message, failure.advice)
     said = str(failure)
     if isinstance(failure, BudgetExceeded):
         return _budget_error(failure)
     if isinstance(failure, RenderFailed):
         return CliError(said, "")
     if isinstance(failure, MemoryFailure):
-        return CliError(said, "nothing of it was changed")
+        return CliError(said, "The memory is unchanged.")
     if isinstance(failure, HandlerFailed):
-        return CliError(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
-    if is_server_failure(failure) or type(failure).__name__ == "CannotListen":
+        return CliError(said, 'To let the model read this failure, set failure_mode="return" for the tool.')
+    if is_server_failure(failure) or isinstance(failure, CannotListen):
         return server_error(failure)
-    if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
-        return CliError(said, "")
-    if type(failure).__module__ == "fxai.durable.failure":  # which not every command has to import
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown | DurableFailure):
         return CliError(said, "")
     if isinstance(failure, InvalidResult):
-        return CliError(said, "correct the handler, or the type that the tool declares")
-    return CliError(f"the run failed: {said}", "--debug shows more")
+        return CliError(said, "Correct the handler or the declared result type of the tool.")
+    return CliError(f"run failed: {said}", "Run it again with --debug to see more.")
 
 
 def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliError:
-    """The error for a failure of an MCP server or of one of its tools, with remedies for the command line.
+    """Return the error for a failure of an MCP server or of one of its tools, with a remedy for the command line.
 
-    It quotes the end of the server's standard error. `data` is added to the error in JSON.
+    The message quotes the end of the server's standard error. `data` is added to the error in JSON.
     """
     from fxai.mcp.result import McpError
 
@@ -150,51 +157,51 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
         message = str(failure)
         return CliError(message, _ASKED if "approval-unavailable" in message else "", data=data)
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
-    heard = f"; its standard error ends: {one_line(failure.stderr, 300)}" if failure.stderr else ""
-    remedy = failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS")
+    heard = f"; its standard error ends with: {one_line(failure.stderr, 300)}" if failure.stderr else ""
+    remedy = _sentence(failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS"))
     return CliError(said + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
 
 
 def _budget_error(failure: BudgetExceeded) -> CliError:
     if failure.what != "rounds":
         return CliError(
-            f"the run was not done after {failure.limit:g} {failure.what}", "its agent's budget allows no more"
+            f"run exceeded its limit of {failure.limit:g} {failure.what}", "Raise the limit in the agent's budget."
         )
-    said = f"the model still called tools in round {failure.limit:g}, the last that it has"
-    return CliError(said, f"allow more with --rounds {failure.limit * 2:g}")
+    said = f"the model still called tools in round {failure.limit:g}, the last allowed round"
+    return CliError(said, f"Allow more rounds with --rounds {failure.limit * 2:g}.")
 
 
 def _defect_error(defect: BaseException) -> CliError:
     if isinstance(defect, CliError):
         return defect
     if isinstance(defect, MissingServiceError):
-        said = f"the service {defect.service} is needed, and no layer gives it"
+        said = f"service {defect.service} is missing"
         return CliError(said, GIVE_LAYER, cause=defect)
     if isinstance(defect, ToolConflictError):
-        return CliError(str(defect), "a server's tools are prefixed by --mcp name=SERVER", cause=defect)
+        return CliError(str(defect), "Add a prefix to the server's tools with --mcp name=SERVER.", cause=defect)
     if isinstance(defect, HandlerError):
-        return CliError(str(defect), "give each tool of the layer's toolkit one handler", cause=defect)
+        return CliError(str(defect), "Provide exactly one handler for each tool of the layer's toolkit.", cause=defect)
     kind = type(defect).__name__
-    return CliError(f"the program broke: {kind}: {defect}", "--debug shows where", cause=defect)
+    return CliError(f"the program raised {kind}: {defect}", _TRACE, cause=defect)
 
 
 def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None:
-    """Checks that the handlers of these tools find the services that they declare."""
+    """Raise `CliError` if a handler of these tools declares a service that `services` does not contain."""
     for tool, name in missing_services(tools, services):
-        said = f"the service {name} is needed, and no layer gives it to the handler of {tool!r}"
+        said = f"service {name} is missing: the handler of {tool!r} requires it"
         raise CliError(said, GIVE_LAYER)
 
 
-def _lower(advice: str) -> str:
-    return advice[:1].lower() + advice[1:]
+def _sentence(remedy: str) -> str:
+    return remedy[:1].upper() + remedy[1:] + "." * (remedy[-1:].isalnum())
 
 
 @final
 class Outlet:
-    """A stream to a terminal, a file or another program: what is written to it is clean, see `fxai.schema.display`.
+    """A stream to a terminal, a file, or another program that cleans its output with `fxai.schema.display`.
 
-    Where it takes no more (a full disk, a reader that went away), that is a `CliError`, once; with `forgiving` it is
-    passed over, because there is nowhere left to say it.
+    If a write fails (a full disk, a closed pipe), the outlet raises one `CliError`. If `forgiving`
+    is true, the outlet ignores this error, because no other stream can report it.
     """
 
     def __init__(self, stream: TextIO, *, forgiving: bool = False, raw: bool = False) -> None:
@@ -207,45 +214,45 @@ class Outlet:
 
     @property
     def styled(self) -> TextIO:
-        """The same stream for a writer that cleans each text itself and adds escape codes of its own."""
+        """The same stream for a writer that cleans its strings and adds its own escape codes."""
         same = Outlet(self._stream, raw=True)
         same._ended = self._ended
         return cast(TextIO, same)
 
     def write(self, text: str, /) -> int:
-        """Writes the text, cleaned; gives the length of what it was given."""
-        if text != "":  # bytes are a TypeError here: libraries try with b"" whether a stream takes text
+        """Write the cleaned text and return the length of `text`."""
+        if text != "":  # bytes raise a TypeError: libraries write b"" to test whether a stream accepts strings
             self._attempt(lambda: self._stream.write(text if self._raw else clean(text)))
         return len(text)
 
     def flush(self) -> None:
-        """Flushes the stream."""
+        """Flush the stream."""
         self._attempt(self._stream.flush)
 
     def _attempt(self, act: Callable[[], object]) -> None:
         try:
             act()
-        except (OSError, ValueError) as wrong:  # ValueError: it was closed
+        except (OSError, ValueError) as wrong:  # a closed stream raises ValueError
             if not self._ended[0]:
                 self._ended[0] = True
                 raise _unwritable(wrong) from wrong
 
     def writelines(self, lines: Iterable[str], /) -> None:
-        """Writes one after another."""
+        """Write each string."""
         for line in lines:
             self.write(line)
 
     @property
     def buffer(self) -> io.RawIOBase:
-        """The same stream for bytes."""
+        """The same stream for bytes, decoded as UTF-8."""
         return _Binary(self)
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return True for a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """The file descriptor."""
+        """Return the file descriptor."""
         return self._stream.fileno()
 
 
@@ -270,7 +277,7 @@ class _Binary(io.RawIOBase):
 
 @final
 class _Closed(io.StringIO):
-    """What stands for an output that was closed before we began."""
+    """A replacement for an output that was closed before the process started."""
 
     @override
     def write(self, text: str, /) -> int:
@@ -279,9 +286,9 @@ class _Closed(io.StringIO):
 
 def _unwritable(wrong: Exception) -> CliError:
     if isinstance(wrong, BrokenPipeError):
-        return CliError("nobody reads the output any more", "", code=PIPE_CLOSED, of_output=True)
+        return CliError("the reader closed the output", "", code=PIPE_CLOSED, of_output=True)
     said = getattr(wrong, "strerror", None) or str(wrong)
-    return CliError(f"the output cannot be written: {said}", "make room, or write it elsewhere", of_output=True)
+    return CliError(f"cannot write the output: {said}", "Free space, or write to another file.", of_output=True)
 
 
 def _as_escapes(error: UnicodeError) -> tuple[str, int]:
@@ -295,10 +302,11 @@ codecs.register_error(_ESCAPES, _as_escapes)
 
 
 def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
-    """The stream as an `Outlet` that no text is too odd for.
+    """Return the stream as an `Outlet` that can write any string.
 
-    Where there is none, as after `>&-`, what is written fails as on a full disk; with `forgiving` it goes nowhere. What
-    its encoding lacks is written as the escapes of JSON, so that no data changes and no two names look the same.
+    If the stream is None (after `>&-`), each write fails like a write to a full disk. With `forgiving`, the outlet
+    discards it. If the encoding lacks a character, the outlet writes its JSON escape. Data therefore stays exact, and
+    two different names never look the same.
     """
     there = cast(object, stream)
     if isinstance(there, Outlet):
@@ -319,17 +327,17 @@ def run_command(
     closing: dict[str, str] | None = None,
     closes: bool = True,
 ) -> None:
-    """Runs the work of a command and ends it with its exit code. What other code prints meanwhile goes to stderr.
+    """Run the work of a command and end the command with its exit code. Redirect the output of other code to stderr.
 
     Args:
-        work: is given the stream for results and the stream for all else; it gives whether all was well.
-        as_json: whether an error is written as an object, too.
-        debug: whether the traceback of an error is shown.
-        closing: further members of that object.
-        closes: whether the object is written here; else the work has written it.
+        work: Function that receives the stream for results and the stream for other output. It returns True on success.
+        as_json: True to write an error also as a JSON object.
+        debug: True to show the traceback of an error.
+        closing: Further members of the JSON object.
+        closes: True to write the JSON object here, False if the work writes it.
 
     Raises:
-        click.exceptions.Exit: the work failed; its code is the exit code.
+        click.exceptions.Exit: If the work failed. Its code is the exit code.
     """
     stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
@@ -351,33 +359,33 @@ def run_command(
 
 
 def error_from(raised: BaseException) -> CliError:
-    """The error for any exception that ended a command."""
+    """Return the error for an exception that ended a command."""
     if isinstance(raised, CliError):
         return raised
     if isinstance(raised, KeyboardInterrupt | click.Abort):
         return CliError("interrupted", "", code=INTERRUPTED)
     if isinstance(raised, OSError) and raised.errno in (errno.ENOSPC, errno.EDQUOT, errno.EBADF):
         return _unwritable(raised)
-    said = f"the program broke: {type(raised).__name__}: {raised}"
-    return CliError(said, "--debug shows where", cause=raised)
+    said = f"the program raised {type(raised).__name__}: {raised}"
+    return CliError(said, _TRACE, cause=raised)
 
 
 @final
 class _Line(logging.Formatter):
     @override
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The message in one line, so that it cannot imitate a second one."""
+        """Return the message as one line, so that it cannot imitate a second message."""
         return one_line(super().formatMessage(record), 2000)
 
     @override
     def formatException(self, ei: Any) -> str:
-        """Nothing: what is written is one line."""
+        """Return an empty string, because the handler writes one line only."""
         return ""
 
 
 @contextmanager
 def warnings_on(stderr: TextIO) -> Generator[None]:
-    """Writes warnings and errors that fxai logs as lines on `stderr` while the block lasts."""
+    """Write the warnings and errors that fxai logs to `stderr` during the block, one line each."""
     log, handler = logging.getLogger("fxai"), logging.StreamHandler(stderr)
     handler.setFormatter(_Line("fxai: %(message)s"))
     before = log.propagate
@@ -392,7 +400,7 @@ def warnings_on(stderr: TextIO) -> Generator[None]:
 
 @contextmanager
 def errors_only(logger: str) -> Generator[None]:
-    """Silences a logger below the level of errors while the block lasts."""
+    """Discard messages of a logger below the level ERROR during the block."""
     log = logging.getLogger(logger)
     before = log.level
     log.setLevel(logging.ERROR)
@@ -403,7 +411,7 @@ def errors_only(logger: str) -> Generator[None]:
 
 
 def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
-    """Writes the error and ends the command. Raises `click.exceptions.Exit`: always, with the error's code."""
+    """Write the error, and raise `click.exceptions.Exit` with its exit code to end the command."""
     if trouble.of_output:
         abandon(sys.stdout)
     if trouble.code != PIPE_CLOSED:
@@ -415,16 +423,16 @@ def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
 
 
 def abandon(stream: TextIO | None) -> None:
-    """Points the stream's file at the null device, so that flushing it at the end of the process cannot fail."""
+    """Redirect the stream's file to the null device, so that the flush at the end of the process cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, stream).fileno())
 
 
 def write_obstacle(place: Path) -> str | None:
-    """Why no such file can be written; None where it can."""
+    """Return the reason why fxai cannot write this file, or None if it can."""
     folder = place.parent
     if not folder.is_dir():
-        return f"there is no folder {folder}"
+        return f"directory {folder} does not exist"
     if place.exists() and not place.is_file():
-        return "it is no file"
-    return None if os.access(place if place.exists() else folder, os.W_OK) else "it may not be written"
+        return "not a regular file"
+    return None if os.access(place if place.exists() else folder, os.W_OK) else "no permission to write"

@@ -1,6 +1,6 @@
-"""Folders as services: one folder and what is in it; never anything outside, and nothing that may hold secrets.
+"""A service that reads the files of one folder. The tools of the example agent use it.
 
->>> from fxai.effects import fx, thread
+>>> from fxai.effects import fx
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
 <Failure: outside of this folder: ../secret>
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text(".env")).provide(folder(".")).result())
@@ -15,7 +15,7 @@ import stat
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final, Literal, TypeAlias, cast, final, get_args
+from typing import Annotated, Final, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -40,18 +40,13 @@ Problem: TypeAlias = Literal[
     "larger than 2 MB",
     "not readable",
     "may hold secrets",
-    "no git repository",
-    "no commits",
-    "no date",
-    "history not readable",
-    "history too long",
 ]
-"""What can be the matter with a file, a folder or a repository."""
+"""The reasons why a file or a folder cannot be read."""
 
 
 @final
 class Refused(msgspec.Struct, frozen=True):
-    """Why something could not be read: the problem, and the path as it was asked for."""
+    """The reason why a path cannot be read. The path is the one in the arguments of the call."""
 
     problem: Problem
     path: str
@@ -62,58 +57,58 @@ class Refused(msgspec.Struct, frozen=True):
 
     @staticmethod
     def read(text: str) -> Refused:
-        """What `str` wrote.
+        """Return the failure that `str` wrote.
 
         Raises:
-            ValueError: the text does not begin with a problem.
+            ValueError: If the text does not start with a problem.
         """
         problem, _, path = text.partition(": ")
         if problem not in get_args(Problem):
-            raise ValueError(f"no problem that we know: {problem!r}")
+            raise ValueError(f"unknown problem {problem!r}")
         return Refused(cast(Problem, problem), path)
 
 
 _LINE: Final = Schema.codec(wire=str, decode=Refused.read, encode=str)
 REFUSED: Final[Schema[Refused]] = Schema[Refused].of(cast("type[Refused]", Annotated[Refused, _LINE]))
-"""The schema of a `Refused`, which is one line of text on the wire: a small model gets on with that best."""
+"""The schema of a `Refused`. Its JSON form is one line of text, because small models read lines best."""
 
 
 class Folder(Service):
-    """One folder and what is in it. A path is relative to it; what leads outside, by a link too, is refused."""
+    """A folder. Its methods refuse paths outside the folder, also if a link leads there."""
 
     @abstractmethod
     def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
-        """What is in the folder `path`, sorted, folders with a slash behind; hidden names are left out."""
+        """Return the names in the folder `path`, sorted, without hidden names. A slash ends the name of a folder."""
 
     @abstractmethod
     def text(self, path: str) -> Effect[str, Refused]:
-        """The text of the file `path`: UTF-8, 2 MB at most; none that may hold secrets, by its name or its text."""
-
-    @abstractmethod
-    def place(self, path: str) -> Effect[Path, Refused]:
-        """Where the folder `path` is."""
+        """Return the text of the file `path`: UTF-8, at most 2 MB, and no file that can contain secrets."""
 
 
 def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
-    """The layer of the folder `root` of this computer.
+    """Return the layer of a folder of this computer.
 
     Args:
-        root: where it is.
-        secrets: whether files are read, too, that may hold secrets: hidden ones, keys, what looks like a password.
+        root: The path of the folder.
+        secrets: True to also read files that can contain secrets: hidden files, keys, and files with a text like a
+            password. Default: False.
     """
     return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve(), secrets=secrets))
 
 
-_NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)  # a name that no file can have, and links in a circle
-
-
 @final
-class StoppedError(Exception):
+class _RefusedError(Exception):
     """Carries a `Refused` out of a worker thread."""
 
     def __init__(self, problem: Problem, path: str) -> None:
         super().__init__(problem, path)
         self.refused: Refused = Refused(problem, path)
+
+
+def _in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
+    return fx.attempt_async(
+        lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, _RefusedError) else None
+    )
 
 
 @final
@@ -124,23 +119,19 @@ class _OnDisk(Folder):
 
     @override
     def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
-        return in_thread(lambda: _names(self._folder(path), path))
+        return _in_thread(lambda: _names(self._inside(path), path))
 
     @override
     def text(self, path: str) -> Effect[str, Refused]:
-        return in_thread(lambda: self._text(path))
-
-    @override
-    def place(self, path: str) -> Effect[Path, Refused]:
-        return in_thread(lambda: self._folder(path))
+        return _in_thread(lambda: self._text(path))
 
     def _inside(self, path: str) -> Path:
         try:
             found = (self._root / path).resolve()
-        except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
-            raise StoppedError("no such file", path) from None
+        except (OSError, ValueError, RuntimeError):  # an impossible name, or links in a circle
+            raise _RefusedError("no such file", path) from None
         if not found.is_relative_to(self._root):
-            raise StoppedError("outside of this folder", path)
+            raise _RefusedError("outside of this folder", path)
         return found
 
     def _text(self, path: str) -> str:
@@ -150,67 +141,51 @@ class _OnDisk(Folder):
         asked = Path(os.path.normpath(self._root / path))
         parts = asked.relative_to(self._root).parts if asked.is_relative_to(self._root) else (asked.name,)
         if any(map(is_secret_name, (*parts, *found.relative_to(self._root).parts))):
-            raise StoppedError("may hold secrets", path)
+            raise _RefusedError("may hold secrets", path)
         text = _text(found, path)
         if has_secret(text):
-            raise StoppedError("may hold secrets", path)
+            raise _RefusedError("may hold secrets", path)
         return text
 
-    def _folder(self, path: str) -> Path:
-        found = self._inside(path)
-        if not os.path.isdir(found):  # noqa: PTH112  # unlike Path.is_dir it is False for any name
-            raise StoppedError("no folder" if os.path.exists(found) else "no such file", path)  # noqa: PTH110
-        return found
 
-
-def _names(place: Path, path: str) -> tuple[str, ...]:
+def _names(folder: Path, path: str) -> tuple[str, ...]:
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(folder) as entries:
             shown = [entry for entry in entries if not entry.name.startswith(".")]
-        names = [entry.name + ("/" if os.path.isdir(entry) else "") for entry in shown]  # noqa: PTH112  # as above
-    except OSError:
-        raise StoppedError("not readable", path) from None
+        names = [entry.name + ("/" if os.path.isdir(entry) else "") for entry in shown]  # noqa: PTH112  # False for any name
+    except OSError as error:
+        is_file = isinstance(error, NotADirectoryError)
+        raise _RefusedError("no folder" if is_file else _problem_of(error), path) from None
     return tuple(sorted(names))
 
 
-def _text(place: Path, path: str) -> str:
+def _text(file: Path, path: str) -> str:
     try:
-        with regular(place) as file:
-            data = file.read(_LARGEST + 1)
-    except FileNotFoundError:
-        raise StoppedError("no such file", path) from None
-    except IsADirectoryError:
-        raise StoppedError("no file", path) from None
-    except OSError as wrong:
-        raise StoppedError("no such file" if wrong.errno in _NOWHERE else "not readable", path) from None
-    if len(data) > _LARGEST:
-        raise StoppedError("larger than 2 MB", path)
-    if b"\0" in data:
-        raise StoppedError("no text file", path)
-    try:
+        data = _read_regular(file)
+        if len(data) > _LARGEST:
+            raise _RefusedError("larger than 2 MB", path)
+        if b"\0" in data:
+            raise _RefusedError("no text file", path)
         return data.decode("utf-8")
+    except OSError as error:
+        raise _RefusedError(_problem_of(error), path) from None
     except UnicodeDecodeError:
-        raise StoppedError("no text file", path) from None
+        raise _RefusedError("no text file", path) from None
 
 
-def regular(place: Path) -> BinaryIO:
-    """The file at `place`, opened to be read.
+def _problem_of(error: OSError) -> Problem:
+    if isinstance(error, IsADirectoryError):
+        return "no file"
+    is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+    return "no such file" if is_missing or error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else "not readable"
 
-    Raises `IsADirectoryError`: it is a folder, a pipe, a device or anything else that is no regular file. `OSError`: it
-    cannot be opened.
-    """
+
+def _read_regular(file: Path) -> bytes:
+    """Return the start of a regular file. Raises `IsADirectoryError` for folders, pipes, and devices."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    if not stat.S_ISREG(place.stat().st_mode):  # some devices do things when they are opened
-        raise IsADirectoryError(errno.EISDIR, "no regular file", str(place))
-    file = os.fdopen(os.open(place, flags), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise IsADirectoryError(errno.EISDIR, "no regular file", str(place))
-    return file
-
-
-def in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
-    """What `f` gives in a worker thread; it fails with what a `StoppedError` carries."""
-    return fx.attempt_async(
-        lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, StoppedError) else None
-    )
+    if not stat.S_ISREG(file.stat().st_mode):  # some devices act when a program opens them
+        raise IsADirectoryError(errno.EISDIR, "no regular file", str(file))
+    with os.fdopen(os.open(file, flags), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise IsADirectoryError(errno.EISDIR, "no regular file", str(file))
+        return opened.read(_LARGEST + 1)

@@ -1,17 +1,17 @@
-r'''Input: the text that is piped in, and lines from a terminal or a pipe with the entries that they make up.
+r'''Input of commands. Use `read_stdin` for piped text, and `read_entry` for entries from a terminal or a pipe.
 
 >>> import io
 >>> read_stdin(io.StringIO("Hello"), wait=True)
 'Hello'
 
-An entry is a line; one that ends with a backslash goes on in the next, and between two lines of `"""` there may be any
-number.
+An entry is one line. A line that ends with a backslash continues on the next line. Two lines of `"""` enclose an entry
+of any number of lines.
 
 >>> lines = PipedInput(io.StringIO('Hello\none \\\ntwo\n"""\na\nb\n"""\n'))
 >>> [read_entry(lines), read_entry(lines), read_entry(lines), read_entry(lines)]
 ['Hello', 'one \ntwo', 'a\nb', None]
 
-A line editor that waits is woken by a signal that arrived just before it began to wait:
+`wake_on_signal` wakes a waiting line editor if a signal arrived just before the wait:
 
 >>> with wake_on_signal():
 ...     pass
@@ -37,9 +37,10 @@ _LARGEST: Final = 16 * 1024 * 1024
 
 
 def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
-    """The text on `stdin` where it is no terminal. Without `wait`, only if it comes soon: it may be open and never end.
+    """Return the text on `stdin`, or None. A terminal provides text only if `wait` is true.
 
-    Bytes that are not UTF-8 become U+FFFD.
+    Without `wait`, return None if nothing arrives within 0.5 seconds, because `stdin` can stay open forever. Bytes that
+    are not valid UTF-8 become U+FFFD.
     """
     if stdin is None or (stdin.isatty() and not wait) or (not wait and not _comes_soon(stdin)):
         return None
@@ -47,8 +48,8 @@ def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
     return read if isinstance(read, str) else read.decode("utf-8", "replace")
 
 
-def read_at_most(file: Any, name: str, remedy: str = "give less") -> Any:
-    """The bytes or the text of an open file, 16 MiB at most; `name` is what a message calls it."""
+def read_at_most(file: Any, name: str, remedy: str = "Pass less data.") -> Any:
+    """Return the bytes or the text of an open file, at most 16 MiB. Messages call the file `name`."""
     read = file.read(_LARGEST + 1)
     if len(read) > _LARGEST:
         raise CliError(f"{name} is larger than {_LARGEST // 2**20} MiB", remedy, code=WRONG_USE)
@@ -58,7 +59,7 @@ def read_at_most(file: Any, name: str, remedy: str = "give less") -> Any:
 def _comes_soon(stdin: TextIO) -> bool:
     try:
         return bool(select.select([stdin], [], [], _PATIENCE)[0])
-    except (OSError, ValueError):  # no file at all; on Windows, no socket
+    except (OSError, ValueError):  # `stdin` is not a file; on Windows, not a socket
         return not hasattr(stdin, "fileno") or sys.platform != "win32"
 
 
@@ -72,27 +73,28 @@ class LineInput(Protocol):
 
     @property
     def by_person(self) -> bool:
-        """Whether a user types the lines and sees the questions."""
+        """True if a user types the lines and sees the questions."""
         ...
 
     def line(self, prompt: str, /) -> str | None:
-        """The next line, without its end; None where there are no more.
+        """Return the next line without its line end, or None at the end of the input.
 
-        Raises `KeyboardInterrupt`: Ctrl-C was typed in its place.
+        Raises:
+            KeyboardInterrupt: If the user pressed Ctrl-C instead.
         """
 
     def answer(self, prompt: str, /) -> str | None:
-        """The next line typed after the prompt is shown; what was typed before is discarded."""
+        """Show the prompt, discard earlier typed input, and return the next line."""
 
     def back(self, line: str) -> None:
-        """Puts a line back: it is the next line."""
+        """Put a line back, so that it becomes the next line."""
 
     def keep(self, text: str) -> None:
-        """Adds the text to the history of the line editor."""
+        """Add the text to the history of the line editor."""
 
 
 def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> LineInput:
-    """The lines of stdin; in a terminal the tab key completes `words`."""
+    """Return the lines of stdin. In a terminal, the tab key completes `words`."""
     stdin: Any = sys.stdin
     if stdin is None:
         return PipedInput(())
@@ -102,9 +104,10 @@ def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> Lin
 
 
 def read_entry(lines: LineInput) -> str | None:
-    """The next entry; None where there are no more lines.
+    """Return the next entry, or None at the end of the input. Ctrl-C within an entry discards the entry.
 
-    Raises `KeyboardInterrupt`: Ctrl-C was typed before an entry began; within one it discards the entry.
+    Raises:
+        KeyboardInterrupt: If the user pressed Ctrl-C before an entry.
     """
     while (first := lines.line(_FIRST)) is not None:
         try:
@@ -136,23 +139,23 @@ class PipedInput:
         self._back: list[str] = []
 
     def line(self, _prompt: str, /) -> str | None:
-        """The next line; nothing is asked."""
+        """Return the next line without showing the prompt."""
         line = self._back.pop() if self._back else next(self._lines, None)
         return None if line is None else line.rstrip("\r\n")
 
     answer = line
 
     def back(self, line: str) -> None:
-        """Makes this the next line."""
+        """Put a line back, so that it becomes the next line."""
         self._back.append(line)
 
     def keep(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @final
 class TerminalInput:
-    """Lines typed in a terminal, with its line editor where it has one."""
+    """Lines from a terminal, with its line editor if it has one."""
 
     def __init__(self, stdin: TextIO, stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> None:
         self.by_person = True
@@ -162,12 +165,12 @@ class TerminalInput:
         self._back: list[str] = []
         self._editor: Any = None
         if stdout.isatty():
-            with suppress(ImportError):  # Windows has an editor of its own
+            with suppress(ImportError):  # Windows has its own editor
                 self._editor = import_module("readline")
                 _set_up(self._editor, tuple(words))
 
     def line(self, prompt: str, /) -> str | None:
-        """The next line; several where they were pasted at once."""
+        """Return the next line. Pasted lines can form one line."""
         if self._back:
             return self._back.pop()
         if not self._out.isatty():
@@ -176,7 +179,7 @@ class TerminalInput:
             line = self._in.readline()
             return line.rstrip("\n") if line else None
         try:
-            with redirect_stdout(self._out), wake_on_signal():  # `input` edits lines only where this is the terminal
+            with redirect_stdout(self._out), wake_on_signal():  # `input` edits lines only on the terminal itself
                 return input(clean(prompt))
         except EOFError:
             self._out.write("\n")
@@ -186,16 +189,16 @@ class TerminalInput:
             raise
 
     def answer(self, prompt: str, /) -> str | None:
-        """The next line that is typed from now on."""
+        """Return the next line that the user types after this call."""
         _drop_typeahead(self._in)
         return self.line(prompt)
 
     def back(self, line: str) -> None:
-        """Makes this the next line."""
+        """Put a line back, so that it becomes the next line."""
         self._back.append(line)
 
     def keep(self, text: str) -> None:
-        """Offers the text again."""
+        """Add the text to the history of the line editor."""
         if self._editor is not None and text:
             self._editor.add_history(text)
 
@@ -204,7 +207,7 @@ def _set_up(editor: Any, words: tuple[str, ...]) -> None:
     def complete(begun: str, at: int) -> str | None:
         return ([word for word in words if word.startswith(begun)] + [None])[at] if begun else None
 
-    editor.set_auto_history(False)  # answers to questions do not belong into the history
+    editor.set_auto_history(False)  # the history must not contain answers to questions
     editor.set_completer_delims(" \t\n")
     editor.set_completer(complete)
     editor.parse_and_bind("set enable-bracketed-paste on")
@@ -212,7 +215,7 @@ def _set_up(editor: Any, words: tuple[str, ...]) -> None:
 
 
 def _drop_typeahead(stdin: TextIO) -> None:
-    """Discards what was typed before a question was shown."""
+    """Discard the input that the user typed before a question."""
     if sys.platform == "win32":
         keys: Any = import_module("msvcrt")
         while keys.kbhit():
@@ -224,16 +227,16 @@ def _drop_typeahead(stdin: TextIO) -> None:
         termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
 
 
-_PAUSE: Final = 0.05  # seconds, between the first two interruptions
+_PAUSE: Final = 0.05  # seconds between the first two interruptions
 _LONGEST_PAUSE: Final = 1.0
 
 
 @contextmanager
 def wake_on_signal() -> Generator[None]:
-    """While the block lasts, a signal that Python has received interrupts this thread again and again.
+    """During the block, interrupt this thread repeatedly after Python receives a signal.
 
-    GNU readline shows its prompt before it waits. A signal between the two only sets a flag, and Python would look at
-    it after the next key. What interrupts is `SIGWINCH`, at which an editor looks at the size of the terminal.
+    GNU readline shows its prompt before it waits. A signal between these two steps only sets a flag, which Python reads
+    after the next key. The interruptions use `SIGWINCH`, because an editor then only reads the size of the terminal.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
         yield
@@ -257,9 +260,9 @@ def wake_on_signal() -> Generator[None]:
 
 
 def _watch(reading: int, main: int, over: threading.Event) -> None:
-    """Interrupts the thread `main` from the first signal on, less and less often, until `over`.
+    """Interrupt the thread `main` after the first signal, with growing pauses, until `over` is set.
 
-    There is no limit: on a busy machine the thread may take any time until it waits, and it sees only what comes then.
+    The number of interruptions has no limit, because on a busy machine the thread can start to wait at any time.
     """
     pause: float | None = None
     while not over.is_set():

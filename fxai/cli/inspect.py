@@ -1,11 +1,11 @@
-"""The commands that show tools without running them: `fxai tools`, `fxai schema` and `fxai check`.
+"""The commands `fxai tools`, `fxai schema`, and `fxai check`. Use them to inspect tools without running them.
 
 >>> import sys
 >>> show_schema("fxai.cli.example:count_lines", sys.stdout, sys.stderr, as_json=True, names=("count_lines",))
 {"target":"fxai.cli.example:count_lines","tools":[{"name":"count_lines","schema":{...}}],"left_out":[]}
 True
 
-`fxai schema` shows each tool as JSON, with warnings above it:
+`show_request` writes each tool of a request as JSON, after its warnings:
 
 >>> import sys
 >>> from fxai.cli.tool_view import RequestPreview, SentTool, PreviewOptions
@@ -18,7 +18,7 @@ add: not strict at anthropic (claude-sonnet-5)
   "strict": false
 }
 
-A verdict is the result of `fxai check`:
+`Verdict` is the result of `fxai check`:
 
 >>> verdict = Verdict("kit.py:kit", 2, ())
 >>> verdict.ok, verdict.to_data()["faults"]
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: bool | None = None) -> bool:
-    """Shows the tools of a target; False where an entry of it is no tool."""
+    """Show the tools of a target. Return False if one of its entries is not a tool."""
     offer = load_tools(find_tools(target))
     if as_json:
         out.write(json_line(overview_data(offer)))
@@ -69,7 +69,7 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
 
 
 def _wish_of(provider: str | None, api: str | None, model: str | None, strict: bool | None) -> PreviewOptions | None:
-    """What is asked for; the model's name may say the provider, or the server. None: no provider is named."""
+    """Return the options of the preview, or None without a provider. The model's name can include its provider."""
     from fxai.providers.openai.server import SERVERS
 
     named_by, _, of_model = (model or "").partition(":")
@@ -78,9 +78,9 @@ def _wish_of(provider: str | None, api: str | None, model: str | None, strict: b
     if of_model and named_by in SERVERS and provider is None:
         return PreviewOptions("openai", api or "chat", of_model, strict, named_by)
     if of_model and provider is None:
-        said = f"there are no requests to a provider {named_by!r}"
+        said = f"unknown provider {named_by!r}"
         there = ", ".join((*RECENT, *SERVERS))
-        raise CliError(said, f"there is: {there}; write provider:model", code=WRONG_USE)
+        raise CliError(said, f"Write provider:model. Providers: {there}.", code=WRONG_USE)
     return None if provider is None else PreviewOptions(provider, api, model, strict)
 
 
@@ -97,11 +97,11 @@ def show_schema(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Shows the schemas of a target's tools, or what a provider would be sent; False where a tool cannot be sent."""
+    """Show the schemas of a target's tools, or the tools of a request. Return False if a tool cannot be sent."""
     wish = _wish_of(provider, api, model, strict)
     if wish is None and (api, model, strict) != (None, None, None):
-        remedy = "say --provider as well, or --model provider:name"
-        raise CliError("--api, --model and --strict are about what a provider is sent", remedy, code=WRONG_USE)
+        remedy = "Add --provider, or write --model provider:name."
+        raise CliError("--api, --model, and --strict require a provider", remedy, code=WRONG_USE)
     offer = load_tools(find_tools(target)).pick(names)
     if wish is None:
         _own_schemas(offer, out, as_json=as_json, color=color)
@@ -116,7 +116,7 @@ def show_schema(
         if len(request.tools) > 1:
             err.write(f"fxai: {one_line(request.counted)}\n")
     if request.error is not None:
-        err.write(f"fxai: {CliError(f'no request can be made of {target}: {request.error}', '')}\n")
+        err.write(f"fxai: {CliError(f'cannot create a request for {target}: {request.error}', '')}\n")
     return _warn_left_out(offer, err) and request.ok
 
 
@@ -142,7 +142,7 @@ def check_tools(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Shows the faults of a target's tools; True where there are none."""
+    """Show the problems of a target's tools. Return True if no problem was found."""
     _require_rules(ignored)
     with Spinner(err, f"checking {target}"):
         number, findings = _find_faults(target, layer, providers)
@@ -155,7 +155,7 @@ def check_tools(
 
 
 def list_rules(out: TextIO, *, as_json: bool) -> bool:
-    """Shows all rules."""
+    """Show all rules."""
     if as_json:
         out.write(json_line({"rules": [msgspec.to_builtins(rule) for rule in RULES.values()]}))
     else:
@@ -164,11 +164,11 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
 
 
 def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
-    """The number of tools, and their faults."""
+    """Return the number of tools, and their problems."""
     unknown = [name for name in providers if name not in PROVIDERS]
     if unknown:
-        remedy = f"there is: {', '.join(PROVIDERS)}"
-        raise CliError(f"there are no rules of a provider {unknown[0]!r}", remedy, code=WRONG_USE)
+        remedy = f"Providers: {', '.join(PROVIDERS)}."
+        raise CliError(f"unknown provider {unknown[0]!r}", remedy, code=WRONG_USE)
     try:
         offer = with_layer(find_tools(target), layer)
     except CliError as trouble:
@@ -184,9 +184,9 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
 
 
 def _layer_error(cause: Cause[Any]) -> tuple[str, str]:
-    """Why a layer cannot be built, with what to do about it at the command line."""
+    """Return the error of a layer that could not be built, and its remedy on the command line."""
     error = error_of(cause)
-    return error.message, _ELSEWHERE if error.remedy.startswith("--debug") else error.remedy
+    return error.message, _ELSEWHERE if "--debug" in error.remedy else error.remedy
 
 
 @fx.gen
@@ -201,7 +201,7 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
 
 
 def _refusal(trouble: CliError) -> Finding:
-    """The finding for a definition that fxai refuses; an error with another cause is raised again."""
+    """Return the finding for a definition that fxai rejects. If the error has another cause, raise it again."""
     from fxai.agents.state import RenderError
     from fxai.schema.fault import SchemaError
     from fxai.tools.handler import HandlerError
@@ -209,7 +209,7 @@ def _refusal(trouble: CliError) -> Finding:
 
     if not isinstance(trouble.cause, RenderError | SchemaError | ToolConflictError | NameConflictError | HandlerError):
         raise trouble
-    return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy or "correct it")
+    return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy or "Correct the definition.")
 
 
 def _require_rules(codes: tuple[str, ...]) -> None:
@@ -218,12 +218,12 @@ def _require_rules(codes: tuple[str, ...]) -> None:
     for code in codes:
         if code not in RULES:
             near = get_close_matches(code, RULES, n=1)
-            remedy = f"did you mean {near[0]!r}" if near else "fxai check --rules shows what there is"
-            raise CliError(f"there is no rule {code!r}", remedy, code=WRONG_USE)
+            remedy = f"Did you mean {near[0]!r}?" if near else "To list the rules, run fxai check --rules."
+            raise CliError(f"unknown rule {code!r}", remedy, code=WRONG_USE)
 
 
 def _left_out(offer: TargetTools) -> tuple[Finding, ...]:
-    """Entries of a list that are no tools, and tools without a usable schema."""
+    """Return findings for entries of a list that are not tools, and for tools without a valid schema."""
     from fxai.lint.structure import document_findings
 
     broken = (each for name, document in offer.broken.items() for each in document_findings(name, document))
@@ -236,12 +236,12 @@ def _warn_left_out(offer: TargetTools, err: TextIO) -> bool:
     return not findings
 
 
-_ELSEWHERE: Final = "make it work where you check, or leave --layer out"
+_ELSEWHERE: Final = "Make the layer work on this machine, or remove --layer."
 _FLAG_STYLES: Final = {"strict": "green", "not strict": "yellow", "not sent": "red"}
 
 
 def show_schemas(schemas: dict[str, Any], out: TextIO, *, color: bool | None = None) -> None:
-    """Writes the JSON Schemas by tool; a single one without its name, so that it can be piped on."""
+    """Write the JSON Schemas by tool. Write a single schema without its name, so that you can pipe it."""
     if len(schemas) == 1:
         out.write(indent_json(next(iter(schemas.values()))) + "\n")
         return
@@ -252,7 +252,7 @@ def show_schemas(schemas: dict[str, Any], out: TextIO, *, color: bool | None = N
 
 
 def show_request(request: RequestPreview, out: TextIO, *, color: bool | None = None) -> None:
-    """Writes what a request says of each tool, and why it says so."""
+    """Write the form of each tool in a request, with its warnings."""
     screen = console(out, color)
     for number, tool in enumerate(request.tools):
         if number:
@@ -288,7 +288,7 @@ _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": 
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of a check: the number of a target's tools, and its faults of the level and rules that were chosen."""
+    """The result of a check: the number of tools, and the problems that match the chosen level and rules."""
 
     target: str
     tools: int
@@ -296,26 +296,26 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether there are no faults."""
+        """True if no problem was found."""
         return not self.faults
 
     @property
     def counted(self) -> str:
-        """The number of faults, in words."""
+        """The number of problems, as text."""
         counts = Counter(fault.severity for fault in self.faults)
         words = (f"{counts[s]} {s}{'s' * (counts[s] > 1 and s != 'info')}" for s in reversed(SEVERITIES) if counts[s])
-        return f"{len(self.faults)} fault{'s' * (len(self.faults) > 1)} ({', '.join(words)})"
+        return f"{len(self.faults)} problem{'s' * (len(self.faults) > 1)} ({', '.join(words)})"
 
     @property
     def grouped(self) -> tuple[tuple[Finding, ...], ...]:
-        """The faults by severity and rule, the worst first."""
+        """The problems by severity and rule, worst first."""
         groups: dict[tuple[str, str], list[Finding]] = {}
         for fault in self.faults:
             groups.setdefault((fault.severity, fault.code), []).append(fault)
         return tuple(map(tuple, groups.values()))
 
     def to_data(self) -> dict[str, Any]:
-        """The verdict as plain JSON data."""
+        """Return the verdict as JSON values."""
         return {
             "target": self.target,
             "ok": self.ok,
@@ -327,16 +327,16 @@ class Verdict(msgspec.Struct, frozen=True):
     def of(
         target: str, tools: int, findings: tuple[Finding, ...], level: Severity, ignored: tuple[str, ...]
     ) -> Verdict:
-        """The verdict for the findings of `level` or worse, without those of ignored rules."""
+        """Return the verdict for the findings of `level` or worse, without the findings of ignored rules."""
         kept = [each for each in findings if at_least(each.severity, level) and each.code not in ignored]
         worst_first = sorted(kept, key=lambda each: SEVERITIES.index(each.severity), reverse=True)
         return Verdict(target, tools, tuple(worst_first))
 
 
 def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | None = None) -> None:
-    """Write the faults, the worst first, and their number to `err`.
+    """Write the problems, worst first, and their number to `err`.
 
-    If a rule found many faults of one severity, these faults are one line with their number and examples.
+    If a rule found many problems of one severity, write them as one line with their number and examples.
     """
     screen = console(out, color)
     shortened = False
@@ -346,14 +346,14 @@ def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | No
         for fault in faults if is_listed else ():
             screen.print(f"{fault.place}: ", end="")
             _show_rule(fault, screen)
-            screen.print(f": {one_line(fault.message)}; {one_line(fault.remedy)}")
+            screen.print(f": {one_line(fault.message)}. {one_line(fault.remedy)}")
         if not is_listed:
             places = ", ".join(fault.place for fault in faults[:_EXAMPLES])
-            screen.print(f"{len(faults)} places: ", end="")
+            screen.print(f"{len(faults)} locations: ", end="")
             _show_rule(faults[0], screen)
             screen.print(f": {RULES[faults[0].code].says} For example: {places}")
     if not verdict.ok:
-        more = "; --json lists every place" if shortened else ""
+        more = ". Pass --json to see every location." if shortened else ""
         err.write(f"fxai: {verdict.counted} in {verdict.target}{more}\n")
 
 
@@ -362,6 +362,6 @@ def _show_rule(fault: Finding, screen: Console) -> None:
 
 
 def show_rules(out: TextIO) -> None:
-    """Writes each rule with its severity."""
+    """Write each rule with its severity."""
     wide = max(map(len, RULES))
     out.writelines(f"{rule.code:<{wide}}  {rule.severity:<7}  {rule.says}\n" for rule in RULES.values())

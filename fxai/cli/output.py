@@ -1,6 +1,6 @@
-r"""Output of a run for programs: JSON lines or the answer alone; and the summary of its turns, tokens, time and result.
+r"""Output of a run for other programs. Use `JsonLines` for all parts, `AnswerOnly` for the answer, `Record` for totals.
 
-Each part of a run is an object in a line, then comes a closing object:
+`JsonLines` writes each part as one JSON object per line, and a closing object:
 
 >>> import io
 >>> from fxai.messages.part import Finish
@@ -30,21 +30,21 @@ from fxai.schema.display import clean, json_line
 
 @final
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a run, with its turns, tokens and time."""
+    """The result of a run with its turns, tokens, and time."""
 
     turns: int
     usage: Usage
     seconds: float
     text: str
-    """The text of the last turn: the answer."""
+    """The text of the last turn, which is the answer."""
     finish_reason: str | None = None
     trouble: CliError | None = None
     state: PromptState | None = None
-    """The state of a stateful prompt after it."""
+    """The state of the stateful prompt after the run, or None."""
 
     @property
     def line(self) -> str:
-        """The summary in a line."""
+        """The summary as one line."""
         turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
         tokens = [
             f"{number:,}{unit}"
@@ -54,7 +54,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(part for part in (turns, ", ".join(tokens), f"{self.seconds:.1f} s") if part)
 
     def to_data(self) -> dict[str, Any]:
-        """The summary as plain JSON data: the closing object of `--json`."""
+        """Return the summary as JSON values. It is the closing object of `--json`."""
         data: dict[str, Any] = {"type": "done", "ok": self.trouble is None, "answer": self.text}
         data |= {"finish_reason": self.finish_reason, "turns": self.turns}
         data |= {"usage": msgspec.to_builtins(self.usage), "seconds": round(self.seconds, 3)}
@@ -67,20 +67,20 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Record:
-    """Counts the parts of a run as they pass by."""
+    """A counter of the turns, tokens, and results of a run."""
 
     def __init__(self) -> None:
         self.turns: int = 0
         self.usage: Usage = Usage()
         self.finish_reason: str | None = None
         self.state: PromptState | None = None
-        """The state of a stateful prompt, when it has succeeded."""
+        """The state of the stateful prompt after a successful run."""
         self._in_turn = False
         self._text: list[str] = []
         self._calls: list[AnyPart] = []
 
     def part(self, part: StreamPart) -> int:
-        """Takes a part; gives the turn that it belongs to, from 1."""
+        """Count a part and return the number of its turn, from 1."""
         if not self._in_turn:
             self._in_turn = True
             self.turns += 1
@@ -97,11 +97,11 @@ class Record:
 
     @property
     def waiting(self) -> tuple[Pending, ...]:
-        """The calls that the run left open, where it ended so."""
+        """The calls that the run left pending. None are pending if the run ended for another reason."""
         return pending_in(self._calls) if self.finish_reason == "pending" else ()
 
     def summary(self, seconds: float, trouble: CliError | None = None) -> Summary:
-        """The summary of the parts so far."""
+        """Return the summary of all parts until now."""
         return Summary(
             turns=self.turns,
             usage=self.usage,
@@ -114,20 +114,20 @@ class Record:
 
 
 class JsonLines:
-    """Each part as a JSON object in a line, with the turn that it belongs to; a closing object of type `done`."""
+    """A presenter that writes each part with the number of its turn as JSON, and a closing object of type `done`."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
     def begin(self, agent: str, prompt: str) -> None:
-        """Nothing."""
+        """Write nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
-        """Writes a part; a tool result as the model reads it."""
+        """Write a part. A tool result has the form that the model reads."""
         self._write({"turn": turn, **_data(part)})
 
     def end(self, summary: Summary) -> None:
-        """Writes the closing object."""
+        """Write the closing object."""
         self._write(summary.to_data())
 
     def _write(self, data: dict[str, Any]) -> None:
@@ -137,19 +137,19 @@ class JsonLines:
 
 @final
 class AnswerOnly:
-    """Nothing but the text of the last turn."""
+    """A presenter that writes only the text of the last turn."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
     def begin(self, agent: str, prompt: str) -> None:
-        """Nothing."""
+        """Write nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
-        """Nothing."""
+        """Write nothing."""
 
     def end(self, summary: Summary) -> None:
-        """Writes the answer, if there is one."""
+        """Write the answer of a successful run."""
         if summary.trouble is None:
             self._out.write(clean(summary.text.rstrip("\n")) + "\n")
             self._out.flush()

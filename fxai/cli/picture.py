@@ -1,7 +1,7 @@
-"""Pictures in a terminal: the escape codes that show one, where the terminal says that it knows them.
+"""Pictures in a terminal. Use `picture_codes` to get the escape codes if `picture_protocol` finds a supported terminal.
 
-Nothing is asked of the terminal, so that none answers with what would be read as typed. Which one it is, its variables
-say; inside of `tmux` and `screen`, which pass no pictures on, and where colour is not wanted there are none.
+fxai never queries the terminal, because its reply could look like typed input. The environment variables identify the
+terminal. fxai shows no pictures inside `tmux` and `screen`, which do not forward them, or if color is off.
 
 >>> picture_protocol({"TERM": "xterm-kitty"}), picture_protocol({"TERM_PROGRAM": "iTerm.app"})
 ('kitty', 'iterm')
@@ -18,20 +18,20 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 Protocol: TypeAlias = Literal["kitty", "iterm"]
-"""How a terminal is given a picture: the graphics protocol of kitty, or the inline images of iTerm2."""
+"""The protocol for pictures: the graphics protocol of kitty, or the inline images of iTerm2."""
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LARGEST: Final = 4 * 1024 * 1024
-_MOST_PIXELS: Final = 4096  # in a row, and in a column: what is unpacked fits into the terminal's memory
+_MOST_PIXELS: Final = 4096  # per row and per column, so that the unpacked picture fits into the terminal's memory
 _CHUNK: Final = 4096
-_CELL: Final = 10  # pixels; about the width of a character
+_CELL: Final = 10  # pixels, about the width of a character
 _KITTY: Final = ("kitty", "ghostty")
 _ITERM: Final = ("iTerm.app", "WezTerm")
 _MULTIPLEXERS: Final = ("screen", "tmux")
 
 
 def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
-    """How the terminal of this environment is given pictures; None: it shows none, as far as is known."""
+    """Return the protocol of the terminal in this environment, or None if no protocol is known."""
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if "TMUX" in environment or "STY" in environment or term.startswith(_MULTIPLEXERS) or environment.get("NO_COLOR"):
         return None
@@ -41,10 +41,10 @@ def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
 
 
 def picture_codes(data: bytes, protocol: Protocol, columns: int) -> str | None:
-    """The escape codes that show a PNG picture in at most so many columns; None for what is not shown.
+    """Return the escape codes that show a PNG picture in at most `columns` columns, or None.
 
-    That is all that is no PNG, by its first bytes, and what is larger than 4 MiB or 4,096 pixels. The data goes to the
-    terminal as base64 alone, so that nothing in it, nor a name, can be read as another code.
+    Other formats (by the first bytes), files of more than 4 MiB, and pictures of more than 4,096 pixels are not shown.
+    The data is sent only as base64, so that the terminal cannot read any of it as another code.
     """
     size = _png_size(data)
     if size is None or len(data) > _LARGEST:
@@ -57,7 +57,7 @@ def picture_codes(data: bytes, protocol: Protocol, columns: int) -> str | None:
 
 
 def _png_size(data: bytes) -> tuple[int, int] | None:
-    """The width and the height of a PNG picture, in pixels; None where it is none, or too large."""
+    """Return the width and the height of a PNG picture in pixels, or None if it is too large or not a PNG picture."""
     if not data.startswith(_PNG) or data[12:16] != b"IHDR" or len(data) < 33:
         return None
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
@@ -65,7 +65,7 @@ def _png_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _kitty_codes(text: str, width: int) -> Iterator[str]:
-    """The data in chunks; `q=2`: the terminal answers nothing."""
+    """Yield the data in chunks. `q=2` tells the terminal not to reply."""
     for start in range(0, len(text), _CHUNK):
         more = int(start + _CHUNK < len(text))
         about = f"a=T,f=100,q=2,c={width},m={more}" if start == 0 else f"q=2,m={more}"

@@ -1,6 +1,6 @@
-r"""Progress on stderr: of a model that is loaded, and a spinner while something else is waited for.
+r"""Progress on stderr. Use `LoadProgress` while a model loads, and `Spinner` for other waits.
 
-Loading shows a bar in a terminal, elsewhere a line for each stage:
+`LoadProgress` shows a bar in a terminal, and one line per stage in other outputs:
 
 >>> import io
 >>> from fxai.providers.local import Progress
@@ -11,7 +11,7 @@ Loading shows a bar in a terminal, elsewhere a line for each stage:
 >>> stderr.getvalue()
 'fxai: assembling the model, 250 MB\n'
 
-A spinner names in a terminal what is being waited for, after 0.7 seconds; elsewhere it shows nothing:
+`Spinner` shows the name of a wait in a terminal after 0.7 seconds. In other outputs it shows nothing:
 
 >>> with Spinner(stderr, "calling add"):
 ...     pass
@@ -34,7 +34,7 @@ _PATIENCE: Final = 0.7
 
 @final
 class Spinner:
-    """Shows a spinner while its block lasts; other output stays readable."""
+    """A spinner that runs during its block. Other output stays readable."""
 
     def __init__(self, stderr: TextIO, what: str, *, patience: float = _PATIENCE) -> None:
         self._stderr = stderr
@@ -64,7 +64,7 @@ class Spinner:
                 self._status.start()
 
     def end(self) -> None:
-        """Removes the spinner."""
+        """Remove the spinner."""
         self._timer.cancel()
         with self._lock:
             self._over = True
@@ -75,7 +75,7 @@ class Spinner:
 
 @final
 class LoadProgress:
-    """Shows progress, reported from any thread, while its block lasts."""
+    """A view of progress during its block. Any thread can report progress."""
 
     def __init__(self, stderr: TextIO, *, color: bool | None = None, quiet: bool = False) -> None:
         self._stderr = stderr
@@ -100,7 +100,7 @@ class LoadProgress:
         self.end()
 
     def __call__(self, progress: Progress) -> None:
-        """Shows `progress`."""
+        """Show `progress`."""
         began = progress.stage != self._stage
         self._stage = progress.stage
         if self._bar is None:
@@ -115,7 +115,7 @@ class LoadProgress:
         self._bar.update(self._task, completed=progress.done)
 
     def end(self) -> None:
-        """Removes the bar."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

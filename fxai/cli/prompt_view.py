@@ -1,4 +1,4 @@
-"""Stateful prompts at the command line: agents made of them, and what they define before anything has run.
+"""Stateful prompts on the command line. Use `agent_of` to run a prompt, and `first_step` to inspect it before a run.
 
 >>> from fxai.agents.stateful import Render, StatefulPrompt
 >>> from fxai.tools.tool import Tool
@@ -32,34 +32,34 @@ from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
 from fxai.tools.type_hints import hints_of, needed_services, services_in
 
 AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
-"""An agent of a user's program, whose types are not known."""
+"""An agent of a user's program, with unknown types."""
 
 
 def is_agent(value: object) -> bool:
-    """Whether it can be run: an agent, or a stateful prompt."""
+    """Return True for an agent or a stateful prompt."""
     return isinstance(value, Agent | StatefulPrompt)
 
 
 def agent_of(value: AnyAgent | StatefulPrompt[Any, Any]) -> AnyAgent:
-    """The agent, or one with nothing but this stateful prompt."""
+    """Return the agent, or a new agent with only this stateful prompt."""
     return Agent.make(value.name, prompt=value) if isinstance(value, StatefulPrompt) else value
 
 
 @final
 class FirstStep(msgspec.Struct, frozen=True, eq=False):
-    """What a prompt defines for the first step of a run, and the state that it sees then."""
+    """The definitions of a prompt for the first step of a run, and the state at this step."""
 
     definitions: Definitions
     state: PromptState
 
 
 def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep | None:
-    """The first step of a run that begins with this state; no effect is run, and nothing is opened.
+    """Return the first step of a run that starts with this state, or None without a stateful prompt.
 
-    None for an agent without a stateful prompt.
+    The function runs no effect and opens nothing.
 
     Raises:
-        CliError: The render is wrong, or raises; or it calls something as a tool of the agent is called.
+        CliError: If the render is invalid or raises an exception, or uses the name of a tool of the agent.
     """
     prompt = agent.prompt
     if prompt is None:
@@ -77,23 +77,22 @@ def _check_names(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
     same = [name for name in toolkit.tools if name in definitions.sections]
     same += [name for name, one in definitions.tools.items() if toolkit.tools.get(name, one.tool) != one.tool]
     if same:
-        why = f"{same[0]!r} is what a tool of the agent is called, and something else of the prompt"
-        raise RenderError("conflict", f"{why}; call one of them otherwise")
+        why = f"the name {same[0]!r} belongs to a tool of the agent and to another definition of the prompt"
+        raise RenderError("conflict", f"{why}. Rename one of them.")
 
 
 def _render_error(name: str, raised: Exception) -> CliError:
     if isinstance(raised, RenderError):
-        said, _, remedy = f"the prompt {name!r} cannot be rendered: {raised}".rpartition("; ")
-        return CliError(said or remedy, remedy if said else "", cause=raised)
-    said = f"the prompt {name!r} broke when it was rendered: {type(raised).__name__}: {raised}"
-    return CliError(said, "--debug shows where", cause=raised)
+        return CliError(f"cannot render prompt {name!r}: {raised}", "", cause=raised)
+    said = f"prompt {name!r} raised {type(raised).__name__}: {raised}"
+    return CliError(said, "Run it again with --debug to see the traceback.", cause=raised)
 
 
 def binding_at_first(agent: AnyAgent) -> Binding:
-    """All tools of an agent, with those that its prompt defines with its initial state.
+    """Return all tools of an agent, with the tools that its prompt defines for its initial state.
 
     Raises:
-        CliError: As `first_step`.
+        CliError: For the same reasons as `first_step`.
     """
     first = first_step(agent)
     return agent.binding if first is None else agent.binding.with_offers(map(_offer, first.definitions.tools.values()))
@@ -109,28 +108,28 @@ def _offer(one: ToolDefinition) -> AnyBound | Toolkit[Any]:
 
 
 def require_prompt(agent: AnyAgent, state: PromptState | None, services: ContextOf[Any]) -> None:
-    """Checks that a run which begins with this state finds what the agent's prompt says it needs.
+    """Check that the context contains everything that the agent's prompt declares for a run with this state.
 
     Raises:
-        CliError: A service, or the handler of a tool, is missing; or as `first_step`.
+        CliError: If a service or the handler of a tool is missing, or for the same reasons as `first_step`.
     """
     prompt, first = agent.prompt, first_step(agent, state)
     if prompt is None or first is None:
         return
-    there = services.put(LanguageModel.__fx_key__(), True)  # its absence has an error of its own
+    there = services.put(LanguageModel.__fx_key__(), True)  # a missing model has its own error
     plain = [one.tool for one in first.definitions.tools.values() if one.handler is None and one.origin is None]
     missing = [tool.name for tool in plain if tool.requires_handler and there.find(tool.identity) is None]
     if missing:
-        said = f"nothing answers the tools of the prompt {prompt.name!r}: {', '.join(missing)}"
+        said = f"missing handlers for tools of prompt {prompt.name!r}: {', '.join(missing)}"
         raise CliError(said, GIVE_HANDLERS)
     for by, key in _needs(prompt, first.definitions):
         if there.find(key) is None:
-            said = f"the service {MissingServiceError(key).service} is needed, and no layer gives it to {by}"
+            said = f"service {MissingServiceError(key).service} is missing: {by} requires it"
             raise CliError(said, GIVE_LAYER)
 
 
 def _needs(prompt: StatefulPrompt[Any, Any], definitions: Definitions) -> Iterator[tuple[str, Any]]:
-    """What needs a service, in words, and the key of it, as far as annotations say so."""
+    """Yield the name of each part that declares a service, and the key of the service."""
     for tool in definitions.tools.values():
         if tool.handler is not None:
             yield from ((f"the handler of {tool.tool!r}", key) for key in needed_services(tool.handler))
@@ -140,10 +139,10 @@ def _needs(prompt: StatefulPrompt[Any, Any], definitions: Definitions) -> Iterat
 
 
 def _annotated_services(f: Callable[..., Any]) -> tuple[Any, ...]:
-    """The keys that a render declares, of `Render[…]` in its annotation; none where it cannot be read."""
+    """Return the service keys in the `Render[…]` annotation of a render, or nothing if the annotation is unreadable."""
     try:
         hints = hints_of(f, {})
-    except Exception:  # what it names may be there for checkers alone
+    except Exception:  # names in the annotation can exist only for type checkers
         return ()
     hints.pop("return", None)
     arguments = get_args(next(iter(hints.values()), None))

@@ -1,8 +1,8 @@
-r"""Questions to the user: whether a pending call may run, and the forms that an MCP server asks to be filled in.
+r"""Questions to the user. Use `Consent` to approve pending calls, and `fill_form` for the forms of an MCP server.
 
-A call is approved only explicitly: not by an empty line, nor by one typed before the question, nor by the end of input.
-Piped input answers with `/approve`, `/deny` or `/answer`; any other line leaves the call unanswered, so that it is not
-run, and is taken as the next prompt.
+A user must approve a call explicitly. An empty line, a line typed before the question, or the end of input never
+approves it. Piped input answers with `/approve`, `/deny`, or `/answer`. Any other line leaves the call unanswered, so
+that the call does not run, and becomes the next prompt.
 
 >>> import io
 >>> from fxai.cli.input import PipedInput
@@ -12,8 +12,8 @@ True
 >>> Consent(PipedInput(io.StringIO("yes\n")), lambda waiting: None).answer(call).unanswered
 'unavailable'
 
-A form is filled in field by field. Only what the user typed is sent: an empty answer to a required field declines, and
-so does a form left empty.
+`fill_form` asks for one field at a time. It sends only values that the user typed. An empty answer to a required field
+declines the form. A form with only empty answers also declines.
 
 >>> from fxai.mcp import Elicitation
 >>> form = Elicitation("git", "Which branch?", {"properties": {"branch": {"type": "string"}}, "required": ["branch"]})
@@ -40,18 +40,19 @@ from fxai.schema.parsing import parse_json_unsafe
 if TYPE_CHECKING:
     from fxai.mcp.settings import ElicitAnswer, Elicitation
 
-_AGREED: Final = "agreed? [y]es, [n]o: "
-_VISITED: Final = "opened and done there? [y]es, [n]o: "
+_AGREED: Final = "do you agree? [y]es, [n]o: "
+_VISITED: Final = "did you open the page and finish? [y]es, [n]o: "
 _YES_NO: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _LONGEST: Final = 160
 
 
 def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
-    """The user's answer; `cancel` where the input has ended.
+    """Return the user's answer, or `cancel` if the input ended.
 
-    Raises `KeyboardInterrupt`: Ctrl-C was typed in place of an answer.
+    Raises:
+        KeyboardInterrupt: If the user pressed Ctrl-C instead of answering.
     """
-    from fxai.mcp.settings import ElicitAnswer  # not before a server asks
+    from fxai.mcp.settings import ElicitAnswer  # imported only if a server asks a question
 
     declined = ElicitAnswer("decline")
     if asked.url is not None or not asked.fields:
@@ -73,7 +74,7 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
 
 
 def _value(prompt: str, field: Any, lines: LineInput) -> Any:
-    """The value of a field, asked for until it is valid; None for an empty answer."""
+    """Return the value of a field, or None for an empty answer. Ask again until the value is valid."""
     said = lines.answer(prompt)
     while said is not None and said.strip():
         value = _read(said.strip(), field)
@@ -105,7 +106,7 @@ def _fault(value: Any, field: Any) -> str | None:
     try:
         faults = JsonSchema.of(field).validate(value)
     except SchemaError:
-        return None  # a field with a schema that is not valid is left to the server to check
+        return None  # the server checks a field whose schema is invalid
     return one_line(str(faults[0]), _LONGEST) if faults else None
 
 
@@ -115,8 +116,8 @@ def _prompt(name: str, field: Any, *, needed: bool) -> str:
     choices = _choices(said) or _choices(said.get("items"))
     kind = " | ".join(choices) or ("yes | no" if type_ == "boolean" else str(type_))
     if type_ == "array":
-        kind += "; commas between"
-    shown = one_line(f"{name} ({kind}{'' if needed else '; may be empty'})", _LONGEST)
+        kind += "; separate values with commas"
+    shown = one_line(f"{name} ({kind}{'' if needed else '; optional'})", _LONGEST)
     about = said.get("description") or said.get("title")
     return f"    {shown}{f', {one_line(str(about), _LONGEST)}' if about else ''}: "
 
@@ -136,30 +137,31 @@ def _choice(each: dict[str, Any]) -> str:
 
 
 _QUESTION: Final = "run {}? [y]es, [n]o, [a]lways this tool in this chat: "
-_CHOICES: Final = "y runs it, n does not (what follows is the reason it gets), a always runs this tool"
-_WANTED: Final = "what came of it, JSON or text (nothing: it failed): "
-_NOBODY: Final = "nobody was there to approve it"
-_NO: Final = "the user said no"
-_NO_RESULT: Final = {"error": "nobody ran it"}
+_CHOICES: Final = "y runs the call, n denies it (text after n is the reason), a always runs this tool"
+_WANTED: Final = "result of the call, JSON or text (empty if it failed): "
+_NOBODY: Final = "no user was available to approve it"
+_NO: Final = "the user denied it"
+_NO_RESULT: Final = {"error": "no user ran it"}
 
 
 @final
 class Consent:
-    """Asks, and remembers which tools may always run."""
+    """A dialog that approves calls and remembers the tools that can always run."""
 
     def __init__(
         self, lines: LineInput, show: Callable[[Pending], None], refuse: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Reads answers from `lines`; `show` shows a call, `refuse` reports an answer that is not valid."""
+        """Read answers from `lines`. `show` displays a call, and `refuse` reports an invalid answer."""
         self._lines = lines
         self._show = show
         self._refuse = refuse
         self._always: set[tuple[str, ...]] = set()
 
     def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
-        """The answer for a call: an approval, a denial, or a result.
+        """Return the answer for a call: an approval, a denial, or a result.
 
-        Raises `KeyboardInterrupt`: Ctrl-C was typed in place of an answer.
+        Raises:
+            KeyboardInterrupt: If the user pressed Ctrl-C instead of answering.
         """
         if waiting.approval_id is not None and self._always.issuperset(_runs((), waiting.name, waiting.params)):
             return waiting.approve()
@@ -190,7 +192,7 @@ class Consent:
                     asked = f"    {_misunderstanding(said)}{_CHOICES}\n{question}"
 
     def _from_program(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
-        """The answer from piped input."""
+        """Return the answer from piped input."""
         line = self._lines.answer("")
         word, _, rest = (line or "").strip().partition(" ")
         if waiting.approval_id is None:
@@ -200,18 +202,17 @@ class Consent:
             return waiting.approve() if word == "/approve" else waiting.deny(rest.strip() or _NO)
         if line is not None:
             wanted = "/answer JSON" if waiting.approval_id is None else "/approve or /deny [REASON]"
-            self._refuse(
-                f"{_misunderstanding(line)}{quote_name(waiting.name)} is not run; what is wanted there: {wanted}"
-            )
+            self._refuse(f"{_misunderstanding(line)}{quote_name(waiting.name)} does not run. Answer with {wanted}.")
         if line is not None and word != "/approve":
             self._lines.back(line)
         return _result_part(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)
 
 
 def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, ...]]:
-    """The tools that a call runs: of a composite those inside, of a server that a provider asks the one that is asked.
+    """Yield the tools that a call runs, each as its path.
 
-    Each is recognised by its path. A tool of any other kind whose parameters look like those is asked about more often.
+    A composite runs the tools in its calls. A server of a provider runs the tool that its arguments name. If other
+    arguments look like these, the user must approve the tool more often.
     """
     here = (*path, name)
     calls: object = params.get("calls") if is_object(params) else None
@@ -221,14 +222,14 @@ def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, 
             yield from _runs(here, str(called.get("name", one)), called.get("args"))
     elif is_object(params) and "name" in params and "arguments" in params:
         yield (*here, str(params["name"]))
-    elif path and isinstance(params, str):  # it may be read as calls
+    elif path and isinstance(params, str):  # a string can contain calls
         yield (*here, params)
     else:
         yield here
 
 
 def _misunderstanding(said: str) -> str:
-    return f"{one_line(repr(said.strip()), 60)} is no answer: " if said.strip() else ""
+    return f"{one_line(repr(said.strip()), 60)} is not a valid answer. " if said.strip() else ""
 
 
 def _result_part(waiting: Pending, text: str) -> ToolResultPart:

@@ -1,4 +1,4 @@
-"""Redaction: keys, tokens and passwords are hidden: in the settings of a provider's tool, in files, in histories.
+"""Redaction of keys, tokens, and passwords. Use it for settings of a provider's tool, files, and histories.
 
 >>> redact({"server_url": "https://x.org", "authorization": "abc", "headers": {"X-Key": "abc"}, "max_tokens": 3})
 {'server_url': 'https://x.org', 'authorization': '(hidden)', 'headers': {'X-Key': '(hidden)'}, 'max_tokens': 3}
@@ -18,7 +18,7 @@ from fxai.schema.data import is_array, is_object
 
 _HIDDEN: Final = "(hidden)"
 _PIECE: Final = 2**15
-"""How much is searched at once: meanwhile no other thread runs."""
+"""The number of characters per search. During a search, no other thread can run."""
 _OVERLAP: Final = 2**12
 _SECRET: Final = ("authorization", "header", "secret", "token", "password", "api_key", "apikey", "credential")
 
@@ -29,7 +29,7 @@ _OPEN: Final = re.compile(
     r"|readthedocs\.ya?ml|travis\.yml|circleci|rspec|rubocop.*|markdownlint.*|yamllint.*|hgignore|rustfmt\.toml"
     r"|cargo|storybook|husky|changeset|devcontainer|env\.(?:example|sample|template|dist))"
 )
-"""Hidden names of what everybody publishes. All others that begin with a dot are taken to hold secrets."""
+"""Hidden names of files that people publish. `is_secret_name` treats every other hidden name as secret."""
 _DATA: Final = r"(?:\.(?:txt|csv|json|ya?ml|toml|ini|xml|conf|db|bak))?"
 _CLOSED: Final = re.compile(
     r"_netrc|.*\.(?:env|pem|key|p8|p12|pfx|jks|keystore|kdbx?|ppk|gpg|agekey|ovpn|tfstate(?:\.backup)?|tfvars(?:\.json)?)"
@@ -70,7 +70,7 @@ _PHRASE: Final = re.compile(
     r"|([^\s\"'(){}\[\]<>|,=][^\"'\n(){}\[\]<>|,=]{3,200})$)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Secrets of several words; the name ends where it speaks of them, as `password_hint` does not."""
+"""Secrets of several words. The name must end after the keyword, so that `password_hint` does not match."""
 _PROSE: Final = re.compile(
     r"[.:?!…]$|\b(?:a|an|and|any|are|as|at|be|by|can|cannot|change|confirm|do|does|enter|field|for|forgot|forgotten|from|get"
     r"|hash(?:ed)?|if|in|incorrect|input|invalid|is|it|least|missing|must|new|no|not|of|old|on|or|passwords?|please|repeat"
@@ -78,12 +78,12 @@ _PROSE: Final = re.compile(
     r"|without|wrong|you|your)\b",
     re.IGNORECASE,
 )
-"""What a sentence or a label has, and a secret of several words hardly ever."""
+"""Parts of sentences and labels. They are rare in secrets of several words."""
 _SEED: Final = re.compile(
     r"(?:mnemonic|\bseed|recovery)[\w -]{0,20}[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:[a-z]{3,8} ){11,23}[a-z]{3,8}\b",
     re.IGNORECASE,
 )
-"""The words that a wallet is made from."""
+"""The words from which a wallet is created."""
 _JOINED: Final = re.compile(
     r"\b(?:password|passwd|pwd|accesskey|sharedaccesskey)=([^\s;\"'(){}\[\]<>]{6,200});"
     r"|<\w{0,40}(?:password|passphrase|secret|token|api_?key)\w{0,20}>\s{0,8}([^\s<>]{6,200})\s{0,8}</"
@@ -99,14 +99,14 @@ _STANDS_IN: Final = re.compile(
     r"|\(?hidden\)?",
     re.IGNORECASE,
 )
-"""What stands where a secret would, and is none."""
+"""Placeholders for secrets."""
 
 
 _CODE: Final = re.compile(r"(?:\w*\.)+[A-Za-z_]\w*")
 
 
 def redact(data: Any, *, secret: bool = False) -> Any:
-    """The same plain JSON data; texts under a name that speaks of secrets are hidden, with all inside it."""
+    """Return the JSON values with hidden strings below every name that suggests a secret."""
     if is_object(data):
         return {
             name: redact(value, secret=secret or any(word in name.lower() for word in _SECRET))
@@ -118,7 +118,7 @@ def redact(data: Any, *, secret: bool = False) -> Any:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a file or a folder of this name is taken to hold secrets, however it is written."""
+    """Return True if a file or directory with this name probably contains secrets, in any spelling of the name."""
     plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
     plain = plain.casefold().partition(":")[0].strip()
     plain = _BACKUP.sub("", plain.rstrip(". ") or plain)
@@ -128,7 +128,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text looks as if a key, a token or a password stood in it."""
+    """Return True if a text probably contains a key, a token, or a password."""
     pieces = (text[start : start + _PIECE + _OVERLAP] for start in range(0, max(1, len(text)), _PIECE))
     return any(map(_shows_secret, pieces))
 
@@ -152,14 +152,14 @@ def _is_mixed(value: str) -> bool:
 
 
 def _phrase(found: re.Match[str]) -> str | None:
-    """What is assigned, where it is several words that could be a secret, and no sentence and no label."""
+    """Return the assigned value if it has several words that can be a secret, and is not a sentence or a label."""
     value: str = next(filter(None, found.groups()[1:])).strip()
     words = value.split()
     of_password = found[0][:1] in "pP" or found[0][1:6] == "_PASS"
     least = 3 if found[4] is not None else 2
     if not least <= len(words) <= 12 or not (of_password or _is_mixed(value)):
         return None
-    if found[1] == "=" and re.match(r"[A-Z_]+=[\"']", found[0]):  # KEY="value", as files of settings say it
+    if found[1] == "=" and re.match(r"[A-Z_]+=[\"']", found[0]):  # KEY="value", the form of settings files
         return value
     if _PROSE.search(value):
         return None
@@ -168,11 +168,11 @@ def _phrase(found: re.Match[str]) -> str | None:
 
 
 def _value(found: re.Match[str]) -> str | None:
-    """What is assigned, where it could be a secret and not a name, a type or a sentence."""
+    """Return the assigned value if it can be a secret, and is not a name, a type, or a sentence."""
     value = next(text for text in found.groups()[1:] if text is not None).strip()
     if any(c.isspace() for c in value) or (found[4] is not None and _CODE.fullmatch(value)):
         return None
     enough = 6 if found[1].lower().startswith("pass") else 8
     bare = found[4] is not None and not re.search(r"\s[=:]|[=:]\s", found[0])
-    in_capitals = bare and found[1].isupper()  # KEY=value, as files of settings say it
+    in_capitals = bare and found[1].isupper()  # KEY=value, the form of settings files
     return value if in_capitals or (_is_mixed(value) and len(value) >= enough) else None

@@ -1,4 +1,4 @@
-"""Durable runs on the command line: what there is, what each waits for, answers, and going on with one.
+"""Durable runs on the command line. Use these functions for `fxai runs` and for `fxai run --durable`.
 
 >>> import io
 >>> from fxai.durable import Runs
@@ -28,22 +28,22 @@ from fxai.effects.layer import Layer
 from fxai.schema.display import in_line, json_line, one_line
 
 Answering: TypeAlias = Literal["approve", "deny", "result", "failure", "again", "unknown"]
-"""The options of `fxai runs answer`, of which one is given."""
+"""The options of `fxai runs answer`. The user passes one of them."""
 
 
 @final
 class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that make a run durable: its name, where its journal is, and what a changed program comes to."""
+    """The options of a durable run: its name, the store of its journal, and the action after a program change."""
 
     run: str
     store: str | None = None
     on_change: OnChange = "refuse"
 
     def make_durable(self, program: EffectOf[Any, Any, Any], prompt: str) -> EffectOf[Any, Any, Any]:
-        """The program as a durable run that began with a prompt.
+        """Return the program as a durable run that starts with a prompt.
 
         Fails with:
-            CliError: the run is there already, with another prompt.
+            CliError: If the run already exists with another prompt.
         """
         runs = runs_at(self.store)
         running = program.provide(durable(Layer.empty(), run=self.run, store=runs, on_change=self.on_change))
@@ -57,25 +57,25 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
             yield from journal.append(Input(prompt))
         elif begun.prompt != prompt:
             error = CliError(
-                f"the run {self.run!r} began with another prompt",
-                f"fxai runs resume {self.run} goes on with it; another run has another name",
+                f"run {self.run!r} already has another prompt",
+                f"To continue it, use fxai runs resume {self.run}. For a new run, choose another name.",
                 code=WRONG_USE,
             )
             yield from fx.fail(error)
 
     def waiting(self) -> Effect[CliError | None, CliError]:
-        """Returns the error if the run waits for answers, or stopped just before they arrived; otherwise None."""
+        """Return the error if the run needs answers, or stopped just before they arrived, otherwise None."""
         return _explain(runs_at(self.store).show(self.run)).map(self._waiting)
 
     def _waiting(self, report: RunReport) -> CliError | None:
         if not report.questions:
-            stopped = f"the run {self.run!r} stopped just before its answers arrived"
+            stopped = f"run {self.run!r} stopped just before its answers arrived"
             is_left = report.state.status == "stopped"
-            return CliError(stopped, f"fxai runs resume {self.run}") if is_left else None
+            return CliError(stopped, f"Use fxai runs resume {self.run}.") if is_left else None
         asked = "; ".join(f"{_name(one)} ({one.id})" for one in report.questions)
         pairs = " ".join(f"{one.id}=REPLY" for one in report.questions)
-        remedy = f"fxai runs answer {self.run} {pairs}, then fxai runs resume {self.run}"
-        return CliError(f"the run {self.run!r} waits for answers about {asked}", remedy)
+        remedy = f"Use fxai runs answer {self.run} {pairs}, then fxai runs resume {self.run}."
+        return CliError(f"run {self.run!r} needs answers about {asked}", remedy)
 
 
 def _name(question: Question) -> str:
@@ -83,20 +83,20 @@ def _name(question: Question) -> str:
 
 
 def runs_at(store: str | None) -> Runs:
-    """The runs at a place, as `Runs.at` says.
+    """Return the runs in a store, which `Runs.at` finds.
 
     Raises:
-        CliError: there can be none.
+        CliError: If the store is invalid, or its extra is not installed.
     """
     try:
         return Runs.at(store)
     except ValueError as error:
-        raise CliError(f"--store: {error}", "give FILE.db, or a URL of PostgreSQL", code=WRONG_USE) from error
+        raise CliError(f"--store: {error}", "Pass FILE.db or a PostgreSQL URL.", code=WRONG_USE) from error
     except ImportError as error:
-        raise CliError(str(error), "pip install 'fxai[postgres]'") from error
+        raise CliError(str(error), "Run pip install 'fxai[postgres]'.") from error
 
 
-# -- looking
+# -- lists
 
 
 class ListOptions(TypedDict, total=False):
@@ -111,14 +111,14 @@ class ListOptions(TypedDict, total=False):
 def show_list(
     runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | None = None, **chosen: Unpack[ListOptions]
 ) -> bool:
-    """Show the status of runs, the newest first."""
+    """Show the status of runs, newest first."""
     states = value_of(_explain(runs.list(**chosen)))
     if as_json:
         out.write(json_line({"ok": True, "runs": [msgspec.to_builtins(state) for state in states]}))
         return True
     screen = console(out, color)
     if not states:
-        screen.print(f"there are no runs in {runs.place}")
+        screen.print(f"no runs in {runs.place}")
     for state in states:
         screen.print(_line(state))
     return True
@@ -131,7 +131,7 @@ def _line(state: RunState) -> str:
 
 
 def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
-    """Shows what is known of a run: how it stands, its steps, and what it waits for."""
+    """Show the status of a run, its steps, and its open questions."""
     report = value_of(_explain(runs.show(run)))
     if as_json:
         questions = [{"id": one.id, "replies": one.replies, **msgspec.to_builtins(one)} for one in report.questions]
@@ -151,25 +151,25 @@ def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color:
 
 
 def _explain(effect: EffectOf[Any, Any, None]) -> Effect[Any, CliError]:
-    """The effect, whose failures are errors of the command line."""
+    """Return the effect with its failures as `CliError`."""
     return effect.map_error(lambda failure: CliError(str(failure), ""))
 
 
-# -- speaking
+# -- changes
 
 
 def reply_of(kind: Answering, given: str | None) -> Reply:
-    """The reply that the options say.
+    """Return the reply for an option and its value.
 
     Raises:
-        CliError: it needs JSON, and there is none.
+        CliError: If the option requires JSON and the value is not valid JSON.
     """
     if kind in ("result", "failure"):
         try:
             value = json.loads(given or "")
         except (ValueError, RecursionError) as error:
-            what = f"--{kind} needs the result as JSON: {error}"
-            raise CliError(what, f"""say --{kind} '"text"', --{kind} 5, …""", code=WRONG_USE) from error
+            what = f"--{kind} must be JSON: {error}"
+            raise CliError(what, f"""Pass --{kind} '"text"', --{kind} 5, …""", code=WRONG_USE) from error
         return Reply.result(value, is_failure=kind == "failure")
     return Reply(kind, None, given or None)
 
@@ -186,19 +186,19 @@ def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
     """Return the replies of arguments QUESTION=REPLY.
 
     Raises:
-        CliError: A reply is neither a word for a reply nor JSON, or a question has two replies.
+        CliError: If a reply is neither a reply word nor JSON, or if a question has two replies.
     """
     replies: dict[str, Reply] = {}
     for pair in pairs:
         question, _, said = pair.partition("=")
         if question in replies:
-            raise CliError(f"the question {question} has two replies", "give one reply to each", code=WRONG_USE)
+            raise CliError(f"question {question} has two replies", "Pass one reply for each.", code=WRONG_USE)
         replies[question] = reply_of(_WORDS[said], None) if said in _WORDS else reply_of("result", said)
     return replies
 
 
 def answer_questions(runs: Runs, run: str, replies: Mapping[str, Reply], out: TextIO, *, as_json: bool) -> bool:
-    """Answer questions of a run together, and tell what follows."""
+    """Answer questions of a run together, and show the next action."""
     value_of(_explain(runs.answer_all(run, replies)))
     left = len(value_of(_explain(runs.show(run))).questions)
     kinds = ", ".join(dict.fromkeys(reply.kind for reply in replies.values()))
@@ -206,59 +206,60 @@ def answer_questions(runs: Runs, run: str, replies: Mapping[str, Reply], out: Te
         first = next(iter(replies))
         out.write(json_line({"ok": True, "run": run, "question": first, "reply": kinds, "open": left}))
     else:
-        follows = f"{left} more to answer" if left else _follows(runs, run)
-        console(out, None).print(f"answered: {kinds}; {follows}")
+        follows = f"Open questions: {left}." if left else _follows(runs, run)
+        console(out, None).print(f"answered: {kinds}. {follows}")
     return True
 
 
 def _follows(runs: Runs, run: str) -> str:
     is_queued = value_of(_explain(runs.show(run))).state.status == "queued"
-    return "a worker goes on with it" if is_queued else f"fxai runs resume {run} goes on with it"
+    return "A worker continues the run." if is_queued else f"To continue it, use fxai runs resume {run}."
 
 
 def submit_run(
     runs: Runs, run: str, program: str, out: TextIO, *, priority: int = 0, delay: float = 0.0, as_json: bool
 ) -> bool:
-    """Submits a run to workers, and says whether that is new.
+    """Submit a run to workers, and show whether it is new.
 
     Raises:
-        CliError: No worker runs the program, and it cannot be loaded here.
+        CliError: If no worker runs the program, and this process cannot load it.
     """
     if not value_of(_explain(runs.is_served(program))):
         _require_target(program)
     try:
         is_new = value_of(_explain(runs.submit(run, program, priority=priority, delay=delay)))
     except ValueError as error:
-        raise CliError(str(error), "name the program as fxai runs work was given it", code=WRONG_USE) from error
+        raise CliError(str(error), "Name the program as in fxai runs work.", code=WRONG_USE) from error
     if as_json:
         out.write(json_line({"ok": True, "run": run, "new": is_new}))
     else:
-        said = "submitted" if is_new else "queued, begun or done already"
+        said = "submitted" if is_new else "already queued, started, or done"
         console(out, None).print(f"{said}: {one_line(run)}")
     return True
 
 
 def _require_target(program: str) -> None:
-    from fxai.cli.target import load_matching  # only if no worker is known to have it
+    from fxai.cli.target import load_matching  # imported only if no known worker runs the program
 
     try:
-        load_matching(program, callable, "a function of the name of a run")
+        load_matching(program, callable, "a function that receives the name of a run")
     except CliError as error:
         raise CliError(
-            f"no worker runs {program!r}, and it cannot be loaded here: {error}",
-            f"start a worker first: fxai runs work {program}",
+            f"no worker runs {program!r}, and this command cannot load it: {error}",
+            f"First start a worker: fxai runs work {program}",
             code=WRONG_USE,
         ) from error
 
 
 def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: int, grace: float) -> bool:
-    """Works on what is submitted for the programs of the targets, until this process is stopped."""
-    from fxai.cli.target import load_matching  # only a worker imports code of its user
+    """Run the submitted runs of the target programs until this process stops."""
+    from fxai.cli.target import load_matching  # imported only by workers, which load user code
 
-    programs = {target: load_matching(target, callable, "a function of the name of a run") for target in targets}
+    what = "a function that receives the name of a run"
+    programs = {target: load_matching(target, callable, what) for target in targets}
 
     def tell(_: str) -> None:
-        err.write(f"fxai: a worker runs {', '.join(targets)} from {runs.place} (Ctrl-C ends it)\n")
+        err.write(f"fxai: worker runs {', '.join(targets)} from {runs.place}. Press Ctrl-C to stop.\n")
         err.flush()
 
     value_of(_explain(runs.work(programs, concurrency=concurrency, grace=grace, on_ready=tell)))
@@ -266,7 +267,7 @@ def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: i
 
 
 def cancel_run(runs: Runs, run: str, out: TextIO, *, as_json: bool) -> bool:
-    """Cancels a run, which then never goes on."""
+    """Cancel a run permanently."""
     value_of(_explain(runs.cancel(run)))
     if as_json:
         out.write(json_line({"ok": True, "run": run}))
@@ -276,13 +277,13 @@ def cancel_run(runs: Runs, run: str, out: TextIO, *, as_json: bool) -> bool:
 
 
 def prompt_of(runs: Runs, run: str) -> str:
-    """The prompt that the command line began a run with.
+    """Return the prompt of a run that the command line started.
 
     Raises:
-        CliError: there is no such run, or a program of its own began it.
+        CliError: If the run does not exist, or if another program started it.
     """
     report: RunReport = value_of(_explain(runs.show(run)))
     if report.input is None:
-        began = f"the run {run!r} was not begun by fxai run --durable"
-        raise CliError(began, "run its program again, under the same name", code=WRONG_USE)
+        began = f"fxai run --durable did not start run {run!r}"
+        raise CliError(began, "Resume it with its own program and the same name.", code=WRONG_USE)
     return report.input.prompt

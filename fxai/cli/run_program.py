@@ -1,11 +1,11 @@
-"""Programs: an effect run as the work of this process, which ends with a value, a failure or a signal.
+"""Functions that run an effect as the work of this process. Use `value_of` for one program.
 
 >>> from fxai.effects import fx
 >>> value_of(fx.succeed(3))
 3
 
-A chat runs its programs in the background, in an event loop in a thread of its own, so that the main thread can talk
-with the user meanwhile:
+Use `Background` for a chat. It runs programs in an event loop in a separate thread, so that the main thread can talk to
+the user:
 
 >>> with Background() as background:
 ...     opened = background.hold(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
@@ -40,21 +40,21 @@ _A = TypeVar("_A")
 
 
 _GLANCE: Final = 0.2 if sys.platform == "win32" else None
-"""How long to wait before looking for a Ctrl-C: only on Windows does waiting not notice it by itself."""
+"""Seconds between checks for a Ctrl-C. Only Windows needs them, because there a Ctrl-C does not end the wait."""
 
 
 @final
 class Background:
-    """Runs programs, one after another, while the thread that made it waits; Ctrl-C there ends the one that runs.
+    """A runner of programs, one after another, while the main thread waits. Ctrl-C stops the active program.
 
-    It is used as a context manager, in the main thread. `SIGTERM` and the end of the terminal leave it as `CliError`.
+    Use it as a context manager in the main thread. `SIGTERM` and the loss of the terminal raise `CliError`.
     """
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._holding: list[_Running[Any]] = []
         self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._open: list[Callable[[], None]] = []  # what withdraws each question that is not answered yet
+        self._open: list[Callable[[], None]] = []  # one function for each open question, which withdraws it
 
     def __enter__(self) -> Self:
         _raise_on_signals(self._stack)
@@ -75,16 +75,16 @@ class Background:
             self._stack.close()
 
     def value_of(self, program: EffectOf[_A, Any, Any]) -> _A:
-        """Runs a program to its end, finalizers included, and gives its value."""
+        """Run a program with its finalizers, and return its value."""
         running = _Running(program, self._wake)
         self._follow(running, running.over)
         return running.value()
 
     def here(self, ask: Callable[[], _A], stopped: Callable[[], _A] | None = None) -> EffectOf[_A]:
-        """An effect that calls `ask` in the main thread, where it can talk with the user, and gives its answer.
+        """Return an effect that calls `ask` in the main thread, where it can talk to the user, and returns its answer.
 
-        Ctrl-C during `ask` ends the program. A program that stops waiting withdraws the question. Then none of the
-        questions is asked any more; whoever waits for one outside of the program is given what `stopped` gives.
+        Ctrl-C during `ask` stops the program. If a program stops waiting, it withdraws the question. The main thread
+        then asks no open question. A caller outside the program that still waits receives the result of `stopped`.
         """
 
         async def wait_for_answer() -> _A:
@@ -99,7 +99,7 @@ class Background:
         return fx.wait(wait_for_answer)
 
     def hold(self, opening: EffectOf[_A, Any, Any]) -> _A:
-        """Opens a resource and gives it; its scope closes when the background is left."""
+        """Open a resource and return it. Its scope closes when the background closes."""
         opened, there = list[_A](), threading.Event()
 
         async def hold(value: _A) -> None:
@@ -126,7 +126,7 @@ class Background:
             except (KeyboardInterrupt, CliError) as error:
                 running.error = error if isinstance(error, CliError) else CliError("interrupted", "", code=INTERRUPTED)
                 self._portal.call(self._stop, running)
-                _await(running.over)  # its questions are not answered any more
+                _await(running.over)  # from here on, this thread answers no questions
         except (KeyboardInterrupt, CliError):
             _leave_at_once()
         if running.error is not None:
@@ -138,7 +138,7 @@ class Background:
             withdraw()
 
     def _answer(self, until: threading.Event) -> None:
-        """Runs the requests to this thread until `until` is set."""
+        """Run the requests to this thread until `until` is set."""
         while not until.is_set():
             with suppress(Empty):
                 self._wanted.get(timeout=_GLANCE)()
@@ -149,7 +149,7 @@ class Background:
 
 @final
 class _Question(Generic[_A]):
-    """A question to the user: asked in the main thread, waited for in the event loop."""
+    """A question that the main thread asks the user and that the event loop waits for."""
 
     def __init__(self, ask: Callable[[], _A], stopped: Callable[[], _A] | None, portal: BlockingPortal) -> None:
         self._ask = ask
@@ -160,7 +160,7 @@ class _Question(Generic[_A]):
         self._gone = threading.Event()
 
     def give_answer(self) -> None:
-        """Asks, in the main thread, unless nobody waits any more."""
+        """Ask the question in the main thread, unless the program withdrew it."""
         if self._gone.is_set():
             return
         try:
@@ -172,14 +172,14 @@ class _Question(Generic[_A]):
         self._portal.call(self._there.set)
 
     def withdraw(self) -> None:
-        """It is not asked any more; whoever waits is given what there is instead. In the event loop."""
+        """Withdraw the question, and give a waiting caller the result of `stopped`. Runs in the event loop."""
         self._gone.set()
         if self._stopped is not None and not self._answer.done():
             self._answer.set_result(self._stopped())
             self._there.set()
 
     async def wait(self) -> _A:
-        """The answer."""
+        """Wait for the answer and return it."""
         try:
             await self._there.wait()
         finally:
@@ -189,7 +189,7 @@ class _Question(Generic[_A]):
 
 @final
 class _Running(Generic[_A]):
-    """One program in the background."""
+    """A program in the background."""
 
     def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None]) -> None:
         self.over = threading.Event()
@@ -200,12 +200,12 @@ class _Running(Generic[_A]):
         self._exit: Exit[_A, Any] | BaseException | None = None
 
     def cancel(self) -> None:
-        """Cancels it, from its event loop; also before it has begun."""
+        """Cancel the program from its event loop. The program can still be waiting to start."""
         self._scope = self._scope or anyio.CancelScope()
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Runs it, on its event loop."""
+        """Run the program in its event loop."""
         try:
             self._scope = self._scope or anyio.CancelScope()
             with self._scope:
@@ -217,7 +217,7 @@ class _Running(Generic[_A]):
             self._ended()
 
     def value(self) -> _A:
-        """Its value, once it is over."""
+        """Return the value of the finished program, or raise its error."""
         if self._exit is None:
             raise self.error or CliError("interrupted", "", code=INTERRUPTED)
         if isinstance(self._exit, BaseException):
@@ -231,16 +231,16 @@ def _await(event: threading.Event) -> None:
 
 
 def _leave_at_once() -> Never:
-    os._exit(INTERRUPTED)  # a second signal: leave at once, without finalizers
+    os._exit(INTERRUPTED)  # a second signal skips the finalizers
 
 
 def _raise_on_signals(stack: ExitStack) -> None:
-    """Makes the signals that end a process raise in this thread until the stack is closed."""
+    """Make SIGTERM and SIGHUP raise `CliError` in this thread until the stack closes."""
 
     def raise_error(number: int, _: FrameType | None) -> None:
         if number == signal.SIGTERM:
             raise CliError("terminated", "", code=TERMINATED)
-        raise CliError("the terminal is gone", "", code=HUNG_UP)
+        raise CliError("the terminal closed", "", code=HUNG_UP)
 
     if threading.current_thread() is not threading.main_thread():
         return
@@ -252,10 +252,10 @@ def _raise_on_signals(stack: ExitStack) -> None:
 
 
 def value_of(program: EffectOf[_A, Any, Any]) -> _A:
-    """Runs a program to its end, finalizers included, and gives its value."""
+    """Run a program with its finalizers, and return its value."""
     try:
         ended = anyio.run(_run_until_signal, program)
-    except* KeyboardInterrupt:  # before signals are received; on Windows always
+    except* KeyboardInterrupt:  # before the signal receiver starts, and on Windows always
         ended = _interruption()
     if isinstance(ended, CliError):
         raise ended
@@ -263,16 +263,16 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
 
 
 def success_of(ended: Exit[_A, Any]) -> _A:
-    """The value of a program that succeeded."""
+    """Return the value of a successful program, or raise the error of a failed one."""
     if isinstance(ended, Succeeded):
         return ended.value
     raise error_of(ended.cause)
 
 
 async def _run_until_signal(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | CliError:
-    """The exit of a program, or the error for the signal that ended it; its finalizers have run.
+    """Return the exit of a program, or the error of the signal that stopped it, after its finalizers.
 
-    A signal cancels a scope, not the task as asyncio alone would do: uninterruptible work is not cut short.
+    A signal cancels a scope. asyncio alone would cancel the task, which cuts uninterruptible work short.
     """
     ends: list[CliError] = []
     end: Exit[_A, Any] | None = None
@@ -293,7 +293,7 @@ async def _listen(
     with anyio.open_signal_receiver(*numbers) as signals:
         task_status.started()
         async for number in signals:
-            if ends:  # a second signal: leave at once, without finalizers
+            if ends:  # a second signal skips the finalizers
                 os._exit(ends[0].code)
             ends.append(_interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
             scope.cancel()

@@ -1,4 +1,4 @@
-"""The commands `fxai runs`: durable runs listed, shown, answered, cancelled and gone on with, by workers too.
+"""The commands `fxai runs`. Use them to list, show, answer, cancel, and resume durable runs, and to start workers.
 
 >>> sorted(runs.commands)
 ['answer', 'cancel', 'list', 'resume', 'show', 'submit', 'work']
@@ -15,8 +15,8 @@ from fxai.cli.exit import run_command
 
 _STORE: Final = click.option(
     "--store",
-    metavar="PLACE",
-    help="Where the runs are: FILE.db for SQLite, or a URL of PostgreSQL; else $FXAI_RUNS, else fxai-runs.db.",
+    metavar="PATH_OR_URL",
+    help="Store of the runs: FILE.db for SQLite, or a PostgreSQL URL. Default: $FXAI_RUNS, otherwise fxai-runs.db.",
 )
 _STATUSES: Final = ("queued", "running", "waiting", "done", "failed", "cancelled", "stopped")
 _MORE: Final = """\b
@@ -27,12 +27,13 @@ Examples:
   fxai runs answer order-17 b38cfe1a4d --approve
   fxai runs resume order-17 --agent app.py:agent --layer app.py:live
 
-A durable run goes on after a crash, in another process, from its journal: what has ended is not run again.
+A durable run records its steps in a journal. After a crash, another process can resume it. Finished steps do not run
+again.
 """
-_MORE_ANSWER: Final = """An approval is answered by --approve or --deny, with why; an external call by --result or
---failure, in JSON; a call in doubt by one of these, by --again (it did not run, or may run twice) or by --unknown
-(the model is told so). Several questions are answered together as QUESTION=REPLY: approve, deny, again, unknown, or
-the result as JSON.
+_MORE_ANSWER: Final = """Answer an approval with --approve or --deny [WHY]. Answer an external call with --result or
+--failure, in JSON. If the outcome of a call is unknown, answer with one of these options, with --again (the call did
+not run, or can run twice), or with --unknown (the model receives a note). To answer several questions together, write
+QUESTION=REPLY for each. REPLY is approve, deny, again, unknown, or the result as JSON.
 
 \b
 Examples:
@@ -40,52 +41,53 @@ Examples:
   fxai runs answer order-17 b38cfe1a4d=again 0f6a1be0c2=approve 91d3e8c7aa='{"paid": true}'
   fxai runs answer order-17 b38cfe1a4d --result '{"paid": true}'
 """
-_MORE_SUBMIT: Final = """PROGRAM is what workers call it: the target that fxai runs work was given. A run that is
-queued, that a worker has, or that is done is not submitted again. If no worker runs PROGRAM, it must be a target that
-can be loaded here: module:name or path.py:name.
+_MORE_SUBMIT: Final = """PROGRAM is the TARGET that you passed to fxai runs work. If RUN is already queued, claimed by a
+worker, or done, the command changes nothing. If no worker runs PROGRAM, PROGRAM must be a target that this command can
+load: module:name or path.py:name.
 
 \b
 Examples:
   fxai runs submit order-17 shop:handle_order
   fxai runs submit order-18 shop:handle_order --priority 5 --delay 60
 """
-_MORE_WORK: Final = """TARGET is module:name or path.py:name of a function that gives, of the name of a run, its
-program with its durable layer. A run that waits for an answer leaves the worker; the answer submits it again. Runs of
-a worker that is lost are gone on with by others. Ctrl-C lets the runs that it has end; a second one does not wait.
+_MORE_WORK: Final = """TARGET is the module:name or path.py:name of a function. The function receives the name of a run
+and returns its program with a durable layer. If a run waits for an answer, the worker releases it. The answer submits
+the run again. If a worker is lost, other workers resume its runs. Ctrl-C lets active runs finish. A second Ctrl-C stops
+the worker immediately.
 
 \b
 Examples:
   fxai runs work shop:handle_order
   fxai runs work shop:handle_order shop:send_invoice --store postgresql://runs@db/runs --concurrency 50
 
-Exit codes: 1 it cannot work, 2 wrong use, 130 and 143 stopped by a signal.
+Exit codes: 1 the worker could not start, 2 wrong use, 130 and 143 stopped by a signal.
 """
-_MORE_RESUME: Final = """Name the same agent as when it began. What the model was asked with is compared: where the
-program has changed, --on-change continue goes on with the new one.
+_MORE_RESUME: Final = """Pass the same agent as at the start of the run. fxai compares its requests with the recorded
+requests. If the program changed, pass --on-change continue to continue with the new program.
 
-Exit codes: 0 it answered, 1 it failed or waits for answers, 2 wrong use, 130 stopped by Ctrl-C.
+Exit codes: 0 the agent answered, 1 it failed or needs answers, 2 wrong use, 130 stopped by Ctrl-C.
 """
 
 
 @click.group("runs", cls=option.Group, epilog=_MORE, **option.GROUP)
 @click.pass_context
 def runs(context: click.Context) -> None:
-    """Durable runs: what there is, what each waits for, and going on with one."""
+    """List, show, answer, cancel, and resume durable runs."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 @runs.command("list")
 @click.option("--status", type=click.Choice(_STATUSES), help="Status of the runs. Default: any.")
-@click.option("--prefix", default="", metavar="TEXT", help="First characters of their names. Default: any.")
+@click.option("--prefix", default="", metavar="TEXT", help="First characters of the run names. Default: any.")
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
-@click.option("--after", metavar="RUN", help="Last run of the page before. Default: the first page.")
+@click.option("--after", metavar="RUN", help="Last run of the previous page. Default: start with the first page.")
 @_STORE
 @option.as_json
 @option.color
 @option.debug
 def list_command(store: str | None, as_json: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
-    """Show the status of runs, the newest first."""
+    """Show the status of runs, newest first."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import runs_at, show_list
@@ -102,7 +104,7 @@ def list_command(store: str | None, as_json: bool, color: bool | None, debug: bo
 @option.color
 @option.debug
 def show(run: str, store: str | None, as_json: bool, color: bool | None, debug: bool) -> None:
-    """Show what is known of RUN: how it stands, its turns and calls, and what it waits for."""
+    """Show the status of RUN, its turns and calls, and its open questions."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import runs_at, show_run
@@ -115,21 +117,21 @@ def show(run: str, store: str | None, as_json: bool, color: bool | None, debug: 
 @runs.command(epilog=_MORE_ANSWER)
 @click.argument("run")
 @click.argument("questions", metavar="QUESTION...", nargs=-1, required=True)
-@click.option("--approve", is_flag=True, help="The call may run.")
-@click.option("--deny", metavar="WHY", is_flag=False, flag_value="", help="The call may not run; the model reads why.")
-@click.option("--result", metavar="JSON", help="What the call gave.")
-@click.option("--failure", metavar="JSON", help="What it failed with.")
-@click.option("--again", is_flag=True, help="Run a call in doubt again.")
-@click.option("--unknown", is_flag=True, help="Nobody knows what became of it: tell the model.")
+@click.option("--approve", is_flag=True, help="Approve the call.")
+@click.option("--deny", metavar="WHY", is_flag=False, flag_value="", help="Deny the call; the model receives WHY.")
+@click.option("--result", metavar="JSON", help="Result of the call.")
+@click.option("--failure", metavar="JSON", help="Failure of the call.")
+@click.option("--again", is_flag=True, help="Run a call with an unknown outcome again.")
+@click.option("--unknown", is_flag=True, help="Tell the model that the outcome is unknown.")
 @_STORE
 @option.as_json
 @option.debug
 def answer(run: str, questions: tuple[str, ...], store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Answer each QUESTION of RUN: its id, or the id of its call."""
+    """Answer each QUESTION of RUN. QUESTION is the id of a question or of its call."""
     given = [(name, value) for name, value in chosen.items() if value not in (None, False)]
     if len(given) > 1 or (not given and any("=" not in one for one in questions)):
         raise click.UsageError(
-            "give one of --approve, --deny, --result, --failure, --again and --unknown, or QUESTION=REPLY"
+            "Pass one of --approve, --deny, --result, --failure, --again, and --unknown, or QUESTION=REPLY."
         )
 
     def work(out: TextIO, _: TextIO) -> bool:
@@ -152,7 +154,7 @@ def answer(run: str, questions: tuple[str, ...], store: str | None, as_json: boo
 @option.as_json
 @option.debug
 def cancel(run: str, store: str | None, as_json: bool, debug: bool) -> None:
-    """Cancel RUN for good. A program that works on RUN is interrupted within about a second."""
+    """Cancel RUN permanently. If a program runs RUN, it stops within about a second."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import cancel_run, runs_at
@@ -170,15 +172,15 @@ def cancel(run: str, store: str | None, as_json: bool, debug: bool) -> None:
     type=click.Choice(["refuse", "old", "continue"]),
     default="refuse",
     show_default=True,
-    help="What becomes of it where the program is not the one that began it.",
+    help="Action if the program changed after the start of the run.",
 )
 @option.agent_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every part, then a closing object.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the answer.")
-@click.option("--color/--no-color", default=None, help="By default where stdout is a terminal and NO_COLOR is unset.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line: each part, then a summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Write only the answer.")
+@click.option("--color/--no-color", default=None, help="Default: color if stdout is a terminal without NO_COLOR.")
 @option.debug
 def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Go on with RUN, which fxai run --durable began."""
+    """Resume RUN, which fxai run --durable started."""
 
     def work(out: TextIO, err: TextIO) -> bool:
         from fxai.cli.job import run_agent
@@ -197,13 +199,13 @@ def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bo
 @runs.command(epilog=_MORE_SUBMIT)
 @click.argument("run")
 @click.argument("program")
-@click.option("--priority", type=int, default=0, show_default=True, help="Runs of a higher one go first.")
-@click.option("--delay", type=click.FloatRange(min=0), default=0.0, help="How many seconds it waits at least.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Priority; higher values run first.")
+@click.option("--delay", type=click.FloatRange(min=0), default=0.0, help="Seconds to wait before the run. Default: 0.")
 @_STORE
 @option.as_json
 @option.debug
 def submit(run: str, program: str, store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
-    """Submit RUN, so that a worker begins or continues it with PROGRAM."""
+    """Submit RUN, so that a worker starts or continues it with PROGRAM."""
 
     def work(out: TextIO, _: TextIO) -> bool:
         from fxai.cli.run_list import runs_at, submit_run
@@ -217,14 +219,14 @@ def submit(run: str, program: str, store: str | None, as_json: bool, debug: bool
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @_STORE
 @click.option(
-    "--concurrency", type=click.IntRange(min=1), default=16, show_default=True, help="How many runs it has at once."
+    "--concurrency", type=click.IntRange(min=1), default=16, show_default=True, help="Maximum number of active runs."
 )
 @click.option(
-    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds that runs have to end."
+    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds to let active runs finish."
 )
 @option.debug
 def work(targets: tuple[str, ...], store: str | None, debug: bool, **chosen: Any) -> None:
-    """Run what is submitted, by the programs that TARGET names, until it is stopped."""
+    """Run submitted runs with the programs in TARGET, until you stop the worker."""
 
     def serve(_: TextIO, err: TextIO) -> bool:
         from fxai.cli.run_list import runs_at, work_on

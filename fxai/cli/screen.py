@@ -1,4 +1,4 @@
-"""The screen: a run shown to people as it happens, in a terminal or, without colour, in a file.
+"""The screen shows a run to people while it happens. Use `Screen` for a terminal, or for a file without color.
 
 >>> import io
 >>> from fxai.messages.part import Finish, TextDelta, TextEnd, TextStart
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
 _PIECE: Final = re.compile(r"\n|[^\S\n]*[^\s]+|[^\S\n]+")
-_REASONS: Final = {"length": "no more tokens were allowed", "content-filter": "the provider's filter cut it"}
+_REASONS: Final = {"length": "it reached the token limit", "content-filter": "the provider's filter stopped it"}
 
 
 def console(file: TextIO, color: bool | None = None) -> Console:
-    """A console for styled text, which it cleans.
+    """Return a console that writes styled text and cleans it.
 
-    Colour only where `file` is a terminal that has it, unless `color` says otherwise.
+    By default, the console uses color only if `file` is a terminal with color. `color` overrides this choice.
 
-    `NO_COLOR`, `FORCE_COLOR` and `TERM=dumb` are honoured; without colour there is no escape code at all.
+    The console honors `NO_COLOR`, `FORCE_COLOR`, and `TERM=dumb`. Without color, it writes no escape codes.
     """
     from rich.console import Console
 
@@ -64,10 +64,10 @@ def console(file: TextIO, color: bool | None = None) -> Console:
 
 
 class Screen:
-    """Shows each part as it comes."""
+    """A presenter that shows each part as it arrives."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, numbered: bool = True) -> None:
-        """Writes to `stdout`; `numbered`: whether each turn begins with its number."""
+        """Write to `stdout`. If `numbered` is true, each turn starts with its number."""
         self._out = console(stdout, color)
         self._file = stdout
         self._numbered = numbered
@@ -79,7 +79,7 @@ class Screen:
         self._names: dict[str, str] = {}
 
     def begin(self, agent: str, prompt: str) -> None:
-        """Shows the agent and the prompt."""
+        """Show the agent and the prompt."""
         if self._turn:
             self._print()
         self._turn = 0
@@ -87,8 +87,8 @@ class Screen:
         self._print(one_line(prompt, _LONGEST_PROMPT))
 
     def part(self, part: StreamPart, turn: int) -> None:
-        """Shows a part of the answer."""
-        # read anew: the terminal may have been resized
+        """Show a part of the answer."""
+        # read for each part, because the user can resize the terminal
         self._width = self._out.width - 1 if self._out.is_terminal else None
         if turn != self._turn:
             self._turn = turn
@@ -96,13 +96,13 @@ class Screen:
                 self._print(f"Turn {turn}", "dim")
         self._show_part(part)
         if part.type == "finish":
-            self._names.clear()  # some models name the calls of each turn alike
+            self._names.clear()  # some models reuse the ids of calls in each turn
 
     def end(self, summary: Summary) -> None:
-        """Shows the turns, tokens and time of the run."""
+        """Show the turns, tokens, and time of the run."""
         stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
-            self._print()  # the terminal wrote ^C there
+            self._print()  # the terminal wrote ^C on the current line
         self.end_line()
         if summary.turns:
             self._print(summary.line, "dim")
@@ -138,13 +138,13 @@ class Screen:
                 self._line("+", f"source {part.title or part.url or part.id}", "")
             case "tool-approval-request":
                 waiting = self._names.get(part.tool_call_id, part.tool_call_id)
-                self._line("?", f"{waiting} waits to be approved", "yellow")
+                self._line("?", f"{waiting} needs an approval", "yellow")
             case "finish" if part.reason not in ("stop", "tool-calls", "pending"):
                 self._line("!", f"the turn ended early: {_REASONS.get(part.reason, part.reason)}", "yellow")
             case _:
                 pass
 
-    # -- what flows: texts, and the parameters of calls
+    # -- parts in pieces: text, and the arguments of calls
 
     def _flow(self, id_: str, delta: str, style: str) -> None:
         if self._open != id_:
@@ -155,7 +155,7 @@ class Screen:
         self._print("".join(self._wrap(piece) for piece in _PIECE.findall(clean(delta))), style, end="")
 
     def _wrap(self, piece: str) -> str:
-        """A word with the space before it, on a new line where it would not fit into the terminal."""
+        """Return a word with the space before it, on a new line if it does not fit into the terminal."""
         full = self._width is not None and self._column + len(piece) > self._width
         if piece == "\n" or (full and (self._spaced or piece[0].isspace())):
             self._column = 0
@@ -165,7 +165,7 @@ class Screen:
         return piece
 
     def end_line(self) -> None:
-        """Ends a line of text that is still open, before other output."""
+        """End an open line of text before other output."""
         if self._open is not None:
             self._open = None
             self._print()
@@ -178,7 +178,7 @@ class Screen:
         self._open = part.id
         self._names[part.id] = part.name
 
-    # -- what comes whole
+    # -- whole parts
 
     def _show_call(self, call: ToolCall) -> None:
         if call.id in self._names and not call.repaired:
@@ -188,7 +188,7 @@ class Screen:
         self._print("  → ", "cyan", end="")
         self._print(f"{quote_name(call.name)} ", "bold cyan", end="")
         self._print(clean(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
-        self._print("  (mended)" if call.repaired else "", "dim")
+        self._print("  (repaired)" if call.repaired else "", "dim")
 
     def _show_result(self, result: ToolResult) -> None:
         text = _compact(result.encoded_result)
@@ -197,7 +197,7 @@ class Screen:
         elif isinstance(result.result, OutcomeUnknown):
             self._line("✗", str(result.result), "yellow")
         elif isinstance(result.result, Unanswered):
-            self._line("✗", f"{result.name} not run: {result.result}", "yellow")
+            self._line("✗", f"{result.name} did not run: {result.result}", "yellow")
         elif is_server_failure(result.result):
             self._line("✗", str(result.result), "red")
         elif result.is_failure:
@@ -206,7 +206,7 @@ class Screen:
             self._line("←", f"{result.name} {text}", "green")
 
     def _show_file(self, file: File) -> None:
-        """A line about a file; behind it a picture, where the terminal shows them."""
+        """Show a line about a file, and its picture if the terminal supports pictures."""
         about = file.media_type if isinstance(file.data, FileUrl) else f"{file.media_type}, {len(file.data):,} bytes"
         self._line("+", f"file {file.file_name} ({about})" if file.file_name else f"file {about}", "")
         protocol = picture_protocol(os.environ) if self._width and self._out.color_system is not None else None
@@ -230,7 +230,7 @@ class Screen:
 
 
 def _kind(failure: object) -> str:
-    """The type of a typed failure: what tells a program, and a reader, which one it is."""
+    """Return the type of a typed failure, which distinguishes it from other failures."""
     return "" if isinstance(failure, str | dict | None) else f"{type(failure).__name__}: "
 
 

@@ -1,8 +1,8 @@
-"""The command `fxai serve`: an agent behind HTTP, with a page to chat with it.
+"""The command `fxai serve`. Use it to serve an agent over HTTP with a chat page.
 
 >>> ServeArgs(host="0.0.0.0").app_options("desk")
 Traceback (most recent call last):
-fxai.cli.exit.CliError: 0.0.0.0 can be reached from other machines, which could all use the agent; ...
+fxai.cli.exit.CliError: other machines can reach 0.0.0.0, and any of them could use the agent. ...
 >>> ServeArgs().app_options("desk").page
 True
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @final
 class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent is served, as `fxai serve --help` describes its options."""
+    """The options of `fxai serve`. `fxai serve --help` describes them."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -49,7 +49,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches the server."""
+        """True if only this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:
@@ -58,19 +58,19 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
             return False
 
     def app_options(self, title: str) -> AppOptions:
-        """As `chat_app` takes them.
+        """Return the options for `chat_app`.
 
         Raises:
-            CliError: other machines reach the server, and nothing says who may use it, or what they call it.
+            CliError: If other machines can reach the server, and the options name no token or no host name.
         """
         from fxai.ui import LOOPBACK, AppOptions
 
         if not self.is_local and self.token_env is None:
-            said = f"{self.host} can be reached from other machines, which could all use the agent"
-            raise CliError(said, "name the variable of a token with --token-env NAME", code=WRONG_USE)
+            said = f"other machines can reach {self.host}, and any of them could use the agent"
+            raise CliError(said, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
         if not self.is_local and not self.hosts:
-            said = f"it is not known what clients call the server on {self.host}"
-            raise CliError(said, "say --allow-host chat.example.org, or any other name", code=WRONG_USE)
+            said = f"missing --allow-host for the server on {self.host}"
+            raise CliError(said, "Pass the host name that clients use: --allow-host chat.example.org", code=WRONG_USE)
         return AppOptions(
             title=title,
             page=True,
@@ -81,10 +81,10 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def stores(self) -> tuple[Conversations, StreamStore]:
-        """Where conversations and streams are kept: in this process, in a folder, or in a SQLite database.
+        """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database.
 
         Raises:
-            CliError: nothing can be kept there.
+            CliError: If fxai cannot write to this store.
         """
         from fxai.ui import Conversations, StreamStore
 
@@ -95,7 +95,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -> bool:
-    """Serves an agent until a signal ends it; answers that are being written then have a while to end."""
+    """Serve an agent until a signal ends the server. Active answers then have time to finish."""
     _require_ui()
     options = wish.app_options("")
     questions = _Questions()
@@ -108,14 +108,14 @@ def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -
 def _require_ui() -> None:
     for name in ("starlette", "uvicorn"):
         if find_spec(name) is None:
-            raise CliError(f"{name} is not installed", "install fxai[ui]")
+            raise CliError(f"package {name} is not installed", "Install fxai[ui].")
 
 
 @fx.gen
 def _program(
     setting: Setting, wish: ServeArgs, options: AppOptions, questions: _Questions, loading: LoadProgress, err: TextIO
 ) -> Gen[None, Any, Scope]:
-    from fxai.hosting import serve_app  # it needs uvicorn
+    from fxai.hosting import serve_app  # requires uvicorn
 
     ready = yield from open_setting(setting, loading, None)
     app = _app(ready, wish, options)
@@ -125,9 +125,9 @@ def _program(
     loading.end()
 
     def tell(url: str) -> None:
-        kept = "are kept while it runs" if wish.store is None else f"are kept in {wish.store}"
-        sign_in = "; the page asks for the token" if wish.token_env is not None else ""
-        err.write(f"fxai: {ready.agent.name} at {url}/ (conversations {kept}{sign_in}; Ctrl-C ends it)\n")
+        kept = "in memory until the server stops" if wish.store is None else f"in {wish.store}"
+        sign_in = "The page requires the token. " if wish.token_env is not None else ""
+        err.write(f"fxai: {ready.agent.name} at {url}/. Conversations: {kept}. {sign_in}Press Ctrl-C to stop.\n")
         err.flush()
 
     yield from serve_app(app, host=wish.host, port=wish.port, lifespan=app.lifespan(), on_listening=tell)
@@ -139,7 +139,7 @@ def _app(ready: OpenSetting, wish: ServeArgs, options: AppOptions) -> ChatApp:
     try:
         identify = None if wish.token_env is None else bearer_token(read_secret(wish.token_env), OWNER)
     except ValueError as error:
-        raise CliError(f"the token in {wish.token_env} is too short: {error}", "", code=WRONG_USE) from None
+        raise CliError(f"token in {wish.token_env} is too short: {error}", "", code=WRONG_USE) from None
     conversations, streams = wish.stores()
     services: Any = Layer.effect_context(fx.succeed(ready.services))
     return ChatApp(
@@ -149,18 +149,18 @@ def _app(ready: OpenSetting, wish: ServeArgs, options: AppOptions) -> ChatApp:
 
 @final
 class _Questions:
-    """Questions of MCP servers, which go to the page of the turn that has called their tools."""
+    """The questions of MCP servers. They go to the page of the turn that called the tool."""
 
     def __init__(self) -> None:
         self._app: ChatApp | None = None
         self._tools: frozenset[str] = frozenset()
 
     def begin(self, app: ChatApp, tools: set[str]) -> None:
-        """The application is there; these are the tools of servers."""
+        """Set the application, and the names of the tools of servers."""
         self._app, self._tools = app, frozenset(tools)
 
     def elicit(self, asked: Elicitation) -> EffectOf[ElicitAnswer]:
-        """The user's answer; where no call of a server's goes on, nobody is there to answer."""
+        """Return the user's answer. If no call of a server is active, decline the question."""
         from fxai.mcp import ElicitAnswer
         from fxai.ui import Question
 

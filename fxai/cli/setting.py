@@ -1,4 +1,4 @@
-"""Settings: an agent with the layer, the model, the servers and the memory of the command line, closed and opened.
+"""Settings: an agent with the layer, model, servers, and memory of the command line. Use `open_setting` to open one.
 
 >>> from fxai.cli.example import agent, layer
 >>> Setting(agent, layer).model is None
@@ -37,28 +37,28 @@ from fxai.tools.source import ToolSource
 from fxai.tools.tool_error import ApprovalUnavailable, Interrupted, encode_failure
 from fxai.tools.toolkit import AnyBound, BoundToolkit
 
-_LEFT: Final = "nobody approved or denied it before the conversation went on"
-_UNRUN: Final = "nobody ran it before the conversation went on"
+_LEFT: Final = "no user approved or denied it before the conversation continued"
+_UNRUN: Final = "no user ran it before the conversation continued"
 _LINES: Final = (".jsonl", ".ndjson")
 _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 
 
 def memory_at(path: str) -> Memory:
-    """The memory in this file, which need not exist: JSON lines, or a SQLite database, by the end of its name."""
+    """Return the memory in a file, which can be missing. The suffix selects JSON lines or a SQLite database."""
     place = Path(path)
     suffix = place.suffix.lower()
     if suffix not in (*_LINES, *_DATABASE):
-        remedy = f"end its name with {_LINES[0]} for a file of JSON lines, or with {_DATABASE[0]} for a SQLite database"
-        raise CliError(f"{path} does not say what kind of memory it is", remedy, code=WRONG_USE)
+        remedy = f"Use the suffix {_LINES[0]} for a file of JSON lines, or {_DATABASE[0]} for a SQLite database."
+        raise CliError(f"the name {path!r} does not show the kind of memory", remedy, code=WRONG_USE)
     problem = write_obstacle(place)
     if problem is not None:
-        raise CliError(f"nothing can be kept in {path}: {problem}", "name a file that can be written", code=WRONG_USE)
+        raise CliError(f"cannot store messages in {path}: {problem}", "Name a file that you can write.", code=WRONG_USE)
     return Memory.file(place) if suffix in _LINES else Memory.sqlite(place)
 
 
 @fx.gen
 def close_calls(memory: Memory) -> Gen[Prompt, MemoryFailure]:
-    """The conversation in a memory; calls that were left open there are closed, so that it can go on."""
+    """Return the conversation in a memory. Close its open calls first, so that the conversation can continue."""
     before = yield from memory.load()
     if before.pending:
         left = [closing_result(one) for one in before.pending]
@@ -68,7 +68,7 @@ def close_calls(memory: Memory) -> Gen[Prompt, MemoryFailure]:
 
 
 def closing_result(waiting: Pending, stopped: str | None = None) -> ToolResultPart:
-    """The result of a call that was left open, or of one that was `stopped`, with the reason."""
+    """Return the result that closes an open call. `stopped` is the reason for a call that the user stopped."""
     if waiting.approval_id is None or stopped is not None:
         failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, stopped or _UNRUN)
     else:
@@ -79,10 +79,10 @@ def closing_result(waiting: Pending, stopped: str | None = None) -> ToolResultPa
 
 @final
 class Setting(msgspec.Struct, frozen=True):
-    """An agent, the layer of its handlers and perhaps of its model, and the servers that more tools come from.
+    """An agent with the layer of its handlers, and the servers that provide more tools.
 
-    `model` is the name of the model; None for the one that the agent or the layer has, else the local one. `state` is
-    the file that the state of the agent's prompt is kept in, if one was named.
+    `model` is the name of a model. If it is None, the agent or the layer provides the model. Otherwise fxai uses the
+    local model. `state` is the file with the state of the agent's prompt, or None.
     """
 
     agent: AnyAgent
@@ -94,10 +94,10 @@ class Setting(msgspec.Struct, frozen=True):
 
 @final
 class OpenSetting(msgspec.Struct, frozen=True):
-    """An agent that can run any number of times: its servers, handlers and model are open already.
+    """An agent that can run repeatedly, because its servers, handlers, and model are open.
 
-    The agent has the tools of its servers, and no model of its own: that is among the services, with the handlers of
-    tools that do not bring theirs along.
+    The agent has the tools of its servers but no model of its own. The services contain the model and the handlers of
+    tools without their own handlers.
     """
 
     agent: AnyAgent
@@ -112,9 +112,9 @@ class OpenSetting(msgspec.Struct, frozen=True):
 def open_setting(
     setting: Setting, heard: Callable[[Any], None], state: PromptState | None = None
 ) -> Gen[OpenSetting, Any, Scope]:
-    """The agent with what it needs, until the scope ends; its prompt is rendered with `state` to see what that is.
+    """Return an effect that opens a setting until the scope ends. It renders the prompt with `state` to find its needs.
 
-    The handlers come first, then the servers, then the model: what is quick to open shows its errors first.
+    The effect opens the handlers first, then the servers, then the model. Parts that open quickly report errors first.
     """
     services: ContextOf[Any] = ContextOf({})
     if setting.layer is not None:
@@ -141,9 +141,9 @@ def open_setting(
 
 @fx.gen
 def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None, Any]:
-    """The chosen memory, else the agent's own; where that is only read, a new one with what it holds.
+    """Return the chosen memory, otherwise the memory of the agent. If the agent only reads its memory, return a copy.
 
-    It fails where the agent has a stateful prompt, and its memory keeps no state.
+    Fail if the agent has a stateful prompt and its memory cannot store states.
     """
     own = there.agent.remembering
     if chosen is not None or own is None:
@@ -162,9 +162,9 @@ def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None,
 
 @fx.gen
 def build_handlers(tools: AnyBound, services: ContextOf[Any]) -> Gen[AnyBound, Any, Scope]:
-    """The tools with their handlers built, until the scope ends; tools that come and go are as they were.
+    """Return the tools with their handlers, built until the scope ends. Tools that change over time stay unbuilt.
 
-    It fails where a handler would not find a service that it needs.
+    Fail if a handler requires a service that is missing.
     """
     if tools.is_live:
         return tools
@@ -174,12 +174,12 @@ def build_handlers(tools: AnyBound, services: ContextOf[Any]) -> Gen[AnyBound, A
 
 
 def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
-    """The layer of the model of this name; only one that is loaded into this process has progress to tell."""
+    """Return the layer of the model with this name. `heard` receives the progress of loading a local model."""
     return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
 
 
 def _handler_error(setting: Setting, missing: list[str]) -> CliError:
-    said = f"nothing answers the tools of the agent {setting.agent.name!r}: {', '.join(missing)}"
+    said = f"missing handlers for tools of agent {setting.agent.name!r}: {', '.join(missing)}"
     if setting.layer is None:
         return CliError(said, GIVE_HANDLERS)
-    return CliError(said, "give a layer that has a handler for each")
+    return CliError(said, "Provide a layer that has a handler for each tool.")

@@ -1,4 +1,4 @@
-"""The state of a stateful prompt at the command line: the file that keeps it, and what tells how a run left it.
+"""The state of a stateful prompt on the command line. Use `StateFile` to store it and `StateMemory` to observe it.
 
 >>> import tempfile
 >>> from fxai.agents.stateful import PromptState
@@ -8,7 +8,7 @@
 ...     file.read().values["mode"], StateFile(Path(folder, "none.json")).read()
 ('basic', None)
 
-A run is given a memory that notes the state that is committed:
+`StateMemory` is the memory of a run. It notes the state that the run commits:
 
 >>> memory = StateMemory(Memory.in_process())
 >>> fx.run_sync(memory.commit_with(Prompt.make("Hello"), PromptState()))
@@ -34,32 +34,32 @@ from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
 from fxai.storage.private_file import read_file, replace_file
 
-_OTHER_FILE: Final = "give another file, or move it away to begin with the initial state"
+_OTHER_FILE: Final = "Pass another file, or move this file away to start with the initial state."
 
 
 def state_at(path: str, memory: str | None = None) -> StateFile:
-    """The state in this file, which need not exist; `memory` is the file of the conversation, which is another one."""
+    """Return the state file at `path`, which can be missing. `memory` is the file of the conversation, if any."""
     place = Path(path)
     problem = write_obstacle(place)
-    if problem is None and not os.access(place.parent, os.W_OK):  # it is replaced as a whole
-        problem = f"nothing may be written in {place.parent}"
+    if problem is None and not os.access(place.parent, os.W_OK):  # each write replaces the whole file
+        problem = f"no permission to write in {place.parent}"
     if problem is None and memory is not None and Path(memory).resolve() == place.resolve():
-        problem = "it is the file of --memory, which keeps the state by itself"
+        problem = "the file of --memory already stores the state"
     if problem is not None:
-        said = f"no state can be kept in {path}: {problem}"
-        raise CliError(said, "name a file that can be written", code=WRONG_USE)
+        said = f"cannot store the state in {path}: {problem}"
+        raise CliError(said, "Name a file that you can write.", code=WRONG_USE)
     return StateFile(place)
 
 
 @final
 class StateFile:
-    """A file with the state of a stateful prompt, in JSON; its owner alone can read it."""
+    """A JSON file with the state of a stateful prompt. Only its owner can read it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> PromptState | None:
-        """The state; None where there is no such file."""
+        """Return the state, or None if the file does not exist."""
         try:
             text = read_file(self.path)
         except FileNotFoundError:
@@ -70,33 +70,33 @@ class StateFile:
         if isinstance(read, Success):
             state: PromptState = read.unwrap()
             return state
-        raise CliError(f"{self.path} holds no state of a prompt: {read.failure()}", _OTHER_FILE)
+        raise CliError(f"{self.path} is not a valid state of a prompt: {read.failure()}", _OTHER_FILE)
 
     def write(self, state: PromptState) -> None:
-        """Puts the state in place of the one before, on the disk and whole, or not at all."""
+        """Replace the state on the disk completely, or leave the file unchanged."""
         try:
             replace_file(self.path, state.to_json().encode())
         except StateError as error:
-            said = f"the state cannot be kept in {self.path}: {error}"
-            raise CliError(said, "the file is as it was", cause=error) from None
+            said = f"cannot store the state in {self.path}: {error}"
+            raise CliError(said, "The file is unchanged.", cause=error) from None
         except OSError as error:
-            said = _failure_text(self.path, "written", error)
-            raise CliError(said, "make room, or name another file; it is as it was", cause=error) from None
+            said = _failure_text(self.path, "write", error)
+            raise CliError(said, "Free space, or name another file. The file is unchanged.", cause=error) from None
 
     def remove(self) -> None:
-        """Removes the file, if it is there."""
+        """Remove the file if it exists."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
-            raise CliError(_failure_text(self.path, "removed", error), "remove it by hand", cause=error) from None
+            raise CliError(_failure_text(self.path, "remove", error), "Remove it yourself.", cause=error) from None
 
 
 def _failure_text(path: Path, done: str, error: OSError) -> str:
-    return f"the state in {path} could not be {done}: {error.strerror or error}"
+    return f"cannot {done} the state in {path}: {error.strerror or error}"
 
 
 def state_data(state: PromptState) -> dict[str, Any]:
-    """The values as plain JSON data, to be shown; of what cannot be written so, its text."""
+    """Return the values as JSON values for display. A value that JSON cannot express becomes a string."""
     try:
         data: dict[str, Any] = state.to_data()["values"]
     except StateError:
@@ -106,16 +106,16 @@ def state_data(state: PromptState) -> dict[str, Any]:
 
 @final
 class StateMemory(Memory):
-    """Another memory, with the state of a file in place of its own where there is one.
+    """A memory that wraps another memory. If a state file exists, the state of the file has priority.
 
-    It notes the state that was committed last, and writes it to the file when it is told that the run has succeeded.
+    It notes the last committed state. `save` writes this state to the file after a successful run.
     """
 
     def __init__(self, memory: Memory, file: StateFile | None = None) -> None:
         self._memory = memory
         self._file = file
         self.state: PromptState | None = None
-        """The state that was committed last; None before."""
+        """The last committed state, or None before the first commit."""
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
@@ -141,7 +141,7 @@ class StateMemory(Memory):
         return self._memory.commit_with(messages, state).map(note)
 
     def save(self) -> Effect[None]:
-        """Writes the state that was committed last to the file, if there are both."""
+        """Return an effect that writes the last committed state to the file, if both exist."""
 
         def write() -> None:
             if self._file is not None and self.state is not None:

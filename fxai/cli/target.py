@@ -1,26 +1,29 @@
-"""Targets of the command line: what `module:name`, a path or a list of tools names, and the tools that it has.
+"""Targets on the command line. Use `find_tools` to find the tools of a target, and `load` to import another value.
 
-A target is a toolkit, a tool, a function tool, the tools of an object, an agent, a stateful prompt or a tool source, by
-`module:name` or `path.py:name`; a list of tools in JSON, by its path, `-` for stdin; or an MCP server, as `mcp:` and a
-command or a URL.
+A target is one of these:
+
+- `module:name` or `path.py:name` of a toolkit, a tool, a function tool, the tools of an object, an agent, a stateful
+  prompt, or a tool source
+- the path of a list of tools in JSON, or `-` for stdin
+- `mcp:` and the command or the URL of an MCP server
 
 >>> found = find_tools("fxai.cli.example:agent")
 >>> [tool.name for tool in found.tools], found.layer
-(['count_lines', 'list_directory', 'read_text_file', 'git_log'], None)
+(['count_lines', 'list_directory', 'read_text_file'], None)
 
-A tool source is opened for as long as its tools are shown or called; all other targets have their tools at once.
+A tool source is open only while fxai shows or calls its tools. All other targets have their tools immediately.
 
 >>> [tool.name for tool in load_tools(find_tools("fxai.cli.example:count_lines")).tools]
 ['count_lines']
 
 A list in JSON is an object with `tools` (an MCP result, or the whole response with its `result`), an array of tools, or
-one tool. A tool has a `name`, and its schema under `inputSchema`, `input_schema` or `parameters`.
+a single tool. A tool has a `name`, and its schema in `inputSchema`, `input_schema`, or `parameters`.
 
 >>> listed = read_tools('{"tools": [{"name": "add", "inputSchema": {"type": "object"}}, {"title": "Nameless"}]}')
 >>> [tool.name for tool in listed.tools]
 ['add']
 >>> print(*listed.findings)
-/tools/1/name: error not-a-tool: expected a name, found nothing; correct the list: this entry is left out
+/tools/1/name: error not-a-tool: expected a name, found nothing. Correct the list. fxai ignores this entry.
 """
 
 from __future__ import annotations
@@ -69,16 +72,16 @@ _PACKAGE: Final = str(Path(__file__).parents[1]) + os.sep
 
 
 def load(target: str, kind: type[_T], what: str) -> _T:
-    """The value that `target` names, which is of `kind`; `what` says so in words. The name may go deeper: `a.b`."""
+    """Return the `kind` of value that `target` names. `what` describes it in messages. A dotted name (`a.b`) works."""
     value: _T = load_matching(target, lambda value: isinstance(value, kind), what)
     return value
 
 
 def load_matching(target: str, fits: _Fits, what: str) -> Any:
-    """The value that `target` names, for which `fits` is true; `what` says in words what that is."""
+    """Return the value that `target` names if `fits` returns True for it. `what` describes the value in messages."""
     place, _, name = target.rpartition(":")
     if not place or not name or (place.endswith(".py") and "/" in name):
-        raise CliError(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
+        raise CliError(f"TARGET must be module:name or path.py:name, got {target!r}", "Name a value.", code=WRONG_USE)
     module = _module(place, target)
     value: Any = module
     try:
@@ -88,8 +91,8 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
             raise CliError(f"{target} is {_kind_of(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
     except (KeyboardInterrupt, CliError):
         raise
-    except BaseException as raised:  # an attribute that raises when it is read
-        raise _import_error(target, raised, "looked at") from raised
+    except BaseException as raised:  # an attribute can raise any exception
+        raise _import_error(target, raised, "cannot read") from raised
     return value
 
 
@@ -100,26 +103,26 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
         there = [name for name in dir(value) if not name.startswith("_")]
         near = difflib.get_close_matches(part, there, n=1)
         fitting = [name for name in there if _holds(value, name, fits)]
-        said = f"did you mean {near[0]!r}" if near else f"there is: {', '.join(fitting or there[:8]) or 'nothing'}"
-        raise CliError(f"{target} does not exist: {part!r} is not there", said, code=WRONG_USE) from None
+        said = f"Did you mean {near[0]!r}?" if near else f"Known names: {', '.join(fitting or there[:8]) or 'none'}."
+        raise CliError(f"{target} does not exist: unknown name {part!r}", said, code=WRONG_USE) from None
 
 
 def _holds(value: Any, name: str, fits: _Fits) -> bool:
     try:
         return fits(getattr(value, name, None))
-    except Exception:  # an attribute that raises when it is read is not offered
+    except Exception:  # do not suggest an attribute that raises an exception
         return False
 
 
 def _kind_of(value: object) -> str:
-    return f"a class, {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
 
 
 def _instead(module: ModuleType, fits: _Fits, place: str) -> str:
     there = [name for name in vars(module) if _holds(module, name, fits)]
-    return (
-        f"there is {', '.join(f'{place}:{name}' for name in there[:4])}" if there else f"{place} has none; name another"
-    )
+    if not there:
+        return f"No value in {place} matches. Name another module."
+    return f"Try {', '.join(f'{place}:{name}' for name in there[:4])}."
 
 
 def _module(place: str, target: str) -> ModuleType:
@@ -129,18 +132,18 @@ def _module(place: str, target: str) -> ModuleType:
         raise
     except ModuleNotFoundError as missing:
         if missing.name is not None and (place == missing.name or place.startswith(f"{missing.name}.")):
-            remedy = "give a module that can be imported from here, or path.py:name"
-            raise CliError(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
+            remedy = "Name a module that Python can import here, or path.py:name."
+            raise CliError(f"{target}: module {missing.name} does not exist", remedy, code=WRONG_USE) from None
         raise _import_error(place, missing) from missing
-    except BaseException as raised:  # whatever the module raises, SystemExit too
+    except BaseException as raised:  # a module can raise any exception, also SystemExit
         raise _import_error(place, raised) from raised
 
 
 def _from_path(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         there = Path(name)
-        what = "a folder" if there.is_dir() else "no Python file" if there.exists() else "no module's name"
-        raise CliError(f"{name!r} is {what}", "write module:name or path.py:name", code=WRONG_USE)
+        what = "a directory" if there.is_dir() else "not a Python file" if there.exists() else "not a module name"
+        raise CliError(f"{name!r} is {what}", "Write module:name or path.py:name.", code=WRONG_USE)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -149,16 +152,16 @@ def _from_path(name: str) -> ModuleType:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise CliError(f"there is no file {path}", "give the path of a Python file", code=WRONG_USE)
+        raise CliError(f"file {path} does not exist", "Pass the path of a Python file.", code=WRONG_USE)
     folder = str(path.parent.resolve())
-    if folder not in sys.path:  # so that it can import its neighbours, as when it is run as a script
+    if folder not in sys.path:  # the file can then import files next to it, like a script
         sys.path.insert(0, folder)
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_{abs(hash(path.resolve())):x}"
     if _same(sys.modules.get(path.stem), path):
         return sys.modules[path.stem]
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise CliError(f"{path} cannot be imported", "give the path of a Python file", code=WRONG_USE)
+        raise CliError(f"cannot import {path}", "Pass the path of a Python file.", code=WRONG_USE)
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -174,7 +177,7 @@ def _same(module: ModuleType | None, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _import_error(place: str, raised: BaseException, done: str = "imported") -> CliError:
+def _import_error(place: str, raised: BaseException, said: str = "cannot import") -> CliError:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
     outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
     own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]
@@ -182,8 +185,8 @@ def _import_error(place: str, raised: BaseException, done: str = "imported") -> 
     line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
     file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
     why = (raised.strerror if isinstance(raised, OSError) else None) or str(raised)
-    said = f"{one_line(place, 200)} cannot be {done}: {type(raised).__name__}: {why}"
-    return CliError(said, f"look at {file}:{line}" if file and line else "correct it", cause=raised)
+    message = f"{said} {one_line(place, 200)}: {type(raised).__name__}: {why}"
+    return CliError(message, f"Look at {file}:{line}." if file and line else "Correct the code.", cause=raised)
 
 
 _SCHEMAS: Final = ("inputSchema", "input_schema", "parameters")
@@ -194,15 +197,16 @@ _HINTS: Final[dict[str, Annotation[Any]]] = {
     "idempotentHint": Idempotent,
     "openWorldHint": OpenWorld,
 }
-_LEFT_OUT: Final = "correct the list: this entry is left out"
+_LEFT_OUT: Final = "Correct the list. fxai ignores this entry."
+_GIVE_LIST: Final = "Pass a list of tools in JSON."
 _MISSING: Final = object()
 
 
 @final
 class ToolList(msgspec.Struct, frozen=True):
-    """The tools of a list, each dynamic, and the entries that are no tools.
+    """The dynamic tools of a list, and findings for entries that are not tools.
 
-    `broken` holds, by name, the schemas that are no usable JSON Schemas; the tools in question take nothing instead.
+    `broken` maps the names of tools to schemas that are not valid JSON Schemas. These tools accept any object.
     """
 
     tools: tuple[AnyTool, ...]
@@ -210,17 +214,17 @@ class ToolList(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
 
     def __hash__(self) -> int:
-        return hash((self.tools, self.findings))  # documents are plain data
+        return hash((self.tools, self.findings))  # documents are not hashable
 
 
 def read_tools(text: bytes | str, name: str = "the list") -> ToolList:
-    """Reads a list of tools from JSON text; `name` is its name in messages."""
+    """Read a list of tools from JSON. Messages call the list `name`."""
     try:
         data = parse_json_unsafe(text)
     except DecodeError as error:
-        raise CliError(f"{name} is no JSON: {error.failure}", "give a list of tools in JSON", code=WRONG_USE) from None
+        raise CliError(f"{name} is not valid JSON: {error.failure}", _GIVE_LIST, code=WRONG_USE) from None
     if not text.strip():
-        raise CliError(f"{name} is empty", "give a list of tools in JSON", code=WRONG_USE)
+        raise CliError(f"{name} is empty", _GIVE_LIST, code=WRONG_USE)
     return _Reading().read(_entries(data, "", name))
 
 
@@ -233,13 +237,13 @@ def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
                 return _entries(data[keyword], f"{pointer}/{keyword}", name)
         if "name" in data or "function" in data:
             return [(pointer, data)]
-    remedy = 'give {"tools": […]}, as an MCP server answers tools/list, or an array of tools'
-    raise CliError(f"{name} is no list of tools: there is {found_in(data)}", remedy, code=WRONG_USE)
+    remedy = 'Pass {"tools": […]}, the answer of an MCP server to tools/list, or an array of tools.'
+    raise CliError(f"{name} must be a list of tools, got {found_in(data)}", remedy, code=WRONG_USE)
 
 
 @final
 class _Reading:
-    """A list being read, with its findings so far."""
+    """A reader of a list, with its findings until now."""
 
     def __init__(self) -> None:
         self.tools: dict[str, AnyTool] = {}
@@ -267,7 +271,7 @@ class _Reading:
             return self._not(name, f"{pointer}/name", "a name that no other tool has", name)
         description = entry.get("description")
         if not isinstance(description, str | None):
-            self._not(name, "/description", "a text", description, "correct the list: it is passed over")
+            self._not(name, "/description", "a string", description, "Correct the list. fxai ignores the description.")
             description = None
         tool: AnyTool = Tool.dynamic(name, description=description, parameters=self._schema(name, entry))
         for key, value in self._annotations(name, entry):
@@ -278,7 +282,7 @@ class _Reading:
     def _schema(self, name: str, entry: dict[str, Any]) -> JsonSchema:
         keyword = next((keyword for keyword in _SCHEMAS if keyword in entry), None)
         if keyword is None:
-            remedy = "say what it takes: an inputSchema; without parameters it is an object without properties"
+            remedy = "Add an inputSchema. For a tool without parameters, use an object without properties."
             self._not(name, "/parameters", "a schema", _MISSING, remedy)
             return JsonSchema.of({"type": "object", "properties": {}})
         try:
@@ -291,7 +295,7 @@ class _Reading:
         given: Any = entry.get("annotations", {})
         hints: dict[str, Any] = given if is_object(given) else {}
         if not is_object(given):
-            self._not(name, "/annotations", "an object", given, "correct the list: they are passed over")
+            self._not(name, "/annotations", "an object", given, "Correct the list. fxai ignores the annotations.")
         for hint, key in _HINTS.items():
             value = hints.get(hint, entry.get("title") if hint == "title" else None)
             if value is not None:
@@ -300,9 +304,9 @@ class _Reading:
             yield Meta, entry["_meta"]
 
 
-_WHAT: Final = "a toolkit, a tool, a function tool, an agent, a stateful prompt or a tool source"
+_WHAT: Final = "a toolkit, a tool, a function tool, an agent, a stateful prompt, or a tool source"
 _SERVER: Final = "mcp:"
-_LESS: Final = "give the tools alone, in several files if need be"
+_LESS: Final = "Pass only the tools, in several files if necessary."
 
 
 @final
@@ -310,13 +314,13 @@ class TargetTools(msgspec.Struct, frozen=True):
     """The tools of a target.
 
     Attributes:
-        target: the name of the target.
-        tools: the tools.
-        layer: the layer of their handlers, if the target has one.
-        source: opens the target, if it is a tool source; then there are no tools and no layer until it is opened.
-        broken: by tool, the documents that are no usable JSON Schemas.
-        findings: its entries that are no tools.
-        prompt: the name of the stateful prompt whose first step has them; what it offers changes from step to step.
+        target: The name of the target.
+        tools: The tools, or no tools for a tool source until it is open.
+        layer: The layer of the handlers, or None if the target has no handlers.
+        source: The effect that opens a tool source, or None for other targets.
+        broken: The documents that are not valid JSON Schemas, by the name of their tool.
+        findings: The entries of a list that are not tools.
+        prompt: The name of a stateful prompt, or None. The tools are the tools of its first step and can change later.
     """
 
     target: str
@@ -328,23 +332,23 @@ class TargetTools(msgspec.Struct, frozen=True):
     prompt: str | None = None
 
     def __hash__(self) -> int:
-        return hash((self.target, self.tools))  # documents are plain data
+        return hash((self.target, self.tools))  # documents are not hashable
 
     @property
     def toolkit(self) -> Toolkit[Any]:
-        """The tools together."""
+        """The tools as a toolkit."""
         tools: Any = self.tools
         return Toolkit.of(tools)
 
     def pick(self, names: tuple[str, ...]) -> TargetTools:
-        """The same, with the tools of these names alone, in this order; all of them where there are no names."""
+        """Return the target with only the tools of these names, in this order. Without names, return all tools."""
         if not names:
             return self
         tools = {tool.name: tool for tool in self.tools}
         return msgspec.structs.replace(self, tools=tuple(tools[self.require(name)] for name in dict.fromkeys(names)))
 
     def require(self, name: str) -> str:
-        """The name, if there is a tool of that name; the error says which is near."""
+        """Return the name of a tool. If the name is unknown, raise `CliError` with a similar name."""
         there = [tool.name for tool in self.tools]
         if name in there:
             return name
@@ -352,12 +356,12 @@ class TargetTools(msgspec.Struct, frozen=True):
 
         near = get_close_matches(name, there, n=1, cutoff=0.5)
         shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
-        remedy = f"did you mean {near[0]!r}" if near else f"there is: {shown or 'nothing'}"
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Tools: {shown or 'none'}."
         raise CliError(f"{self.target} has no tool {name!r}", remedy, code=WRONG_USE)
 
 
 def find_tools(target: str) -> TargetTools:
-    """The tools of a target."""
+    """Return the tools of a target."""
     if target.startswith(_SERVER):
         return server_tools(target.removeprefix(_SERVER))
     if target == "-" or target.endswith(".json"):
@@ -367,7 +371,7 @@ def find_tools(target: str) -> TargetTools:
 
 
 def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
-    """The tools of an MCP server; see `find_server`."""
+    """Return the tools of an MCP server, which `find_server` reads from `text`."""
     from fxai.cli.mcp_target import ServerOptions, find_server
 
     server = find_server(text, wish or ServerOptions())
@@ -375,7 +379,7 @@ def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
 
 
 def with_layer(offer: TargetTools, target: str | None) -> TargetTools:
-    """The same, with the layer that a target names beside its own."""
+    """Return the target with its own layer and the layer that another target names."""
     if target is None:
         return offer
     kind: type[AnyLayer] = LayerOf
@@ -386,7 +390,7 @@ def with_layer(offer: TargetTools, target: str | None) -> TargetTools:
 def _text(target: str) -> bytes | str:
     if target == "-":
         if sys.stdin is None or sys.stdin.isatty():
-            raise CliError("nothing is piped in", "pipe a list of tools in, or name a file", code=WRONG_USE)
+            raise CliError("stdin is empty", "Pipe a list of tools in, or name a file.", code=WRONG_USE)
         buffer = getattr(sys.stdin, "buffer", sys.stdin)
         text: bytes | str = read_at_most(buffer, "stdin", _LESS)
         return text
@@ -395,8 +399,8 @@ def _text(target: str) -> bytes | str:
             data: bytes = read_at_most(file, target, _LESS)
             return data
     except OSError as error:
-        remedy = "give the path of a file in JSON"
-        raise CliError(f"{target} cannot be read: {error.strerror or error}", remedy, code=WRONG_USE) from None
+        remedy = "Pass the path of a JSON file."
+        raise CliError(f"cannot read {target}: {error.strerror or error}", remedy, code=WRONG_USE) from None
 
 
 def _fits(value: object) -> bool:
@@ -441,7 +445,7 @@ def _together(target: str, parts: list[TargetTools]) -> TargetTools:
     try:
         kit: Toolkit[Any] = Toolkit.of(tool for part in parts for tool in part.tools)
     except ToolConflictError as error:
-        raise CliError(f"{target} is no toolkit: {error}", "correct it", cause=error) from error
+        raise CliError(f"{target} is not a valid toolkit: {error}", "Correct the code.", cause=error) from error
     merged: AnyLayer | None = None
     for part in parts:
         if part.layer is not None:
@@ -450,14 +454,14 @@ def _together(target: str, parts: list[TargetTools]) -> TargetTools:
 
 
 def open_tools(offer: TargetTools) -> EffectOf[TargetTools, Any, Any]:
-    """The same with its tool source opened until the scope ends."""
+    """Return an effect that opens the tool source of a target until the scope ends."""
     if offer.source is None:
         return fx.succeed(offer)
     return offer.source.map(lambda bound: _with_bound(offer, bound))
 
 
 def load_tools(offer: TargetTools) -> TargetTools:
-    """The same with the tools of its source, which is opened and closed again."""
+    """Return the target with the tools of its source, which this function opens and closes."""
     return offer if offer.source is None else value_of(fx.scoped(open_tools(offer)))
 
 

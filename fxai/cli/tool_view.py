@@ -1,4 +1,4 @@
-"""Views of tools: as people read them, as plain data, and as a provider is sent them, strict or not, and why.
+"""Views of tools for people and as data. Use `preview_request` to see the tools that a provider would receive.
 
 >>> from fxai.tools.tool import Tool
 >>> tool_data(Tool.make("ping", description="Answers."))["parameters"]["additionalProperties"]
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from fxai.models.prepared_tools import PreparedTools
 
 RECENT: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
-"""A recent model of each provider that is sent requests."""
-_FLAGS: Final = {True: "strict", False: "not strict", None: "strict is not said"}
+"""A recent model of each provider."""
+_FLAGS: Final = {True: "strict", False: "not strict", None: "strict not set"}
 
 
 @final
 class PreviewOptions(msgspec.Struct, frozen=True):
-    """Options for a preview; by default the provider's first interface, a recent model, and strict mode not set."""
+    """The options of a preview. Defaults: the provider's first API, a recent model, and strict mode not set."""
 
     provider: str
     api: str | None = None
@@ -54,27 +54,27 @@ class PreviewOptions(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> str:
-        """Who is asked: the provider, or the server that speaks its interface."""
+        """The name of the provider, or of the server with the provider's API."""
         return self.server or self.provider
 
     @property
     def of_model(self) -> str:
-        """The model's name."""
+        """The name of the model."""
         return self.model or RECENT[self.provider]
 
 
 @final
 class SentTool(msgspec.Struct, frozen=True):
-    """One tool as it is sent.
+    """A tool in a request.
 
     Attributes:
-        name: its own name.
-        sent: what the request says of it; None where it is not sent.
-        weakened: what strict mode cannot hold the model to, a line each.
-        warnings: what was asked for and not done, a line each.
-        error: why the request cannot be made with it; None where it can.
+        name: Its own name.
+        sent: Its form in the request, or None if the request omits it.
+        weakened: Rules that strict mode cannot enforce, one line per rule.
+        warnings: Options that fxai did not apply, one line per option.
+        error: The reason why no request can contain it, or None.
         rewritten: Changes that the request form of the API makes, one line per change.
-        provided: whether it is the provider's own, which has no schema of ours. Its secrets are hidden.
+        provided: True if the provider defines the tool. Such a tool has no schema of yours, and fxai hides its secrets.
     """
 
     name: str
@@ -86,29 +86,29 @@ class SentTool(msgspec.Struct, frozen=True):
     rewritten: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
-        return hash((self.name, self.error))  # what is sent is plain data
+        return hash((self.name, self.error))  # `sent` is not hashable
 
     @property
     def sent_as(self) -> str | None:
-        """What it is called on the wire; None where the wire has no name for it."""
+        """The name in the request, or None if the request contains no name for it."""
         name = None if self.sent is None else _inner(self.sent).get("name")
         return name if isinstance(name, str) else None
 
     @property
     def flag(self) -> str:
-        """Whether it is sent, and as strict, in words."""
+        """The state of the tool in the request, as text: whether it is sent, and whether it is strict."""
         if self.sent is None:
             return "not sent"
-        return "the provider's own" if self.provided and self.strict is None else _FLAGS[self.strict]
+        return "defined by the provider" if self.provided and self.strict is None else _FLAGS[self.strict]
 
     @property
     def strict(self) -> bool | None:
-        """Whether it is sent as strict; None where the provider is left to decide."""
+        """True or False if the request sets strict mode, or None if the provider decides."""
         said = None if self.sent is None else _inner(self.sent).get("strict")
         return said if isinstance(said, bool) else None
 
     def data(self) -> dict[str, Any]:
-        """The tool as plain JSON data."""
+        """Return the tool as JSON values."""
         return {
             "name": self.name,
             "sent_as": self.sent_as,
@@ -123,9 +123,9 @@ class SentTool(msgspec.Struct, frozen=True):
 
 @final
 class RequestPreview(msgspec.Struct, frozen=True):
-    """The tools of one request, with warnings about no tool in particular and the beta features that it must name.
+    """The tools of one request, with general warnings and the beta features that the request must name.
 
-    `error` is why the request cannot be made with all of them; None where it can.
+    `error` is the reason why no request can contain all of them, or None.
     """
 
     wish: PreviewOptions
@@ -136,18 +136,18 @@ class RequestPreview(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the request can be made."""
+        """True if fxai can create the request."""
         return self.error is None
 
     @property
     def counted(self) -> str:
-        """How many are strict, in words."""
+        """The numbers of strict and other tools, as text."""
         flags = Counter(tool.flag for tool in self.tools)
         said = ", ".join(f"{number} {flag}" for flag, number in flags.items())
-        return f"{len(self.tools)} tools to {self.wish.asked} ({self.wish.of_model}): {said}"
+        return f"{len(self.tools)} tools for {self.wish.asked} ({self.wish.of_model}): {said}"
 
     def data(self) -> dict[str, Any]:
-        """The request as plain JSON data."""
+        """Return the request as JSON values."""
         return {
             "provider": self.wish.asked,
             "api": self.wish.api,
@@ -161,7 +161,7 @@ class RequestPreview(msgspec.Struct, frozen=True):
 
 
 def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> RequestPreview:
-    """The tools as a request has them. Where it cannot be made with all of them, each is shown as it would be alone."""
+    """Return the tools in a request. If no request can contain all of them, show each tool in a request of its own."""
     prepare = _preparer(wish)
     try:
         whole = prepare(tools)
@@ -182,7 +182,7 @@ def _preview_alone(tool: AnyTool, prepare: Callable[[Any], PreparedTools]) -> Se
 def _preview(tool: AnyTool, prepared: PreparedTools, prepare: Callable[[Any], PreparedTools]) -> SentTool:
     wires = {_inner(wire).get("name"): wire for wire in _single(prepared.tools)}
     wire = wires.get(prepared.naming.sent(tool.name))
-    if wire is None and tool.provider is not None:  # a request contains no name of this tool
+    if wire is None and tool.provider is not None:  # a tool of a provider can be sent without a name
         wire = next(iter(prepare((tool,)).tools), None)
     warnings = tuple(warning.message for warning in prepared.warnings if warning.subject == tool.name)
     if tool.provider is not None:
@@ -195,27 +195,27 @@ def _preview(tool: AnyTool, prepared: PreparedTools, prepare: Callable[[Any], Pr
 
 
 def _single(wires: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each tool, also those that stand in a group."""
+    """Yield each tool, also the tools in a group."""
     for wire in wires:
         inside = wire.get("tools")
         yield from _single(inside) if is_array(inside) else (wire,)
 
 
 def _inner(wire: dict[str, Any]) -> dict[str, Any]:
-    """The object that holds the name and the flag; some encodings nest it one level down."""
+    """Return the object with the name and the strict flag. Some encodings nest it one level down."""
     inner = wire.get("function", wire.get("custom"))
     return inner if is_object(inner) else wire
 
 
 def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
-    """The function that prepares tools for the provider."""
+    """Return the function that prepares tools for the provider."""
     if wish.provider not in PROVIDERS:
-        said = f"there are no requests to a provider {wish.provider!r}"
-        raise CliError(said, f"there is: {', '.join(PROVIDERS)}", code=WRONG_USE)
+        said = f"unknown provider {wish.provider!r}"
+        raise CliError(said, f"Providers: {', '.join(PROVIDERS)}.", code=WRONG_USE)
     prepare: Callable[..., PreparedTools] = import_module(f"fxai.providers.{wish.provider}").prepare_tools
     options: dict[str, Any] = {"model": wish.of_model, "strict_json_schema": wish.strict}
     if wish.api is not None and "api" not in inspect.signature(prepare).parameters:
-        raise CliError(f"{wish.provider} has one interface alone", "leave --api out", code=WRONG_USE)
+        raise CliError(f"{wish.provider} has only one API", "Remove --api.", code=WRONG_USE)
     if wish.api is not None:
         options["api"] = wish.api
     if wish.server is not None:
@@ -228,13 +228,13 @@ def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
     return lambda tools: prepare(tools, **options)
 
 
-_STRICT: Final = {True: "yes", False: "no", None: "as configured (by default where it can be)"}
+_STRICT: Final = {True: "yes", False: "no", None: "as configured (default: if possible)"}
 _LONGEST_VALUES: Final = 40
 _LONGEST_FACT: Final = 80
 
 
 def overview_data(offer: TargetTools) -> dict[str, Any]:
-    """The tools of a target as plain JSON data."""
+    """Return the tools of a target as JSON values."""
     return {
         "target": offer.target,
         **({} if offer.prompt is None else {"prompt": offer.prompt}),
@@ -244,11 +244,11 @@ def overview_data(offer: TargetTools) -> dict[str, Any]:
 
 
 def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
-    """A tool as plain JSON data; a pointer of `fxai check` leads into it.
+    """Return a tool as JSON values. The JSON pointers of `fxai check` refer to this form.
 
     Args:
-        tool: the tool.
-        broken: the document that its parameters were to be, where it is no usable JSON Schema.
+        tool: The tool.
+        broken: The document of its parameters if it is not a valid JSON Schema, otherwise None.
     """
     approval, own = tool.needs_approval, tool.provider
     return {
@@ -270,7 +270,7 @@ def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as plain JSON data; what has no such form is its representation."""
+    """Return a value as JSON values. A value without such a form becomes its `repr`."""
     if isinstance(value, JsonSchema):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -285,7 +285,7 @@ def plain(value: Any) -> Any:
 
 
 def _schema(of: AnyTool | Schema[Any]) -> Any:
-    """The JSON Schema of parameters or of a result; None for a type without values."""
+    """Return the JSON Schema of parameters or of a result, or None for a type without values."""
     try:
         document = of.json_schema()
     except SchemaError as error:
@@ -294,7 +294,7 @@ def _schema(of: AnyTool | Schema[Any]) -> Any:
 
 
 def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None) -> None:
-    """Writes the tools as a list of entries, each parameter in a line of its own."""
+    """Write the tools as a list, with one line per parameter."""
     screen = console(out, color)
     for number, tool in enumerate(offer.tools):
         data = tool_data(tool, offer.broken.get(tool.name))
@@ -309,7 +309,7 @@ def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None)
     if not offer.tools:
         screen.print("no tools")
     if offer.prompt is not None:
-        said = f"these are the tools of the first step; the prompt {offer.prompt!r} may offer others later"
+        said = f"these are the tools of the first step. The prompt {offer.prompt!r} can offer other tools later."
         screen.print(f"\n{one_line(said)}", style="dim")
 
 
@@ -321,17 +321,17 @@ def _facts(data: dict[str, Any]) -> list[str]:
     facts += [f"on failure: {data['failure_mode']}"] if data["failure"] is not None else []
     facts += ["needs approval"] if data["needs_approval"] is True else []
     facts += ["may need approval"] if isinstance(data["needs_approval"], str) else []
-    return facts + (["answered elsewhere"] if data["external"] else [])
+    return facts + (["no handler"] if data["external"] else [])
 
 
 def _fact(name: str, value: Any) -> str:
-    """An annotation in a few words; what does not fit in there is in `--json`."""
+    """Return a short form of an annotation. `--json` shows long values."""
     said = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
     return one_line(name + said) if len(said) <= _LONGEST_FACT else f"{name}=…"
 
 
 def _rows(schema: Any) -> list[tuple[str, str, str]]:
-    """Each parameter: its name, marked where it may be left out, its type, and its description."""
+    """Return one row per parameter: its name, with `?` if it is optional, its type, and its description."""
     if not is_object(schema) or not is_object(schema.get("properties")):
         return []
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
@@ -350,7 +350,7 @@ def _parameter_text(schema: Any) -> str:
 
 
 def type_of(schema: Any) -> str:
-    """What a schema takes, in a few words: `string`, `array of integer`, `"a" or "b"`, `City`.
+    """Return a short form of the type of a schema: `string`, `array of integer`, `"a" or "b"`, `City`.
 
     >>> type_of({"type": "array", "items": {"enum": ["a", "b"]}})
     'array of "a" or "b"'
@@ -359,7 +359,7 @@ def type_of(schema: Any) -> str:
         return "anything" if schema is True else "nothing"
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        return reference.rpartition("/")[2].replace("#", "the same again")
+        return reference.rpartition("/")[2].replace("#", "the whole type")
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if is_array(values):
         shown = " or ".join(json.dumps(value, ensure_ascii=False) for value in values)

@@ -1,4 +1,4 @@
-"""The command `fxai worker`: this process as a worker of a cluster.
+"""The command `fxai worker`. Use it to run tool calls for a Dask cluster or a work queue.
 
 >>> worker_command.name
 'worker'
@@ -33,47 +33,46 @@ Examples:
   fxai worker --queue jobs.db shop:desk
   fxai worker --queue postgresql://ann@db.example.org/jobs shop:desk shop:till
 
-TARGET is module:name of tools with their handlers: a bound toolkit, a function tool or a composite. It is built before
-calls come; of Dask, targets that are not named are built when they are first called. Modules are found in the current
-folder, too. Ctrl-C lets calls that run end; a second one does not wait.
+TARGET is the module:name of tools with their handlers: a bound toolkit, a function tool, or a composite. The worker
+builds each TARGET before it accepts calls. A Dask worker also builds other targets at their first call. Python also
+searches the current directory for modules. Ctrl-C lets active calls finish. A second Ctrl-C stops the worker
+immediately.
 
-With --queue there is no scheduler: calls of the targets are taken from a database, and survive the loss of the program
-and of its workers. The password of a PostgreSQL database may come from PGPASSWORD or a password file.
+With --queue, the worker needs no scheduler. It takes calls from a database, where they survive the loss of the program
+and of its workers. You can set the password of a PostgreSQL database with PGPASSWORD or a password file.
 
-Whoever reaches a worker or a scheduler of Dask can run any code there: keep them in a network of their own, or use TLS
+Any program that can reach a Dask worker or scheduler can run any code there. Run them in a separate network, or use TLS
 with certificates that only they have.
 
-Exit codes: 0 the cluster sent it away, 1 it cannot work, 2 wrong use, 130 and 143 stopped by a signal.
+Exit codes: 0 the cluster released the worker, 1 it could not start, 2 wrong use, 130 and 143 stopped by a signal.
 """
 
 
 @click.command("worker", cls=option.Command, epilog=_MORE)
 @click.argument("arguments", nargs=-1, metavar="[SCHEDULER] [TARGET]...")
-@click.option("--queue", metavar="PLACE", help="A work queue: the path of a SQLite database, or postgresql://…")
+@click.option("--queue", metavar="PATH_OR_URL", help="Work queue: the path of a SQLite database, or postgresql://…")
 @click.option(
-    "--threads", type=click.IntRange(min=1), default=16, show_default=True, help="How many calls it runs at once."
+    "--threads", type=click.IntRange(min=1), default=16, show_default=True, help="Maximum number of active calls."
 )
 @click.option(
-    "--resource", "resources", metavar="NAME=N", multiple=True, help="What calls may take of it; may be repeated."
+    "--resource", "resources", metavar="NAME=N", multiple=True, help="Resource that calls can reserve. Repeatable."
 )
-@click.option("--name", metavar="NAME", help="What the cluster calls it; else its address.")
-@click.option("--host", metavar="NAME", help="Where to listen; else at the address that reaches SCHEDULER.")
-@click.option("--tls-ca", metavar="FILE", type=click.Path(), help="The certificates of who may be in the cluster.")
-@click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The certificate of this worker.")
-@click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of that certificate.")
+@click.option("--name", metavar="NAME", help="Name in the cluster. Default: the address of the worker.")
+@click.option("--host", metavar="NAME", help="Address to listen on. Default: the address that reaches SCHEDULER.")
+@click.option("--tls-ca", metavar="FILE", type=click.Path(), help="Certificates of the authority of the cluster.")
+@click.option("--tls-cert", metavar="FILE", type=click.Path(), help="Certificate of this worker.")
+@click.option("--tls-key", metavar="FILE", type=click.Path(), help="Key of the certificate.")
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Seconds that calls have to end, and then their finalizers.",
+    help="Seconds to let active calls finish, and again for their finalizers.",
 )
-@click.option(
-    "--telemetry", is_flag=True, help="Trace the calls, by the providers that OpenTelemetry has for the process."
-)
+@click.option("--telemetry", is_flag=True, help="Trace the calls with the OpenTelemetry providers of the process.")
 @option.debug
 def worker_command(arguments: tuple[str, ...], queue: str | None, debug: bool, **chosen: Any) -> None:
-    """Run calls for the cluster of Dask whose scheduler is at SCHEDULER, as tcp://127.0.0.1:8786, or of a --queue."""
+    """Run calls for the Dask cluster of SCHEDULER, such as tcp://127.0.0.1:8786, or for a --queue."""
     if queue is None:
         run_command(lambda _, err: _work(arguments, err, debug=debug, **chosen), as_json=False, debug=debug)
     else:
@@ -82,12 +81,12 @@ def worker_command(arguments: tuple[str, ...], queue: str | None, debug: bool, *
 
 def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any) -> bool:
     if not arguments:
-        raise CliError("a worker has a scheduler or a queue", "name one: tcp://host:8786, or --queue", code=WRONG_USE)
+        raise CliError("missing SCHEDULER", "Pass tcp://host:8786, or --queue.", code=WRONG_USE)
     if find_spec("distributed") is None:
-        raise CliError("distributed is not installed", "install fxai[distributed]")
+        raise CliError("package distributed is not installed", "Install fxai[distributed].")
     import logging
 
-    import_module("distributed")  # it sets the level of its log, which is set below
+    import_module("distributed")  # the import sets the level of the log, so import it before the line below
     from fxai.cli.run_program import value_of
     from fxai.distributed import serve_worker
 
@@ -95,12 +94,12 @@ def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any
     options = _options(targets=tuple(targets), **chosen)
     _see_folder()
     log = logging.getLogger("distributed")
-    log.setLevel(logging.INFO if debug else logging.CRITICAL)  # what it says of its start is said below
+    log.setLevel(logging.INFO if debug else logging.CRITICAL)  # `tell` reports the start
 
     def tell(address: str) -> None:
         log.setLevel(logging.INFO if debug else logging.WARNING)
-        answers = ", ".join(targets) or "what is called"
-        err.write(f"fxai: a worker at {address} answers {answers} for {scheduler} (Ctrl-C ends it)\n")
+        answers = ", ".join(targets) or "any target"
+        err.write(f"fxai: worker at {address} runs calls of {answers} for {scheduler}. Press Ctrl-C to stop.\n")
         err.flush()
 
     value_of(serve_worker(scheduler, options, tell).map_error(_explain))
@@ -110,7 +109,7 @@ def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any
 def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
     options = _options(targets=targets, **_require_for_queue(targets, chosen))
     if find_spec("dbos") is None:
-        raise CliError("dbos is not installed", "install fxai[durable]")
+        raise CliError("package dbos is not installed", "Install fxai[durable].")
     from fxai.cli.run_program import value_of
     from fxai.distributed import serve_queue
     from fxai.storage.job_table import place_of, read_place
@@ -118,11 +117,11 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
     try:
         words = place_of(read_place(queue))
     except ValueError as error:
-        raise CliError(f"--queue: {error}", "give a path or postgresql://…", code=WRONG_USE, cause=error) from error
+        raise CliError(f"--queue: {error}", "Pass a path or postgresql://…", code=WRONG_USE, cause=error) from error
     _see_folder()
 
     def tell(name: str) -> None:
-        err.write(f"fxai: the worker {name} answers {', '.join(targets)} of the queue in {words} (Ctrl-C ends it)\n")
+        err.write(f"fxai: worker {name} runs calls of {', '.join(targets)} from {words}. Press Ctrl-C to stop.\n")
         err.flush()
 
     value_of(serve_queue(queue, options, tell).map_error(_explain_queue))
@@ -130,20 +129,20 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
 
 
 def _require_for_queue(targets: tuple[str, ...], chosen: dict[str, Any]) -> dict[str, Any]:
-    """The options, where a queue has them all."""
+    """Return the options. If an option does not apply to a queue, raise `CliError`."""
     given = [name for name in ("resources", "name", "host", "tls_ca", "tls_cert", "tls_key") if chosen[name]]
     if given:
         option = "--resource" if given[0] == "resources" else f"--{given[0].replace('_', '-')}"
-        raise CliError(f"{option} is for clusters of Dask, and --queue for none", "leave one out", code=WRONG_USE)
+        raise CliError(f"{option} requires a Dask cluster, not --queue", "Remove one of them.", code=WRONG_USE)
     if not targets:
-        raise CliError("a worker of a queue runs the calls of its targets", "name one: module:name", code=WRONG_USE)
+        raise CliError("missing TARGET", "Name at least one module:name.", code=WRONG_USE)
     if "://" in targets[0]:
-        raise CliError(f"with --queue there is no scheduler {targets[0]}", "leave one of them out", code=WRONG_USE)
+        raise CliError(f"--queue does not use a scheduler, got {targets[0]}", "Remove one of them.", code=WRONG_USE)
     return chosen
 
 
 def _see_folder() -> None:
-    """Modules are found in the current folder, too."""
+    """Add the current directory to the import path."""
     import sys
 
     if str(Path.cwd()) not in sys.path:
@@ -162,10 +161,10 @@ def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
     from fxai.distributed import TargetError
 
     if isinstance(failure, TargetError):
-        return CliError(str(failure), "name tools with their handlers, as module:name", cause=failure)
+        return CliError(str(failure), "Name tools with their handlers as module:name.", cause=failure)
     if failure.address.startswith("tls://"):
-        return CliError(str(failure), "give --tls-ca, --tls-cert and --tls-key of the cluster's authority")
-    return CliError(str(failure), "start one with: dask scheduler --host 127.0.0.1")
+        return CliError(str(failure), "Pass --tls-ca, --tls-cert, and --tls-key with the files of the cluster.")
+    return CliError(str(failure), "Start a scheduler: dask scheduler --host 127.0.0.1")
 
 
 def _explain_queue(failure: ClusterUnavailable | TargetError) -> CliError:
@@ -173,11 +172,11 @@ def _explain_queue(failure: ClusterUnavailable | TargetError) -> CliError:
 
     if isinstance(failure, TargetError):
         return _explain(failure)
-    return CliError(str(failure), "see that the database is there, and that this user may write to it")
+    return CliError(str(failure), "Check that the database exists and that this user can write to it.")
 
 
 def _with_tracer(layer: AnyLayer) -> AnyLayer:
-    """The layer of a target, whose module has been imported by now, under which its calls are traced."""
+    """Return the layer of a target with tracing. The module of the target is already imported."""
     from fxai.telemetry import trace
 
     traced = trace(layer)
@@ -185,8 +184,8 @@ def _with_tracer(layer: AnyLayer) -> AnyLayer:
 
     if isinstance(get_tracer_provider(), ProxyTracerProvider):
         raise RuntimeError(
-            "OpenTelemetry has no TracerProvider in this process: set one in a module of the target, or start the "
-            "worker by opentelemetry-instrument"
+            "OpenTelemetry has no TracerProvider in this process. Set a provider in a module of the target, or start "
+            "the worker with opentelemetry-instrument."
         )
     return traced
 
@@ -200,21 +199,21 @@ def _resources(given: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             number = 0.0
         if not name or not number > 0:
-            raise CliError(f"{each!r} is no resource", "write NAME=N, such as GPU=1", code=WRONG_USE)
+            raise CliError(f"--resource must be NAME=N, got {each!r}", "Write, for example, GPU=1.", code=WRONG_USE)
         resources[name] = number
     return resources
 
 
 def _security(files: dict[str, str | None]) -> Security | None:
-    """The certificates; None where no file is named."""
+    """Return the TLS settings, or None if no file is named."""
     if not any(files.values()):
         return None
     missing = [f"--{name.replace('_', '-')}" for name, file in files.items() if file is None]
     if missing:
-        raise CliError("TLS needs three files", f"give {' and '.join(missing)}, too", code=WRONG_USE)
+        raise CliError("TLS requires three files", f"Add {' and '.join(missing)}.", code=WRONG_USE)
     for file in files.values():
         if not Path(str(file)).is_file():
-            raise CliError(f"there is no file {file}", "give the path of a PEM file", code=WRONG_USE)
+            raise CliError(f"file {file} does not exist", "Pass the path of a PEM file.", code=WRONG_USE)
     from distributed.security import Security
 
     made: Any = Security

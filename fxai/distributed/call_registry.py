@@ -1,8 +1,8 @@
-"""The registry of calls on the scheduler of a cluster: which were begun, on which worker, and which are to stop.
+"""A plugin of the Dask scheduler that records which worker started each call, and which calls must stop.
 
-Dask runs a task again when its worker is lost, or its result with it. So a worker asks the registry before it begins a
-call, and a call that must not run twice is begun once. Preliminary values go through it too: a handler waits here
-until its program has read them.
+If Dask loses a worker, or the result of a task, it runs the task again. Therefore a worker asks the registry before it
+starts a call. A call that must not run twice starts only once. Preliminary values also pass the registry: a handler
+waits there until its program has read the value.
 
 >>> registry = CallRegistry()
 >>> registry.begin("a", "tcp://one", once=True), registry.begin("a", "tcp://two", once=True)
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from distributed.scheduler import Scheduler
 
 GO: Final = "go"
-"""The call may begin."""
+"""The worker can start the call."""
 STOPPED: Final = "stopped"
-"""The call was stopped before it began."""
+"""The program stopped the call before it started."""
 
 
 @final
 class _Showing(msgspec.Struct, eq=False):
-    """A preliminary value until it is read."""
+    """A preliminary value that the client has not read."""
 
     key: str
     text: bytes
@@ -41,7 +41,7 @@ class _Showing(msgspec.Struct, eq=False):
 
 @final
 class _Reader(msgspec.Struct, eq=False):
-    """What a client is shown, oldest first."""
+    """The values for one client, oldest first."""
 
     items: deque[int] = msgspec.field(default_factory=deque[int])
     ready: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
@@ -49,14 +49,14 @@ class _Reader(msgspec.Struct, eq=False):
 
 @final
 class CallRegistry(SchedulerPlugin):
-    """A plugin of the scheduler; its methods but the hooks are what workers and clients ask it."""
+    """The plugin. Workers and clients call its methods through the scheduler."""
 
     name = "fxai-call-registry"
     idempotent = True
 
     def __init__(self) -> None:
         self._scheduler: Scheduler | None = None
-        self._begun: dict[str, str] = {}  # the worker, by the key of the call
+        self._begun: dict[str, str] = {}  # address of the worker, by the key of the call
         self._stopped: set[str] = set()
         self._readers: dict[str, _Reader] = {}
         self._showings: dict[int, _Showing] = {}
@@ -64,7 +64,7 @@ class CallRegistry(SchedulerPlugin):
 
     @override
     async def start(self, scheduler: Scheduler) -> None:
-        """Offers what it does to workers and clients."""
+        """Register the methods as handlers of the scheduler."""
         self._scheduler = scheduler
         handlers: dict[str, Any] = cast(Any, scheduler).handlers
         handlers.update(
@@ -78,7 +78,7 @@ class CallRegistry(SchedulerPlugin):
 
     @override
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, stimulus_id: str, **kwargs: Any) -> None:
-        """Forgets a call when the scheduler does."""
+        """Remove a call when the scheduler removes its task."""
         if finish == "forgotten" and (key in self._begun or key in self._stopped):
             self._begun.pop(key, None)
             self._stopped.discard(key)
@@ -89,16 +89,16 @@ class CallRegistry(SchedulerPlugin):
 
     @override
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """Lets handlers go on that show something to a client that has left."""
+        """Resume the handlers that show a value to a client that has disconnected."""
         reader = self._readers.pop(client, None)
         if reader is not None:
             self.let_go(list(reader.items))
 
-    # -- asked by workers
+    # -- methods for workers
 
     def begin(self, key: str, worker: str, once: bool) -> str:
-        """`GO`, `STOPPED`, or the address of the worker that has begun the call, where that must be `once`."""
-        is_over = self._scheduler is not None and key not in self._scheduler.tasks  # its program has left
+        """Return `GO`, `STOPPED`, or, for a call that must run `once`, the address of the worker that started it."""
+        is_over = self._scheduler is not None and key not in self._scheduler.tasks  # its program has disconnected
         if is_over or key in self._stopped:
             return STOPPED
         before = self._begun.get(key)
@@ -108,7 +108,7 @@ class CallRegistry(SchedulerPlugin):
         return GO
 
     async def show(self, client: str, key: str, text: bytes) -> None:
-        """Returns when the client has read a preliminary value, JSON text, or does not read any more."""
+        """Show a preliminary value as JSON text. Return after the client has read it or has disconnected."""
         if self._scheduler is None or client not in self._scheduler.clients or key in self._stopped:
             return
         self._serial += 1
@@ -119,10 +119,10 @@ class CallRegistry(SchedulerPlugin):
         reader.ready.set()
         await read
 
-    # -- asked by clients
+    # -- methods for clients
 
     def stop(self, keys: list[str]) -> list[str]:
-        """Stops calls; gives those that have begun, so that their ends have to be waited for."""
+        """Stop calls. Return the calls that have started, because the client must wait for their ends."""
         self._stopped.update(keys)
         stopped = set(keys)
         self.let_go([serial for serial, showing in self._showings.items() if showing.key in stopped])
@@ -136,7 +136,7 @@ class CallRegistry(SchedulerPlugin):
         return True
 
     def progress(self, key: str) -> tuple[bool, bool]:
-        """Whether a call was begun, and whether it is stuck: no worker runs it now, and none is there that could."""
+        """Return whether a call has started, and whether it is stuck because no worker can run it."""
         scheduler, worker = self._scheduler, self._begun.get(key)
         if scheduler is None or worker in scheduler.workers:
             return worker is not None, False
@@ -144,7 +144,7 @@ class CallRegistry(SchedulerPlugin):
         return worker is not None, not scheduler.workers or (task is not None and task.state == "no-worker")
 
     async def read(self, client: str, seconds: float) -> list[tuple[int, str, bytes]]:
-        """What the client is shown, each with its serial number and key; waits for it for some seconds."""
+        """Return the values for a client, each with its serial number and key. Wait at most `seconds` for a value."""
         reader = self._readers.setdefault(client, _Reader())
         try:
             async with asyncio.timeout(seconds):
@@ -158,7 +158,7 @@ class CallRegistry(SchedulerPlugin):
         return [(serial, showing.key, showing.text) for serial, showing in there if showing is not None]
 
     def let_go(self, serials: list[int]) -> None:
-        """Lets the handlers go on that have shown these values."""
+        """Resume the handlers that showed these values."""
         for serial in serials:
             showing = self._showings.pop(serial, None)
             if showing is not None and not showing.read.done():

@@ -1,13 +1,13 @@
-"""Clusters: what runs the calls of handlers elsewhere, as a service.
+"""The service that runs the calls of handlers in other processes.
 
-`Cluster.layer(address)` connects to a cluster of Dask that runs, and `Cluster.local_layer()` starts one on this
-machine; they need the extra `distributed`. `Cluster.queue_layer(place)` has a work queue in a database, which survives
-the loss of the program and of its workers, and needs the extra `durable`.
+`Cluster.layer(address)` connects to a running Dask cluster, and `Cluster.local_layer()` starts one on this machine.
+Both require the extra `distributed`. `Cluster.queue_layer(place)` uses a work queue in a database, whose calls survive
+the loss of the program and of its workers. It requires the extra `durable`.
 
 >>> from fxai.effects import fx
 >>> failed = fx.run_result(fx.service(Cluster).provide(Cluster.layer("tcp://127.0.0.1:1", seconds=0.2)))
 >>> print(failed.failure())
-there is no cluster at tcp://127.0.0.1:1: ...
+no cluster at tcp://127.0.0.1:1: ...
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @final
 class Cluster(Service):
-    """A cluster that runs calls of handlers; made by its layers. Its methods may be called in any thread."""
+    """A cluster that runs calls of handlers. Its layers create it. You can call its methods in any thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -44,22 +44,23 @@ class Cluster(Service):
     def layer(
         address: str, *, security: Security | None = None, seconds: float = 10.0
     ) -> LayerOf[Cluster, ClusterUnavailable, None]:
-        """The layer of a cluster of Dask that runs.
+        """Return the layer of a running Dask cluster.
 
         Args:
-            address: where its scheduler is: `"tcp://host:8786"`, `"tls://host:8786"`.
-            security: the certificates of TLS, as `distributed.Security` has them.
-            seconds: how long the scheduler is waited for.
+            address: Address of the scheduler, such as `"tcp://host:8786"` or `"tls://host:8786"`.
+            security: TLS certificates, as a `distributed.Security`.
+            seconds: Seconds to wait for the scheduler. Default: 10.
 
-        Fails with `ClusterUnavailable`: no scheduler answers, or it has no fxai or another version of Dask.
+        Fails with:
+            ClusterUnavailable: If no scheduler answers, or it lacks fxai or has another version of Dask.
 
         Raises:
-            ImportError: the extra `distributed` is not installed.
+            ImportError: If the extra `distributed` is not installed.
         """
 
         def make() -> Engine:
             require_dask()
-            from fxai.distributed.dask_cluster import DaskEngine  # which needs Dask
+            from fxai.distributed.dask_cluster import DaskEngine  # requires Dask
 
             return DaskEngine(address, security=security, seconds=seconds)
 
@@ -67,24 +68,24 @@ class Cluster(Service):
 
     @staticmethod
     def local_layer(*, workers: int = 2, threads: int = 16) -> LayerOf[Cluster, ClusterUnavailable, None]:
-        """The layer of a cluster of Dask of processes on this machine, which listen on the loopback address alone.
+        """Return the layer of a Dask cluster of processes on this machine, which listen only on the loopback address.
 
-        The processes use TLS with certificates that are made for this cluster alone, so that other users of the machine
-        cannot join it.
+        The processes use TLS with certificates for this cluster, so that other users of the machine cannot join it.
 
         Args:
-            workers: how many processes there are.
-            threads: how many calls each runs at once.
+            workers: Number of processes. Default: 2.
+            threads: Maximum number of concurrent calls of each process. Default: 16.
 
-        Fails with `ClusterUnavailable`: the processes do not start.
+        Fails with:
+            ClusterUnavailable: If the processes do not start.
 
         Raises:
-            ImportError: the extra `distributed` is not installed.
+            ImportError: If the extra `distributed` is not installed.
         """
 
         def make() -> Engine:
             require_dask()
-            from fxai.distributed.dask_cluster import DaskEngine  # which needs Dask
+            from fxai.distributed.dask_cluster import DaskEngine  # requires Dask
 
             return DaskEngine("127.0.0.1", local=(workers, threads))
 
@@ -92,28 +93,29 @@ class Cluster(Service):
 
     @staticmethod
     def queue_layer(place: str | os.PathLike[str]) -> LayerOf[Cluster, ClusterUnavailable, None]:
-        """The layer of a work queue in a database: its calls survive the loss of the program and of the workers.
+        """Return the layer of a work queue in a database. Its calls survive the loss of the program and of its workers.
 
-        Workers are started by `fxai worker --queue PLACE module:name`. A program that goes on with a durable run joins
-        its calls that wait there, run, or have ended meanwhile.
+        `fxai worker --queue PLACE module:name` starts a worker. A program that resumes a durable run joins the calls
+        of the run that wait, run, or have ended.
 
         Args:
-            place: the path of a SQLite database, for programs and workers of one machine; or
-                `postgresql://USER:PASSWORD@HOST/DATABASE`. Parameters and results stand there as they are, until the
-                program has them, or its durable run has journalled them.
+            place: Path of a SQLite database, for programs and workers of one machine, or
+                `postgresql://USER:PASSWORD@HOST/DATABASE`. The database contains parameters and results as plain text
+                until the program has received them, or its durable run has recorded them.
 
-        Fails with `ClusterUnavailable`: the database cannot be opened.
+        Fails with:
+            ClusterUnavailable: If the database cannot be opened.
 
         Raises:
-            ImportError: the extra `durable` is not installed.
-            ValueError: it is no such place.
+            ImportError: If the extra `durable` is not installed.
+            ValueError: If the location is invalid.
         """
-        from fxai.storage.job_table import read_place  # only where there is a queue
+        from fxai.storage.job_table import read_place  # only queues need it
 
         where = read_place(place)
 
         def make() -> Engine:
-            from fxai.distributed.queue_cluster import QueueEngine  # only where there is a queue
+            from fxai.distributed.queue_cluster import QueueEngine  # only queues need it
 
             return QueueEngine(where)
 
@@ -121,27 +123,27 @@ class Cluster(Service):
 
     @property
     def address(self) -> str:
-        """Where it is, in words, without a password."""
+        """The location of the cluster for people, without a password."""
         return self._engine.address
 
-    # -- what handlers elsewhere need of it
+    # -- methods for remote handlers
 
     @property
     def joins_calls(self) -> bool:
-        """Whether a call that is begun again under the same key is the one that is there."""
+        """True if a second call with the same key joins the first call."""
         return self._engine.joins_calls
 
     @property
     def reader_id(self) -> str:
-        """Who reads preliminary values here: what an envelope says of it."""
+        """The address to which workers send preliminary values. It is in the envelope of each call."""
         return self._engine.reader_id
 
     def refuse(self, resources: Mapping[str, float]) -> str | None:
-        """Why calls cannot take these resources; None: they can."""
+        """Return the reason why calls cannot use these resources. None if they can."""
         return self._engine.refuse(resources) if resources else None
 
     def new_key(self, tool: str) -> str:
-        """The key of a new call; a cluster shows calls by the name before the last dash."""
+        """Return the key of a new call. A cluster shows calls by the name before the last dash."""
         return f"{tool}-{uuid4().hex}"
 
     def begin(
@@ -155,32 +157,32 @@ class Cluster(Service):
         priority: int = 0,
         seconds: float | None = None,
     ) -> PendingCall:
-        """Sends a call; the pending call calls `wake`, in another thread, when it has something new.
+        """Send a call. If the call has new data, it calls `wake` in another thread.
 
         Args:
-            call: the call.
-            wake: must return at once.
-            name: what a durable run calls it, if its key was made of that.
-            begun_before: whether a call of its key was begun before, so that it is there, or was removed.
-            resources: what of a worker's resources it takes, by name.
-            priority: calls of a higher one go first.
-            seconds: how long there may be no worker that can run it; None: without end.
+            call: The call.
+            wake: Function that must return immediately.
+            name: Name of the call in a durable run, if the key contains it.
+            begun_before: True if a call with this key was started before. The cluster then has it, or has removed it.
+            resources: Amounts of the resources of a worker that the call reserves, by name.
+            priority: Priority. Calls with a higher priority run first. Default: 0.
+            seconds: Maximum seconds without a worker that can run the call. None waits without a limit.
         """
         pending = PendingCall(call.key, wake, name, begun_before=begun_before)
         self._engine.begin(pending, call, resources=resources, priority=priority, seconds=seconds)
         return pending
 
     def let_go(self, serial: int) -> None:
-        """Lets the handler go on that has shown a value."""
+        """Resume the handler that showed a value."""
         self._engine.let_go(serial)
 
     def stop(self, pending: PendingCall) -> None:
-        """Stops a call: it gets a reply, when its handler's finalizers have run."""
+        """Stop a call. The call receives a reply after the finalizers of its handler ran."""
         pending.stopping = True
         self._engine.stop(pending)
 
     def forget(self, pending: PendingCall) -> None:
-        """The program has the reply of a call, or leaves it behind."""
+        """Remove the state of a call that the program no longer waits for."""
         self._engine.forget(pending)
 
 
@@ -189,7 +191,7 @@ def _close(engine: Engine) -> EffectOf[None]:
 
 
 def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, None]:
-    """The layer of a cluster that `make` makes."""
+    """Return the layer of a cluster with an engine."""
 
     async def open_cluster() -> Exit[Engine, ClusterUnavailable]:
         engine = make()

@@ -1,6 +1,6 @@
-"""Clusters of Dask: the connection of a program to a scheduler. Needs the extra `distributed`.
+"""The connection of a program to a Dask scheduler. Requires the extra `distributed`.
 
-The connection has an event loop of asyncio in a thread of its own, whatever loop the program runs on.
+The connection has its own asyncio event loop in a thread, so that the program can use any event loop.
 
 >>> DaskEngine("tcp://127.0.0.1:8786").address
 'tcp://127.0.0.1:8786'
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 20.0
 _LARGE: Final = 5_000_000
-"""Bytes of a call; of 10 MB Dask warns its users, who are others."""
+"""Bytes of a large call. At 10 MB Dask warns its own users, who cannot change the call."""
 _INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
 
 
 def _security_of_session() -> Security:
     """Return new certificates for this program and the processes that it starts.
 
-    The scheduler runs whatever a client sends, and every user of the machine can reach a port of loopback.
+    The scheduler runs any code that a client sends, and every user of the machine can reach a loopback port.
     """
     from distributed.security import Security
 
@@ -51,7 +51,7 @@ def _security_of_session() -> Security:
 
 @final
 class DaskEngine(Engine):
-    """A cluster of Dask that runs calls of handlers."""
+    """A Dask cluster that runs calls of handlers."""
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class DaskEngine(Engine):
         seconds: float = 10.0,
         local: tuple[int, int] | None = None,
     ) -> None:
-        """The cluster whose scheduler is at an address, or `local`: so many processes of so many calls at once."""
+        """Create an engine for a running scheduler, or for a `local` cluster: (processes, calls of each process)."""
         self.address: str = address
         self._thread = LoopThread("fxai-cluster")
         self._connect = (lambda: self._join(security, seconds)) if local is None else (lambda: self._start(*local))
-        self._client: Any = None  # from `open` on
+        self._client: Any = None  # set by `open`
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self._calls: dict[str, PendingCall] = {}
-        self._stopping: list[PendingCall] = []  # those that the registry is told of next
-        self._futures: dict[str, Any] = {}  # of Dask, in its thread
+        self._stopping: list[PendingCall] = []  # calls for the next message to the registry
+        self._futures: dict[str, Any] = {}  # futures of Dask, in the thread of its loop
         self._watched = 0  # calls whose preliminary values are read
         self._reader: asyncio.Task[None] | None = None
 
@@ -83,7 +83,7 @@ class DaskEngine(Engine):
             threads_per_worker=threads,
             processes=True,
             host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any port: without an address it is 8787, at all addresses
+            dashboard_address="127.0.0.1:0",  # any port; the default is 8787 on all addresses
             worker_dashboard_address="127.0.0.1:0",
             protocol="tls://",
             security=security,
@@ -145,7 +145,7 @@ class DaskEngine(Engine):
         try:
             self._thread.submit(following)
         except RuntimeError:
-            pending.end(encode(lost_reply("the program has left the cluster", begun=False)))
+            pending.end(encode(lost_reply("the program has disconnected from the cluster", begun=False)))
 
     @override
     def let_go(self, serial: int) -> None:
@@ -165,7 +165,7 @@ class DaskEngine(Engine):
     ) -> None:
         self._calls[pending.key] = pending
         self._watch(1 if call.client else 0)
-        reply = encode(lost_reply("the program has left the cluster", begun=True))
+        reply = encode(lost_reply("the program has disconnected from the cluster", begun=True))
         try:
             future = self._submit(call, resources, priority)
             self._futures[pending.key] = future
@@ -188,7 +188,7 @@ class DaskEngine(Engine):
             return self._client.submit(run_call, data, key=call.key, **options)
         with cast(Any, config).set(
             {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
-        ):  # it goes to one worker
+        ):  # one worker receives it
             return self._client.submit(run_call, data, key=call.key, **options)
 
     async def _result(self, pending: PendingCall, resources: dict[str, float], seconds: float | None) -> bytes:
@@ -203,25 +203,25 @@ class DaskEngine(Engine):
                     raise
             begun, stuck = await self._progress(pending)
             if stuck and begun:
-                raise _NoWorkerError(f"its worker was lost, and the cluster at {self.address} has no other one")
+                raise _NoWorkerError(f"the worker of the call was lost, and the cluster at {self.address} has no other")
             if stuck:
                 needs = f" with the resources {resources}" if resources else ""
-                raise _NoWorkerError(f"for {seconds} s the cluster at {self.address} had no worker{needs}")
+                raise _NoWorkerError(f"no worker{needs} in the cluster at {self.address} for {seconds} s")
 
     async def _progress(self, pending: PendingCall) -> tuple[bool, bool]:
         begun, stuck = await self._client.scheduler.fxai_progress(key=pending.key)
         return begun, stuck
 
     async def _explain(self, pending: PendingCall, error: BaseException) -> bytes:
-        """The reply of a call that Dask gave no value of."""
+        """Return the reply of a call for which Dask has no result."""
         if pending.stopping:
             return _INTERRUPTED
         if isinstance(error, _NoWorkerError):
             why = str(error)
         elif isinstance(error, KilledWorker):
-            why = f"{error.allowed_failures + 1} workers were lost that were to run it"
+            why = f"Dask lost {error.allowed_failures + 1} workers that ran the call"
         else:
-            why = f"the cluster at {self.address} gave no result: {type(error).__name__}: {error}"
+            why = f"no result from the cluster at {self.address}: {type(error).__name__}: {error}"
         try:
             begun, _ = await self._progress(pending)
         except Exception:  # the scheduler is lost, too
@@ -234,7 +234,7 @@ class DaskEngine(Engine):
             self._spawn(self._stop())
 
     async def _stop(self) -> None:
-        """Stops calls, all in one message: programs are cancelled with thousands of them under way."""
+        """Stop calls with one message, because a cancelled program can have thousands of calls."""
         stopping, self._stopping = self._stopping, []
         keys = [pending.key for pending in stopping]
         with suppress(OSError):  # the scheduler is lost, and the calls with it
@@ -248,7 +248,7 @@ class DaskEngine(Engine):
             await self._client.scheduler.fxai_let_go(serials=[serial])
 
     def _watch(self, more: int) -> None:
-        """Reads preliminary values for as long as there are calls whose are read."""
+        """Read preliminary values while a call has a reader."""
         self._watched += more
         if self._watched and self._reader is None:
             self._reader = asyncio.create_task(self._read())
@@ -264,7 +264,7 @@ class DaskEngine(Engine):
             try:
                 shown = await registry.fxai_read(client=client, seconds=_POLL_SECONDS)
             except OSError:
-                await asyncio.sleep(1)  # the client connects again, or ends the calls
+                await asyncio.sleep(1)  # the client reconnects, or ends the calls
                 continue
             for serial, key, text in shown:
                 call = self._calls.get(key)

@@ -1,4 +1,4 @@
-"""Hosts on the workers of Dask: the task that runs a call, and the plugin that stops calls. Needs `distributed`.
+"""The task that runs a call on a Dask worker, and the plugin that stops calls. Requires the extra `distributed`.
 
 >>> HostPlugin.name
 'fxai-host'
@@ -24,7 +24,7 @@ _HOSTS: Final[WeakKeyDictionary[Worker, Host]] = WeakKeyDictionary()
 
 
 def host_of(worker: Worker) -> Host:
-    """The host of a worker, which is made where there is none."""
+    """Return the host of a worker. The first call creates it."""
     host = _HOSTS.get(worker)
     if host is None:
         host = _HOSTS[worker] = Host(_RegistryLink(worker))
@@ -33,7 +33,7 @@ def host_of(worker: Worker) -> Host:
 
 @final
 class _RegistryLink:
-    """Asks the registry on the scheduler."""
+    """The connection to the registry on the scheduler."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -50,7 +50,7 @@ class _RegistryLink:
             return None
         if verdict == STOPPED:
             return Gone((InterruptReason(),))
-        return lost_reply(f"it was begun on the worker {verdict}, which was lost or closed", begun=True)
+        return lost_reply(f"the worker {verdict} started the call and then was lost or closed", begun=True)
 
     async def show(self, call: CallEnvelope, text: bytes) -> None:
         registry: Any = self._worker.scheduler
@@ -58,13 +58,13 @@ class _RegistryLink:
 
 
 async def run_call(data: bytes) -> bytes:
-    """The reply to a call, run by the worker of Dask whose task this is."""
+    """Return the reply to a call. It runs as a task of a Dask worker."""
     return await host_of(get_worker()).answer(data)
 
 
 @final
 class HostPlugin(WorkerPlugin):
-    """A plugin of each worker: it stops calls that are cancelled, and closes the host with its worker."""
+    """A plugin of each worker. It stops cancelled calls, and closes the host with its worker."""
 
     name = "fxai-host"
     idempotent = True
@@ -74,14 +74,14 @@ class HostPlugin(WorkerPlugin):
 
     @override
     def setup(self, worker: Worker) -> None:
-        """Listens to what the registry says."""
+        """Register the handler of the messages of the registry."""
         self._worker = worker
         handlers: dict[str, Any] = cast(Any, worker).stream_handlers
         handlers["fxai-stop"] = self._stop
 
     @override
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
-        """Stops a call that Dask has cancelled: its program has left; and forgets one that Dask does."""
+        """Stop a call whose program has disconnected, and remove a call when Dask removes its task."""
         if finish in _ENDS:
             self._stop(key)
         if finish == "forgotten" and self._worker is not None and (host := _HOSTS.get(self._worker)) is not None:
@@ -89,7 +89,7 @@ class HostPlugin(WorkerPlugin):
 
     @override
     async def teardown(self, worker: Worker) -> None:
-        """Closes the host; one that only gets another plugin goes on."""
+        """Close the host if its worker closes. A replaced plugin does not close it."""
         host = _HOSTS.get(worker)
         if host is not None and worker.status.name in ("closing", "closed", "failed"):
             await host.close()

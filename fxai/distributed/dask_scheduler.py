@@ -1,8 +1,8 @@
-"""Schedulers of Dask: whether one answers at an address, and in words why not. Needs the extra `distributed`.
+"""Connect to a Dask scheduler, and explain why no scheduler answers. Requires the extra `distributed`.
 
 >>> asyncio.run(require_scheduler("tls://127.0.0.1:1", None, "client", 0.2))
 Traceback (most recent call last):
-OSError: it wants TLS, and no certificate is given: it takes `tls_ca_file`, `tls_client_cert` and `tls_client_key`
+OSError: the scheduler requires TLS, and no certificate is given. Set `tls_ca_file`, ...
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Role: TypeAlias = Literal["client", "worker"]
 
 
 async def require_scheduler(address: str, security: Security | None, role: Role, seconds: float) -> None:
-    """Returns when a scheduler has answered.
+    """Wait until a scheduler answers.
 
     Args:
-        address: where it is.
-        security: the certificates; None: those of Dask's configuration, if it has any.
-        role: whose certificate it is shown.
-        seconds: how long it is waited for. One that refuses is not waited for.
+        address: Address of the scheduler.
+        security: Certificates. None uses the certificates in the configuration of Dask.
+        role: Role of this process, which selects its certificate.
+        seconds: Maximum seconds to wait. A scheduler that refuses ends the wait.
 
     Raises:
-        OSError: none answers, or it refuses; the message says why.
+        OSError: If no scheduler answers, or it refuses. The message contains the reason.
     """
     arguments = connection_arguments(address, security, role)
     asked: Any = cast(Any, rpc)(address, connection_args=arguments, timeout=seconds)
@@ -40,20 +40,21 @@ async def require_scheduler(address: str, security: Security | None, role: Role,
 
 
 def connection_arguments(address: str, security: Security | None, role: Role) -> dict[str, Any]:
-    """What a connection to a scheduler is made with.
+    """Return the arguments of a connection to a scheduler.
 
     Raises:
-        OSError: the certificates cannot be used, or there are none and it wants them.
+        OSError: If the certificates cannot be used, or are missing for an address with TLS.
     """
     made: Any = Security
     try:
         chosen: Any = security or made()
         arguments: dict[str, Any] = chosen.get_connection_args(role)
-    except OSError as error:  # of files, or of OpenSSL
+    except OSError as error:  # from a file or from OpenSSL
         raise OSError(f"the certificates cannot be used: {error}") from error
     if address.startswith("tls://") and arguments.get("ssl_context") is None:
         raise OSError(
-            f"it wants TLS, and no certificate is given: it takes `tls_ca_file`, `tls_{role}_cert` and `tls_{role}_key`"
+            f"the scheduler requires TLS, and no certificate is given. Set `tls_ca_file`, `tls_{role}_cert`, and "
+            f"`tls_{role}_key`."
         )
     return arguments
 
@@ -63,7 +64,10 @@ def _explain(address: str, error: Exception) -> str:
     if "Timed out" in words:
         return f"no scheduler answers: {error}"
     if not isinstance(error, OSError):
-        return f"what answers there is no scheduler, or takes no such connection: {words}"
+        return f"no Dask scheduler answers there, or it refuses this connection: {words}"
     if address.startswith("tls://"):
-        return "the certificates do not fit: each must be in force, and of an authority in the other's `tls_ca_file`"
-    return "it closes the connection: does it want TLS (tls://…)?"
+        return (
+            "the certificates do not match: each must be valid now, and signed by an authority in the `tls_ca_file` of "
+            "the other process"
+        )
+    return "the connection was closed. If the scheduler requires TLS, use an address with tls://."

@@ -1,4 +1,4 @@
-"""Workers of Dask: this process as one, which runs calls until it is cancelled. Needs the extra `distributed`.
+"""Run this process as a Dask worker until it is cancelled. Requires the extra `distributed`.
 
 >>> _host_and_port("tcp://127.0.0.1:8786"), _host_and_port("cluster.example.org")
 (('127.0.0.1', 8786), ('cluster.example.org', 8786))
@@ -31,7 +31,7 @@ from fxai.effects.waker import result_of
 def serve_dask(
     scheduler: str, options: WorkerOptions, on_listening: Callable[[str], object] | None
 ) -> EffectOf[None, ClusterUnavailable | TargetError]:
-    """The worker that `fxai.distributed.serve_worker` describes."""
+    """Return the worker that `fxai.distributed.serve_worker` describes."""
     return AwaitExit(lambda _: _serve(_Process(scheduler, options, on_listening)))
 
 
@@ -53,7 +53,7 @@ async def _serve(process: _Process) -> Exit[None, ClusterUnavailable | TargetErr
 
 
 class _UnavailableError(Exception):
-    """The scheduler does not answer."""
+    """No scheduler answers."""
 
     def __init__(self, failure: ClusterUnavailable) -> None:
         super().__init__(failure)
@@ -62,7 +62,7 @@ class _UnavailableError(Exception):
 
 @final
 class _Process:
-    """A worker; all but its making is done in the thread of its event loop."""
+    """A worker. Call its methods in the thread of its event loop."""
 
     def __init__(self, scheduler: str, options: WorkerOptions, on_listening: Callable[[str], object] | None) -> None:
         self._scheduler = scheduler
@@ -71,7 +71,7 @@ class _Process:
         self._worker: Any = None
 
     async def run(self) -> None:
-        """Returns when the cluster sends the worker away."""
+        """Run calls until the cluster removes the worker."""
         options = self._options
         self._worker = self._make()
         host = host_of(self._worker)
@@ -86,7 +86,7 @@ class _Process:
         if self._on_listening is not None:
             self._on_listening(self._worker.address)
         await self._worker.finished()
-        await self._require_scheduler(2.0)  # Dask closes it where it was sent away, and where the scheduler is gone
+        await self._require_scheduler(2.0)  # Dask also closes the worker if the scheduler is lost
 
     async def _require_scheduler(self, seconds: float) -> None:
         try:
@@ -117,18 +117,18 @@ class _Process:
         return _UnavailableError(ClusterUnavailable(self._scheduler, reason))
 
     async def drain(self) -> None:
-        """Takes no new calls, and waits for those that run."""
+        """Accept no new calls, and wait for running calls."""
         worker = self._worker
         if worker is None or worker.status is not Status.running:
             return
-        worker.memory_manager.memory_pause_fraction = False  # else Dask lets it go on, as it has memory left
+        worker.memory_manager.memory_pause_fraction = False  # otherwise Dask resumes a worker with free memory
         worker.status = Status.paused
         with suppress(TimeoutError):
             async with asyncio.timeout(self._options.grace):
                 await host_of(worker).idle()
 
     async def close(self) -> None:
-        """Releases what was built, and leaves the cluster."""
+        """Release the layers, and disconnect from the cluster."""
         worker = self._worker
         if worker is None:
             return
@@ -140,5 +140,5 @@ class _Process:
 def _host_and_port(address: str) -> tuple[str, int]:
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if not parts.hostname:
-        raise ValueError("write its address as tcp://host:8786")
+        raise ValueError("invalid address. Use tcp://host:8786.")
     return parts.hostname, parts.port or 8786

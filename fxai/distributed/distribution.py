@@ -1,8 +1,8 @@
-"""Distribution: the layer of handlers that run on the workers of a cluster.
+"""The layer of handlers that run on the workers of a cluster.
 
-`distribute(desk, "shop:desk")` takes tools with their handlers and gives the layer of handlers that run elsewhere: the
-program and the toolkit stay as they are. Each worker imports `shop`, builds the layer of `shop.desk` once, and answers
-the calls; nothing is built here.
+Use `distribute(desk, "shop:desk")` to run the handlers of `shop.desk` elsewhere. The program and the toolkit stay
+unchanged. Each worker imports `shop`, builds the layer of `shop.desk` once, and runs the calls. This process builds no
+layer.
 
 >>> from fxai.cli.example import tools
 >>> remote = distribute(tools, "fxai.cli.example:tools")
@@ -58,19 +58,19 @@ from fxai.tools.tool_options import Idempotent, Readonly, ToolInfo
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
-_LEFT_BEHIND: Final = "the handler of %r goes on on its worker, %s s after its call was cancelled: it is left behind"
+_LEFT_BEHIND: Final = "the handler of %r still runs %s s after its call was cancelled; fxai no longer waits"
 
 
 @final
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """Which workers the calls of a tool go to, and how many of them at once.
+    """The workers that run the calls of a tool, and the number of concurrent calls.
 
     Attributes:
-        resources: what a call takes of its worker's resources while it runs, by name, such as `{"GPU": 1}`. Workers say
-            what they have: `fxai worker --resource GPU=1`. None by default.
-        concurrency: how many calls this layer has on the cluster at once; None, the default: as many as there are.
-            Others wait in the program, in order. For a limit over all programs, use resources.
-        priority: calls of a higher priority go first where workers are busy; 0 by default.
+        resources: Amounts that a call reserves of the resources of its worker, by name, such as `{"GPU": 1}`. You
+            declare them with `fxai worker --resource GPU=1`. Default: none.
+        concurrency: Maximum number of calls of this layer on the cluster. Further calls wait in the program, in order.
+            Default: None, which is no limit. For a limit over all programs, use resources.
+        priority: Priority. If workers are busy, calls with a higher priority run first. Default: 0.
     """
 
     resources: Mapping[str, float] = MappingProxyType({})
@@ -79,9 +79,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if any(amount <= 0 for amount in self.resources.values()):
-            raise ValueError(f"the resources {dict(self.resources)} take nothing: each amount must be positive")
+            raise ValueError(f"resources must be greater than 0, got {dict(self.resources)}")
         if self.concurrency is not None and self.concurrency < 1:
-            raise ValueError(f"a concurrency of {self.concurrency} lets nothing run: it must be 1 at least")
+            raise ValueError(f"concurrency must be at least 1, got {self.concurrency}")
         force_setattr(self, "resources", MappingProxyType(dict(self.resources)))
 
     @override
@@ -91,7 +91,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class _Options(msgspec.Struct, frozen=True):
-    """How the calls of one layer go."""
+    """The options of one layer."""
 
     target: str
     messages: bool
@@ -100,7 +100,7 @@ class _Options(msgspec.Struct, frozen=True):
 
 
 class _Handled(Protocol[_T_co]):
-    """Tools with their handlers, whose layer needs nothing: a bound toolkit, a function tool, a composite."""
+    """Tools with their handlers, whose layer has no requirements: a bound toolkit, a function tool, or a composite."""
 
     def __fx_gives__(self) -> Gives[_T_co, Any, None]: ...
     def __fx_bound__(self) -> Any: ...
@@ -115,34 +115,34 @@ def distribute(
     wait: float | None = 60.0,
     grace: float = 30.0,
 ) -> LayerOf[_T, Never, Cluster | None]:
-    """The layer of handlers that run on the workers of a `Cluster`, in place of the layer of `tools`.
+    """Return the layer of handlers that run on the workers of a `Cluster`, instead of the layer of `tools`.
 
-    A call whose worker is lost is run again where its tool is `Idempotent` or `Readonly`; any other one fails with
-    `OutcomeUnknown`. A call that could not be begun fails with `HandlerUnavailable`. Both are failures of calls as
-    `Toolkit.call` and runs have them. Cancelling a call cancels its handler, and waits for its finalizers. On a work
-    queue, a durable run that goes on joins the calls that it had begun.
+    If a worker is lost, the cluster runs its calls of `Idempotent` and `Readonly` tools again. Other calls fail with
+    `OutcomeUnknown`. A call that could not start fails with `HandlerUnavailable`. Both are failures of calls as in
+    `Toolkit.call` and in runs. If you cancel a call, fxai cancels its handler and waits for the finalizers. On a work
+    queue, a resumed durable run joins the calls that it started.
 
     Args:
-        tools: the tools with their handlers: what the target names, for the types and for a check.
+        tools: Tools with their handlers. They are the value of the target; fxai uses them for the types and a check.
         target: `module:name` of `tools`, as workers import it.
-        placements: by the name of the tool, which workers its calls go to.
-        messages: whether the conversation is sent with each call. Without it, `CallContext.messages` raises on the
-            worker.
-        wait: how many seconds the cluster may have no worker that can run a call; None: without end.
-        grace: how many seconds a call that was cancelled is waited for; then its handler is left behind, and the log
-            `fxai.distributed` says so.
+        placements: Workers for the calls of each tool, by the name of the tool.
+        messages: True to send the conversation with each call. Otherwise `CallContext.messages` raises on the worker.
+            Default: False.
+        wait: Maximum seconds without a worker that can run a call. None waits without a limit. Default: 60.
+        grace: Maximum seconds to wait for a cancelled call. Then fxai leaves its handler running and writes a warning
+            to the log `fxai.distributed`. Default: 30.
 
     Raises:
-        TargetError: the target is not there, or has other tools.
-        KeyError: a placement is for a tool that is not there.
-        ValueError: the layer is built on a work queue, and a placement takes resources, which queues have not.
+        TargetError: If the target does not exist, or has other tools.
+        KeyError: If a placement names an unknown tool.
+        ValueError: If the layer uses a work queue, and a placement has resources.
     """
     here = target_of(tools, "what is distributed")
     _require_target(target, {name: each.digest for name, each in here.tools.items()})
     for name in placements:
         if name not in here.tools:
             near = nearest_name(name, here.tools)
-            raise KeyError(f"a placement is for the tool {name!r}{near}; the tools are: {', '.join(here.tools)}")
+            raise KeyError(f"a placement names the unknown tool {name!r}{near}. The tools are: {', '.join(here.tools)}")
     options = _Options(target, messages, wait, grace)
 
     def bind(around: ContextOf[Any]) -> ContextOf[Any]:
@@ -167,21 +167,21 @@ def _require_resources(cluster: Cluster, placements: Mapping[str, Placement]) ->
     for name, placement in placements.items():
         why = cluster.refuse(placement.resources)
         if why is not None:
-            raise ValueError(f"the placement of the tool {name!r} takes {dict(placement.resources)}: {why}")
+            raise ValueError(f"the placement of the tool {name!r} requires {dict(placement.resources)}: {why}")
 
 
 def _require_target(target: str, here: Mapping[str, str]) -> None:
-    """Looks at the target as far as this process has it: a module is not imported for it."""
+    """Check the target if this process has imported its module. The check imports no module."""
     module = target.partition(":")[0]
     if module == "__main__":
-        raise TargetError(f"{target}: workers have another __main__; name the module as they import it")
+        raise TargetError(f"{target}: workers have another __main__. Name the module as workers import it.")
     if module not in sys.modules:
         try:
             missing = find_spec(module) is None if module else False
         except (ImportError, ValueError):
             missing = True
         if missing:
-            raise TargetError(f"{target}: there is no module {module}")
+            raise TargetError(f"{target}: no module named {module}")
         return
     there = {name: each.digest for name, each in find_target(target).tools.items()}
     if there != here:
@@ -190,12 +190,12 @@ def _require_target(target: str, here: Mapping[str, str]) -> None:
 
 @final
 class RemoteHandler:
-    """What stands in for a handler that runs on a worker."""
+    """The local replacement of a handler that runs on a worker."""
 
     __slots__ = ("_cluster", "_digest", "_home", "_limit", "_name", "_options", "_placement")
 
     is_elsewhere = True
-    """What it does is not seen here."""
+    """Local code cannot see the effects of the handler."""
 
     def __init__(self, cluster: Cluster, name: str, digest: str, placement: Placement, options: _Options) -> None:
         self._cluster = cluster
@@ -208,17 +208,17 @@ class RemoteHandler:
 
     @property
     def joins_calls(self) -> bool:
-        """Whether a call that was begun before under its key is gone on with."""
+        """True if a call continues an earlier call with the same key."""
         return self._cluster.joins_calls
 
     def missing(self, _: ContextOf[Any]) -> tuple[Any, ...]:
-        """None: the worker's layer has what its handlers need."""
+        """Return no services, because the layer of the worker provides them."""
         return ()
 
     def answer(
         self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> EffectOf[Any, Any]:
-        """The effect of what the handler gives."""
+        """Return the effect of the result of the handler."""
         tracer: Tracer | None = services.find(Tracer)
         trace = {} if tracer is None else tracer.inject()
         return AwaitExit(lambda fiber: self._run(params, tool, call, trace, fiber))
@@ -260,7 +260,7 @@ class RemoteHandler:
         )
 
     def _joined_key(self, name: str, use: int, params: bytes) -> str:
-        """The key of a call, made of its name and of what it is: another call of that name is another one."""
+        """Return the key of a call from its name and its content, so that a changed call has another key."""
         about = (name, str(use), self._options.target, self._name, self._digest)
         text = b"\0".join([*map(str.encode, about), params])
         return f"{self._name}-{sha256(text).hexdigest()[:40]}"
@@ -308,7 +308,7 @@ class RemoteHandler:
     async def _show(
         self, pending: PendingCall, tool: ToolInfo, call: CallInfo | None, fiber: Fiber
     ) -> Exit[Any, Any] | None:
-        """Shows what was shown on the worker; gives how that ended where the call has to end for it."""
+        """Show the preliminary values of the worker. Return the failure if one ends the call."""
         while pending.shown:
             serial, text = pending.shown.popleft()
             try:
@@ -323,7 +323,7 @@ class RemoteHandler:
         return None
 
     async def _stop(self, pending: PendingCall, waker: Waker, tool: ToolInfo) -> Cause[Any]:
-        """Cancels the call and waits for its end; gives what failed meanwhile."""
+        """Cancel the call and wait for its end. Return the failures until then."""
         self._cluster.stop(pending)
         with anyio.move_on_after(self._options.grace):
             while pending.reply is None:
@@ -336,21 +336,21 @@ class RemoteHandler:
 
 
 def _encode_params(tool: ToolInfo, params: Any) -> bytes:
-    """The parameters as JSON text."""
+    """Return the parameters as JSON text."""
     try:
         if isinstance(tool.parameters, Schema):
             return tool.parameters.encode_json_unsafe(params)
         return msgspec.json.encode(params)
     except (DecodeError, TypeError, ValueError) as error:
-        raise TypeError(f"the parameters of {tool.name!r} cannot be sent to a worker as JSON: {error}") from None
+        raise TypeError(f"cannot encode the parameters of {tool.name!r} as JSON for a worker: {error}") from None
 
 
 def _exit(tool: ToolInfo, text: bytes) -> Exit[Any, Any]:
-    """How the handler ended, of its reply."""
+    """Return the exit of the handler from its reply."""
     try:
         reply = read_reply(text)
     except msgspec.DecodeError as error:
-        reply = lost_reply(f"its reply cannot be read: {error}; do program and workers have one fxai?", begun=True)
+        reply = lost_reply(f"unreadable reply: {error}. Use the same version of fxai on both sides.", begun=True)
     if not isinstance(reply, Gave):
         return Failed(decode_cause(tool, reply))
     try:

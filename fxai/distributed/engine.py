@@ -1,4 +1,4 @@
-"""Engines: what a cluster is made of, and the calls that it has.
+"""The interface between a `Cluster` and the system that runs its calls: Dask or a work queue.
 
 >>> call = PendingCall("add-1", lambda: None)
 >>> call.end(b"1"), call.end(b"2"), call.reply
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 @final
 class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable"):
-    """The scheduler or the database of a cluster could not be reached, or does not take what calls need."""
+    """The scheduler or the database of a cluster cannot be reached, or it refuses the call."""
 
     address: str
     reason: str
 
     @override
     def __str__(self) -> str:
-        return f"there is no cluster at {self.address}: {self.reason}"
+        return f"no cluster at {self.address}: {self.reason}"
 
 
 @final
 class PendingCall:
-    """A call on the cluster: what was shown of it and not read yet, and its reply, when there is one."""
+    """A call on the cluster: its preliminary values that the program has not read, and its reply."""
 
     __slots__ = ("_wake", "begun_before", "key", "name", "reply", "shown", "stopping")
 
@@ -44,54 +44,57 @@ class PendingCall:
     ) -> None:
         self.key: str = key
         self.begun_before: bool = begun_before
-        """Whether a call of its key was begun before, so that it is there, or was removed."""
+        """True if a call with this key was started before. The cluster then has the call, or has removed it."""
         self._wake = wake
         self.name: CallKey | None = name
-        """What a durable run calls it; None: nobody asks for it again."""
+        """The name of the call in a durable run. None if no later program can ask for the call."""
         self.shown: deque[tuple[int, bytes]] = deque()
-        """Preliminary values, JSON text, with what `Cluster.let_go` is told of them."""
+        """The unread preliminary values as JSON text, each with the number for `Cluster.let_go`."""
         self.reply: bytes | None = None
-        """The reply, JSON text."""
+        """The reply as JSON text. None while the call runs."""
         self.stopping: bool = False
-        """Whether it was stopped."""
+        """True if the program stopped the call."""
 
     def show(self, serial: int, text: bytes) -> None:
-        """Adds a preliminary value."""
+        """Add a preliminary value."""
         self.shown.append((serial, text))
         self._wake()
 
     def end(self, reply: bytes) -> None:
-        """Has the reply, once."""
+        """Set the reply. A second reply has no effect."""
         if self.reply is None:
             self.reply = reply
             self._wake()
 
 
 class Engine(ABC):
-    """What a cluster is made of. Its methods but `open` and `close` may be called in any thread, and return at once."""
+    """A system that runs the calls of a cluster.
+
+    You can call its methods except `open` and `close` in any thread. They return immediately.
+    """
 
     address: str
-    """Where it is, in words, without a password."""
+    """The location of the system for people, without a password."""
     joins_calls: bool = False
-    """Whether a call that is begun again under the same key is the one that is there."""
+    """True if a second call with the same key joins the first call."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Connects; raises what that raises, with nothing left open."""
+        """Connect. If that fails, raise the error and leave nothing open."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Leaves; calls that are there have the reply that they are lost."""
+        """Disconnect. Running calls receive the reply that they are lost."""
 
     def refuse(self, resources: Mapping[str, float]) -> str | None:
-        """Why calls cannot take these resources; None: they can."""
+        """Return the reason why calls cannot use these resources. None if they can."""
         del resources
         return None
 
     @property
     @abstractmethod
     def reader_id(self) -> str:
-        """Who reads preliminary values here: what an envelope says of it."""
+        """The address to which workers send preliminary values. It is in the envelope of each call."""
 
     @abstractmethod
     def begin(
@@ -103,24 +106,24 @@ class Engine(ABC):
         priority: int,
         seconds: float | None,
     ) -> None:
-        """Sends a call; see `Cluster.begin`."""
+        """Send a call; see `Cluster.begin`."""
 
     @abstractmethod
     def let_go(self, serial: int) -> None:
-        """Lets the handler go on that has shown a value."""
+        """Resume the handler that showed a value."""
 
     @abstractmethod
     def stop(self, pending: PendingCall) -> None:
-        """Stops a call: it gets a reply, when its handler's finalizers have run."""
+        """Stop a call. The call receives a reply after the finalizers of its handler ran."""
 
     def forget(self, pending: PendingCall) -> None:
-        """The program has the reply of a call, or leaves it behind."""
+        """Remove the state of a call that the program no longer waits for."""
         del pending
 
 
 def require_dask() -> None:
-    """Raises an `ImportError` that says which extra is missing, where Dask is not installed."""
+    """Raise an `ImportError` with the missing extra if Dask is not installed."""
     from importlib.util import find_spec
 
     if find_spec("distributed") is None:
-        raise ImportError("a cluster needs Dask, which the extra brings: pip install 'fxai[distributed]'")
+        raise ImportError("a cluster requires Dask. Install it: pip install 'fxai[distributed]'")

@@ -1,7 +1,8 @@
-"""Envelopes: what goes between a program and the workers that run its handlers, as JSON.
+"""The JSON messages between a program and the workers that run its handlers.
 
-A `CallEnvelope` names the target, the tool and the parameters, encoded by the tool's own schema. What comes back is a
-`Reply`, whose value and failures are encoded so, too. No object is pickled: both sides have the tool.
+A `CallEnvelope` names the target and the tool, and contains the parameters in the encoding of the schema of the tool. A
+worker answers with a `Reply`. Values and failures use the schemas of the tool, too. fxai pickles no object, because
+both sides have the tool.
 
 >>> from fxai.tools import Tool
 >>> from fxai.effects import Cause, Fail
@@ -38,11 +39,11 @@ from fxai.tools.tool_error import (
 from fxai.tools.tool_options import ToolInfo
 
 WIDE: Final = Limits(max_bytes=1 << 30, max_depth=500, max_values=50_000_000)
-"""What a side reads of the other one, which the program trusts."""
+"""The limits for messages of the other side, which the program trusts."""
 
 
 FORM: Final = 1
-"""Of envelopes and replies; another one where an older side would read them wrongly."""
+"""The version of envelopes and replies. It changes if an older side would read them wrongly."""
 
 
 @final
@@ -50,31 +51,31 @@ class CallEnvelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call on its way to a worker."""
 
     key: str
-    """What the call is called on the cluster: each has its own."""
+    """The key of the call on the cluster. Each call has its own key."""
     target: str
-    """`module:name` of what has the tool and its handler."""
+    """`module:name` of the tools with their handlers."""
     tool: str
-    """What the tool is called there."""
+    """The name of the tool in the target."""
     digest: str
-    """Of what the program takes the tool for; the worker's has to be the same."""
+    """The digest of the tool in the program. It must be equal to the digest on the worker."""
     params: msgspec.Raw
     once: bool = True
-    """Whether it must not be begun a second time, when its worker is lost."""
+    """True if the call must not start a second time after its worker was lost."""
     client: str = ""
-    """Who reads the preliminary values; empty: nobody does."""
+    """The address to which the worker sends preliminary values. Empty if no program reads them."""
     call_id: str = ""
     seconds: float | None = None
-    """How long the run has left; None: it is not known to end."""
+    """Seconds until the deadline of the run. None if it has no deadline."""
     sent: float = 0.0
-    """When that was, in seconds since 1970, where the call may wait for long; 0: now."""
+    """The time of `seconds`, in seconds since 1970, if the call can wait in a queue. 0 means now."""
     idempotency_key: str = ""
-    """What its handler is told that the call is named by; empty: by its `key`."""
+    """The idempotency key of the call for its handler. Empty means `key`."""
     messages: str | None = None
-    """The conversation, as `Prompt.to_json` writes it; None: it was not sent."""
+    """The conversation in the form of `Prompt.to_json`. None if the program did not send it."""
     form: int = 0
-    """That of the program, as in `FORM`."""
+    """The value of `FORM` in the program."""
     trace: dict[str, str] = {}
-    """What the spans of the handler belong to."""
+    """The carrier of the trace that contains the spans of the handler."""
 
 
 @final
@@ -93,7 +94,7 @@ class FailReason(msgspec.Struct, frozen=True, tag="fail"):
 
 @final
 class MisfitReason(msgspec.Struct, frozen=True, tag="invalid-result"):
-    """What the handler gave does not fit what its tool declares."""
+    """The handler returned a value that does not match the types of its tool."""
 
     faults: tuple[Fault, ...]
     declared: str
@@ -102,7 +103,7 @@ class MisfitReason(msgspec.Struct, frozen=True, tag="invalid-result"):
 
 @final
 class LostReason(msgspec.Struct, frozen=True, tag="lost"):
-    """There is no answer: the handler was not reached, or not heard to its end, so that it may have been run."""
+    """No answer exists. The worker did not start the handler, or its end is unknown, so that it may have run."""
 
     reason: str
     begun: bool
@@ -110,7 +111,7 @@ class LostReason(msgspec.Struct, frozen=True, tag="lost"):
 
 @final
 class DefectReason(msgspec.Struct, frozen=True, tag="defect"):
-    """An exception, in words."""
+    """An exception as text."""
 
     kind: str
     text: str
@@ -119,7 +120,7 @@ class DefectReason(msgspec.Struct, frozen=True, tag="defect"):
 
 @final
 class InterruptReason(msgspec.Struct, frozen=True, tag="interrupt"):
-    """It was cancelled."""
+    """The handler was cancelled."""
 
 
 ReplyReason: TypeAlias = FailReason | MisfitReason | LostReason | DefectReason | InterruptReason
@@ -127,7 +128,7 @@ ReplyReason: TypeAlias = FailReason | MisfitReason | LostReason | DefectReason |
 
 @final
 class Gone(msgspec.Struct, frozen=True, tag="gone"):
-    """The handler did not succeed; each reason, in order."""
+    """The handler did not succeed. It contains each reason, in order."""
 
     reasons: tuple[ReplyReason, ...]
 
@@ -136,20 +137,20 @@ Reply: TypeAlias = Gave | Gone
 
 _WRITER: Final = msgspec.json.Encoder()
 encode: Final = _WRITER.encode
-"""An envelope or a reply as JSON text."""
+"""Return an envelope or a reply as JSON text."""
 read_call: Final = msgspec.json.Decoder(CallEnvelope).decode
-"""The envelope that JSON text holds."""
+"""Return the envelope in JSON text."""
 read_reply: Final = msgspec.json.Decoder(Gave | Gone).decode
-"""The reply that JSON text holds."""
+"""Return the reply in JSON text."""
 
 
 def lost_reply(reason: str, *, begun: bool) -> Gone:
-    """The reply of a call that has no answer."""
+    """Return the reply of a call without an answer."""
     return Gone((LostReason(reason, begun),))
 
 
 def digest_of(identity: Identity) -> str:
-    """What is the same on both sides where the tools are: of kind, first name, schemas and failure mode."""
+    """Return the digest of a tool. Equal tools have equal digests: kind, first name, schemas, and failure mode."""
     kind, name, *schemas, mode = identity.__reduce__()[1][:6]
     documents = [each.to_dict() if isinstance(each, JsonSchema) else each.json_schema() for each in schemas]
     return sha256(msgspec.json.encode([kind, name, documents, mode], order="deterministic")).hexdigest()[:32]
@@ -159,9 +160,9 @@ def digest_of(identity: Identity) -> str:
 
 
 class WorkerDefectError(RuntimeError):
-    """A handler on a worker raised an exception that no type declares; `kind` is its class, `trace` its traceback.
+    """A handler on a worker raised an exception. `kind` is the class of the exception, `trace` its traceback.
 
-    The traceback, in words, is the last of the exception's notes.
+    The last note of the exception contains the traceback as text.
     """
 
     def __init__(self, kind: str, text: str, trace: str) -> None:
@@ -176,10 +177,10 @@ class WorkerDefectError(RuntimeError):
 
 
 def encode_cause(tool: ToolInfo, cause: Cause[Any]) -> Gone:
-    """The reply of a handler that did not succeed.
+    """Return the reply of a handler that did not succeed.
 
     Raises:
-        DecodeError: a failure is not of the type that the tool declares.
+        DecodeError: If a failure does not have the type that the tool declares.
     """
     return Gone(tuple(_encode_reason(tool, reason) for reason in cause.reasons))
 
@@ -193,7 +194,7 @@ def _encode_reason(tool: ToolInfo, reason: Fail[Any] | Die | Interrupt) -> Reply
         ):
             return _encode_failure(failure)
         case Fail((UnknownTool() | InvalidParameters()) as mistake):
-            return LostReason(f"the worker takes other parameters: {mistake}", begun=False)
+            return LostReason(f"the worker requires other parameters: {mistake}", begun=False)
         case Die(defect):
             lines = traceback.format_exception(defect)
             return DefectReason(type(defect).__name__, str(defect), "".join(lines))
@@ -210,7 +211,7 @@ def _encode_failure(failure: InvalidResult | HandlerUnavailable | OutcomeUnknown
 
 
 def decode_cause(tool: ToolInfo, reply: Gone) -> Cause[Any]:
-    """Why the handler did not succeed, as a handler in this process would have said it."""
+    """Return the cause of the reply, as a handler in this process would end."""
     return Cause(tuple(_decode_reason(tool, reason) for reason in reply.reasons))
 
 

@@ -1,7 +1,7 @@
-"""Threads with an event loop of asyncio of their own, beside the one that a program runs on.
+"""A thread with an asyncio event loop. Use it next to the event loop of the program.
 
-Dask needs asyncio, and handlers that compute must not hold up its messages: the connection to a cluster has such a
-thread in the program, and a worker has one for handlers.
+Dask requires asyncio, and handlers that compute must not delay the messages of Dask. Therefore a program connects to a
+cluster in such a thread, and a worker runs handlers in one.
 
 >>> async def answer() -> int:
 ...     return 42
@@ -29,7 +29,7 @@ _A = TypeVar("_A")
 
 
 async def in_daemon(work: Callable[[], _A]) -> _A:
-    """The value of `work`, done in a thread of its own, which the end of the process does not wait for."""
+    """Return the value of `work`, which runs in a daemon thread. The process does not wait for that thread."""
     future: Future[_A] = Future()
 
     def run() -> None:
@@ -44,7 +44,7 @@ async def in_daemon(work: Callable[[], _A]) -> _A:
 
 @final
 class LoopThread:
-    """A thread that runs an event loop from `start` to `close`; its other methods may be called from any thread."""
+    """A thread that runs an event loop from `start` to `close`. You can call the other methods from any thread."""
 
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -53,15 +53,15 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Starts the thread, and waits until its loop runs."""
+        """Start the thread, and wait until its loop runs."""
         self._thread.start()
         self._started.wait()
 
     def submit(self, coroutine: Coroutine[Any, Any, _A]) -> Future[_A]:
-        """Runs a coroutine in a task of the loop; cancelling the future cancels the task.
+        """Run a coroutine in a task of the loop. If you cancel the future, the task is cancelled.
 
         Raises:
-            RuntimeError: the thread is closed.
+            RuntimeError: If the thread is closed.
         """
         try:
             return asyncio.run_coroutine_threadsafe(coroutine, cast("asyncio.AbstractEventLoop", self._loop))
@@ -70,17 +70,19 @@ class LoopThread:
             raise
 
     def call(self, f: Callable[..., object], *arguments: object) -> None:
-        """Calls `f(*arguments)` in the loop, soon; nothing happens where the thread is closed."""
+        """Call `f(*arguments)` in the loop soon. A closed thread ignores the call."""
         with suppress(RuntimeError):
             cast("asyncio.AbstractEventLoop", self._loop).call_soon_threadsafe(f, *arguments)
 
     def close(self, seconds: float | None = None) -> bool:
-        """Ends the loop, whose tasks are cancelled, and waits for the thread; again does nothing.
+        """End the loop, cancel its tasks, and wait for the thread. A second call has no effect.
 
         Args:
-            seconds: how long it is waited for; None: without end. What goes on then ends with the process.
+            seconds: Maximum seconds to wait. None waits without a limit. A thread that still runs then ends with the
+                process.
 
-        Gives whether the thread has ended.
+        Returns:
+            True if the thread has ended.
         """
         over = self._over
         if over is not None:
@@ -95,7 +97,7 @@ class LoopThread:
             while not main.done():
                 try:
                     loop.run_until_complete(main)
-                except (SystemExit, KeyboardInterrupt) as raised:  # of one task, which ends by it; the others go on
+                except (SystemExit, KeyboardInterrupt) as raised:  # it ends one task; the other tasks continue
                     logging.getLogger("fxai.distributed").error("a task has raised %r", raised)
 
     async def _main(self) -> None:

@@ -1,7 +1,7 @@
-"""Work queues as clusters: the calls of a program are jobs in a database. Needs the extra `durable`.
+"""A cluster on a work queue: each call of a program is a job in a database. Requires the extra `durable`.
 
-A call waits there until a worker of its target takes it, whatever becomes of the program. Where a durable run has named
-the call, its job has that name: the program that goes on with the run finds the job, and submits no second one.
+A call waits in the queue until a worker of its target starts it, also if the program ends. The job of a call in a
+durable run has the name of the call. The program that resumes the run finds the job and submits no second one.
 
 >>> kind_of("shop:desk")
 'call shop:desk'
@@ -41,18 +41,18 @@ from fxai.storage.work_queue import Following, WorkQueue, new_job
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LOOK: Final = 1.0  # seconds between two looks for calls that nobody runs
+_LOOK: Final = 1.0  # seconds between two checks for calls without a worker
 _INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
 
 
 def kind_of(target: str) -> str:
-    """The kind of the jobs that are calls of a target."""
+    """Return the kind of the jobs for the calls of a target."""
     return f"call {target}"
 
 
 @final
 class QueueEngine(Engine):
-    """A work queue that has calls of handlers."""
+    """A work queue that runs calls of handlers."""
 
     joins_calls = True
 
@@ -81,16 +81,16 @@ class QueueEngine(Engine):
         self._closed.set()
         _ = await shield(run_fiber(self._scope.close(Succeeded(None)), ContextOf[Any]({})))
         for call in self._all():
-            call.end(lost_reply("the program has left the queue", begun=True))
+            call.end(lost_reply("the program has disconnected from the queue", begun=True))
 
     @override
     def refuse(self, resources: Mapping[str, float]) -> str | None:
-        return "a work queue has no resources; give what needs them a target of its own, and workers for that"
+        return "a work queue has no resources: put the tools that need them into their own target with its own workers"
 
     @property
     @override
     def reader_id(self) -> str:
-        return "program"  # whoever goes on with the call reads its values
+        return "program"  # any program that resumes the call reads its values
 
     @override
     def begin(
@@ -111,7 +111,7 @@ class QueueEngine(Engine):
 
     @override
     def let_go(self, serial: int) -> None:
-        """Nothing: values wait in the database, and their handler for nobody."""
+        """Do nothing: values wait in the database, and handlers do not wait for a reader."""
 
     @override
     def stop(self, pending: PendingCall) -> None:
@@ -131,7 +131,7 @@ class QueueEngine(Engine):
             return list(self._calls.values())
 
     def _watch(self) -> None:
-        """Ends calls that wait for too long, and that nobody is there to run."""
+        """End calls that no worker can run."""
         queue = cast(WorkQueue, self._queue)
         while not self._closed.wait(_LOOK):
             waiting: dict[str, list[_Call]] = {}
@@ -140,7 +140,7 @@ class QueueEngine(Engine):
                 if call.is_overdue(now):
                     waiting.setdefault(call.job.kind, []).append(call)
             for kind, calls in waiting.items():
-                with suppress(OSError):  # asked again in a moment
+                with suppress(OSError):  # the next check asks again
                     if not queue.is_served(kind):
                         for call in calls:
                             call.give_up(self.address)
@@ -148,7 +148,7 @@ class QueueEngine(Engine):
 
 @final
 class _Call:
-    """A call that is followed; all but `start`, `stop` and `give_up` happens in the thread of the queue."""
+    """A call in the queue. All methods except `start`, `stop`, and `give_up` run in the thread of the queue."""
 
     def __init__(
         self, queue: WorkQueue, pending: PendingCall, job: NewJob, call: CallEnvelope, seconds: float | None
@@ -161,12 +161,12 @@ class _Call:
         self._since = time.monotonic()
         self._following: Following | None = None
         self._submitted: Future[bool] | None = None
-        self._is_old = False  # it was there before, and nothing is known of it yet
+        self._is_old = False  # an earlier program submitted it, and its state is unknown
         self._given_up: str | None = None
-        self._turn = threading.RLock()  # between those who look and those who stop
+        self._turn = threading.RLock()  # between the thread that reads the state and the thread that stops the call
 
     def start(self) -> None:
-        """Submits it, or looks for what there is of it."""
+        """Submit the call, or look for its job."""
         if self._pending.begun_before and self._call.once:
             self._is_old = True
             self._follow()
@@ -183,7 +183,7 @@ class _Call:
             return
         error = future.exception()
         if error is not None:
-            self.end(lost_reply(f"it could not be written to the queue: {error}", begun=False))
+            self.end(lost_reply(f"cannot write the call to the queue: {error}", begun=False))
             return
         self._is_old = not future.result()
         with self._turn:
@@ -207,7 +207,7 @@ class _Call:
             while following.shown:
                 self._pending.show(0, following.shown.popleft().encode())
             if following.failure is not None:
-                self.end(lost_reply(f"nothing more is known of it: {following.failure}", begun=True))
+                self.end(lost_reply(f"cannot read the state of the call: {following.failure}", begun=True))
             elif following.state is not None:
                 self._note_state(following.state)
 
@@ -221,13 +221,13 @@ class _Call:
                 self._pending.end(reply)
 
     def _is_stale(self, state: JobState) -> bool:
-        """Whether what is there of an earlier program is no outcome, and the call may be run now."""
+        """Return True if the job of an earlier program has no outcome, so that the call can run now."""
         if state.status in ("cancelled", "failed"):
             return not state.attempt or not self._call.once
         return state.status == "done" and _is_lost(state.text or "", begun=not self._call.once)
 
     def _again(self) -> None:
-        """Submits it anew, in the place of what is there."""
+        """Replace the job by a new one."""
         if self._following is not None:
             self._following.close()
         self._queue.remove_soon(self.job.id)
@@ -239,9 +239,9 @@ class _Call:
             case "done":
                 return _check_reply(state.text or "")
             case "failed":
-                return encode(lost_reply(state.text or "it failed", begun=begun))
+                return encode(lost_reply(state.text or "the job failed", begun=begun))
             case "gone":
-                return encode(lost_reply("it was begun before, and the queue knows nothing of it any more", begun=True))
+                return encode(lost_reply("the call was started before, and the queue has no record of it", begun=True))
             case _:
                 return self._reply_cancelled(state, begun=begun)
 
@@ -250,40 +250,40 @@ class _Call:
             return encode(lost_reply(self._given_up, begun=begun))
         if self._pending.stopping:
             return _INTERRUPTED if state.text is None else _check_reply(state.text)
-        return encode(lost_reply("it was cancelled in the queue", begun=begun))
+        return encode(lost_reply("the call was cancelled in the queue", begun=begun))
 
     def end(self, reply: Gone) -> None:
-        """Ends it with a reply of our own."""
+        """End the call with a reply of this program."""
         self._pending.end(encode(reply))
 
     # -- called in other threads
 
     def stop(self) -> None:
-        """Cancels it."""
+        """Cancel the call."""
         with self._turn:
             submitted = self._submitted
             if submitted is None or not submitted.cancel():
                 self._queue.cancel_soon(self.job.id)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it is not answered for as long as there may be no worker."""
+        """Return True if the call has waited longer than the queue may have no worker."""
         return self._seconds is not None and now - self._since > self._seconds and self._pending.reply is None
 
     def give_up(self, address: str) -> None:
-        """Nobody is there that could run it: it ends, and must not be run later."""
+        """End a call that no worker can run, so that no worker runs it later."""
         with self._turn:
             state = None if self._following is None else self._following.state
             if state is None or state.is_over or self._given_up is not None:
                 return
             self._queue.cancel_soon(self.job.id)
             if state.attempt:
-                why = f"its worker was lost, and nobody else serves {self._call.target} in {address}"
+                why = f"the worker of the call was lost, and no worker serves {self._call.target} in {address}"
                 self.end(lost_reply(why, begun=True))
             else:
-                self._given_up = f"for {self._seconds} s nobody has served {self._call.target} in {address}"
+                self._given_up = f"no worker of {self._call.target} in {address} for {self._seconds} s"
 
     def forget(self) -> None:
-        """Nobody waits for it any more: it is removed now, or when the run that named it has journalled its outcome."""
+        """Remove the call now, or after the durable run that named it has recorded its outcome."""
         if self._following is not None:
             self._following.close()
         remove = partial(self._queue.remove_soon, self.job.id)
@@ -296,19 +296,19 @@ class _Call:
 
 
 def _is_lost(reply: str | bytes, *, begun: bool) -> bool:
-    """Whether a reply says that the handler was not asked; with `begun`, also that it is not known to have ended."""
+    """Return True if the handler did not start; with `begun`, also if the handler has no known end."""
     try:
         read = read_reply(reply)
-    except JSON_ERRORS:  # it is no reply: that is told when it is read
+    except JSON_ERRORS:  # invalid; the reader of the reply reports it
         return False
     lost = [each for each in read.reasons if isinstance(each, LostReason)] if isinstance(read, Gone) else []
     return any(begun or not each.begun for each in lost)
 
 
 def _check_reply(text: str) -> bytes:
-    """A reply that stood in the database, if it is one."""
+    """Return the reply from the database, or the reply that it is invalid."""
     try:
         read_reply(text)
     except JSON_ERRORS as error:
-        return encode(lost_reply(f"what stands in the queue is no reply: {error}", begun=True))
+        return encode(lost_reply(f"invalid reply in the queue: {error}", begun=True))
     return text.encode()

@@ -1,4 +1,4 @@
-"""Workers of a work queue: this process runs the calls of its targets. Needs the extra `durable`.
+"""Run this process as a worker of a work queue. Requires the extra `durable`.
 
 >>> from fxai.distributed.worker_options import WorkerOptions
 >>> _refuse(WorkerOptions(resources={"GPU": 1}, targets=("shop:desk",)))
@@ -46,28 +46,28 @@ _LOG: Final = logging.getLogger("fxai.distributed")
 def serve_calls(
     place: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None
 ) -> EffectOf[None, ClusterUnavailable | TargetError]:
-    """The worker that `fxai.distributed.serve_queue` describes."""
+    """Return the worker that `fxai.distributed.serve_queue` describes."""
     where = read_place(place)
     _refuse(options)
     return AwaitExit(lambda _: _serve(where, options, on_ready))
 
 
 def _refuse(options: WorkerOptions) -> None:
-    """Refuses options that queues have not."""
+    """Raise an error for options that queues do not have."""
     if options.resources:
         raise ValueError(
-            "a work queue has no resources: give what needs them a target of its own, and workers for that"
+            "a work queue has no resources: put the tools that need them into their own target with its own workers"
         )
     if options.security is not None or options.name is not None or options.host is not None:
-        raise ValueError("a worker of a work queue listens nowhere: leave `security`, `name` and `host` out")
+        raise ValueError("a worker of a work queue does not listen. Remove `security`, `name`, and `host`.")
     if not options.targets:
-        raise ValueError("a worker of a work queue runs the calls of its targets: name one at least, as module:name")
+        raise ValueError("missing target. Name at least one module:name.")
 
 
 async def _serve(
     place: Path | str, options: WorkerOptions, on_ready: Callable[[str], object] | None
 ) -> Exit[None, ClusterUnavailable | TargetError]:
-    """Works in an event loop of its own, as a worker of Dask does: handlers have another one."""
+    """Run the worker in its own event loop. Handlers have another event loop."""
     thread, worker = LoopThread("fxai-worker"), _Worker(place, options)
     thread.start()
     try:
@@ -76,7 +76,7 @@ async def _serve(
         return Failed(Cause((Fail(error),)))
     except BaseException:
         if worker.has_begun:
-            await shield(result_of(worker.ended))  # calls that run may end
+            await shield(result_of(worker.ended))  # running calls can end
         raise
     finally:
         await shield(in_thread(thread.close))
@@ -87,7 +87,7 @@ async def _serve(
 
 
 class _Named(msgspec.Struct):
-    """What a job says that it is."""
+    """The name of a call in the text of its job."""
 
     key: str
     target: str
@@ -95,7 +95,7 @@ class _Named(msgspec.Struct):
 
 @final
 class _Worker:
-    """A worker, in the thread of its event loop."""
+    """A worker in the thread of its event loop."""
 
     def __init__(self, place: Path | str, options: WorkerOptions) -> None:
         self._place = place
@@ -106,10 +106,10 @@ class _Worker:
         self.worker: str = f"of {place_of(place)}"
         self.has_begun: bool = False
         self.ended: Future[None] = Future()
-        """Is done when nothing of it runs any more."""
+        """Finished when nothing of the worker runs."""
 
     async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
-        """Works until it is cancelled, or the queue fails."""
+        """Run calls until the worker is cancelled or the queue fails."""
         self.has_begun = True
         options = self._options
         host = self._host = Host(self)
@@ -143,8 +143,8 @@ class _Worker:
 
     async def _answer(self, job: Job) -> Exit[str, Any]:
         named = msgspec.json.decode(job.text, type=_Named)
-        if kind_of(named.target) != job.kind or named.key != job.id:  # else a row could have any module imported
-            return Succeeded(encode(lost_reply("its job is of another target or id", begun=False)).decode())
+        if kind_of(named.target) != job.kind or named.key != job.id:  # otherwise a row could import any module
+            return Succeeded(encode(lost_reply("the job has another target or ID than its call", begun=False)).decode())
         self._jobs[job.id] = job
         answering = asyncio.ensure_future(self._host.answer(job.text.encode()))
         try:
@@ -156,24 +156,24 @@ class _Worker:
             if ended and answering.exception() is None:
                 job.last_words = answering.result().decode()
             else:
-                _LOG.warning("after %s s the handler of %s goes on: it is left behind", self._host.grace, job.id)
+                _LOG.warning("the handler of %s still runs after %s s; no worker waits", job.id, self._host.grace)
             raise
         finally:
             self._stopped.discard(job.id)
             self._host.forget(job.id)
             del self._jobs[job.id]
 
-    # -- asked by the host
+    # -- methods for the host
 
     async def begin(self, call: CallEnvelope) -> Reply | None:
-        """None where the call may begin, else its reply."""
+        """Return None if the call can start, otherwise its reply."""
         job = self._jobs[call.key]
         if call.key in self._stopped:
             return Gone((InterruptReason(),))
         if job.begun_before and call.once:
-            return lost_reply("it was begun on a worker that was lost or closed", begun=True)
+            return lost_reply("a worker started the call and then was lost or closed", begun=True)
         return None
 
     async def show(self, call: CallEnvelope, text: bytes) -> None:
-        """Shows a preliminary value; the next one may be shown when it is written."""
+        """Show a preliminary value. Return when the queue has stored it."""
         await run_fiber(self._jobs[call.key].show(text.decode()), ContextOf[Any]({}))

@@ -1,10 +1,11 @@
-"""The host of handlers on a worker: it loads targets, builds their layers once, and runs calls.
+"""The host of handlers on a worker. It loads targets, builds their layers, and runs calls.
 
-Handlers run in a thread with an event loop of its own, so that one that computes holds up neither the messages of a
-cluster nor a cancellation. A layer is built when its target is first called, and released when the worker closes.
+Handlers run in a thread with its own event loop. Therefore a handler that computes delays neither the messages of the
+cluster nor a cancellation. The host builds the layer of a target at its first call, and releases it when the worker
+closes.
 
 >>> list(find_target("fxai.cli.example:tools").tools)
-['count_lines', 'list_directory', 'read_text_file', 'git_log']
+['count_lines', 'list_directory', 'read_text_file']
 >>> find_target("fxai.cli.example:nothing")
 Traceback (most recent call last):
 fxai.distributed.worker_host.TargetError: fxai.cli.example:nothing cannot be used: ...
@@ -56,11 +57,11 @@ from fxai.tools.toolkit import bound_of
 _LOG: Final = logging.getLogger("fxai.distributed")
 
 GRACE: Final = 30.0
-"""Seconds that handlers, and then layers, have to end when a worker closes, unless it says otherwise."""
+"""Default seconds that handlers, and then layers, have to end when a worker closes."""
 
 
 class TargetError(LookupError):
-    """What a target names is not there, or is no tools with their handlers."""
+    """The target does not exist, or it is not tools with their handlers."""
 
 
 @final
@@ -73,7 +74,7 @@ class TargetTool(msgspec.Struct, frozen=True):
 
 @final
 class Target(msgspec.Struct, eq=False):
-    """Tools with the layer of their handlers, and what became of that layer."""
+    """Tools, the layer of their handlers, and the services of the layer after the host built it."""
 
     name: str
     tools: dict[str, TargetTool]
@@ -82,14 +83,14 @@ class Target(msgspec.Struct, eq=False):
 
 
 def find_target(name: str) -> Target:
-    """The tools and handlers that `module:name` names: a bound toolkit, a function tool or a composite.
+    """Return the target with the name `module:name`: a bound toolkit, a function tool, or a composite.
 
     Raises:
-        TargetError: the name is none, nothing is there, or it is something else; the message says what.
+        TargetError: If the name is invalid, does not exist, or is a value of another type.
     """
     module, _, path = name.partition(":")
     if not module or not path:
-        raise TargetError(f"{name!r} names no target: write module:name")
+        raise TargetError(f"invalid target {name!r}. Use module:name.")
     try:
         value: Any = import_module(module)
         for part in path.split("."):
@@ -100,31 +101,29 @@ def find_target(name: str) -> Target:
 
 
 def target_of(value: Any, name: str) -> Target:
-    """The tools and handlers of a value.
+    """Return the target of a value.
 
     Raises:
-        TargetError: it is no bound toolkit, function tool or composite.
+        TargetError: If the value is not a bound toolkit, a function tool, or a composite.
     """
     bound = bound_of(value) if hasattr(value, "__fx_bound__") and not isinstance(value, type) else None
     if bound is None or bound.is_live:
-        advice = (
-            "a target has tools and their handlers: BoundToolkit.of(toolkit, layer), a function tool or a composite"
-        )
+        advice = "use BoundToolkit.of(toolkit, layer), a function tool, or a composite"
         raise TargetError(f"{name} is of type {type(value).__name__}: {advice}")
     tools = {tool.name: TargetTool(_trusting(tool), digest_of(tool.identity)) for tool in bound.toolkit}
     return Target(name, tools, bound.layer)
 
 
 def _trusting(tool: ToolInfo) -> ToolInfo:
-    """The tool, with raw parameters as they are: the program has looked at them."""
+    """Return the tool without validation of raw parameters, because the program has validated them."""
     return tool if isinstance(tool.parameters, Schema) else msgspec.structs.replace(tool, validation="none")
 
 
 class _NotSent:
-    """Stands in for the conversation where it was not sent."""
+    """The replacement of a conversation that the program did not send."""
 
     def __iter__(self) -> Any:
-        raise LookupError("the conversation was not sent to the worker: say distribute(…, messages=True)")
+        raise LookupError("the conversation was not sent to the worker. Use distribute(…, messages=True).")
 
 
 _NOT_SENT: Final = cast("Prompt", _NotSent())
@@ -135,45 +134,45 @@ def _as_it_is(layer: AnyLayer) -> AnyLayer:
 
 
 class Link(Protocol):
-    """What connects a host to its cluster; it is asked in the event loop in which the host was made."""
+    """The connection of a host to its cluster. The host calls it in the event loop that created the host."""
 
     @property
     def worker(self) -> str:
-        """What the worker is called in messages."""
+        """The name of the worker in messages."""
         ...
 
     async def begin(self, call: CallEnvelope) -> Reply | None:
-        """None where a call may begin, else its reply."""
+        """Return None if a call can start, otherwise its reply."""
 
     async def show(self, call: CallEnvelope, text: bytes) -> None:
-        """Shows a preliminary value of a call, JSON text; returns when the next one may be shown."""
+        """Show a preliminary value of a call as JSON text. Return when the call can show the next value."""
 
 
 @final
 class Host:
-    """What runs the calls of one worker; its methods are called in the event loop in which it was made."""
+    """The host of one worker. Call its methods in the event loop that created it."""
 
     def __init__(self, link: Link) -> None:
         self.wrap: Callable[[AnyLayer], AnyLayer] = _as_it_is
-        """Is given the layer of each target, and gives the one that is built."""
+        """The function that receives the layer of each target and returns the layer to build."""
         self.grace: float = GRACE
-        """Seconds that handlers, and then layers, have to end when it closes."""
+        """Seconds that handlers, and then layers, have to end when the host closes."""
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._thread = LoopThread("fxai-handlers")
         self._thread.start()
         self._targets: dict[str, Target] = {}
         self._opening: dict[str, asyncio.Future[Target]] = {}
-        self._holders: set[asyncio.Task[None]] = set()  # in the thread: each holds the layer of a target
+        self._holders: set[asyncio.Task[None]] = set()  # in the thread: one task for each layer
         self._over = asyncio.Event()
         self._closing: asyncio.Future[None] | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._there: set[str] = set()  # the calls that run, or whose replies wait
-        self._left = asyncio.Event()  # of one of them
-        self._tasks: set[asyncio.Task[Any]] = set()  # in the thread: the calls
+        self._there: set[str] = set()  # calls that run, and calls whose programs have not read the reply
+        self._left = asyncio.Event()  # set when one of these calls ends
+        self._tasks: set[asyncio.Task[Any]] = set()  # in the thread: one task for each call
 
     async def idle(self) -> None:
-        """Returns when no call runs, and no reply waits here for its program."""
+        """Return when no call runs and programs have read all replies."""
         while self._there:
             self._left.clear()
             await self._left.wait()
@@ -181,10 +180,10 @@ class Host:
     # -- targets
 
     async def open(self, name: str) -> Target:
-        """A target with its layer built; built once, and again where that failed.
+        """Return a target with its layer. The host builds the layer once, and again if that failed.
 
         Raises:
-            TargetError: there is no such target, or its layer cannot be built.
+            TargetError: If the target does not exist, or its layer cannot be built.
         """
         target = self._targets.get(name)
         if target is not None:
@@ -202,7 +201,7 @@ class Host:
         return target
 
     async def _within(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What a coroutine gives in the thread of handlers."""
+        """Return the result of a coroutine that runs in the thread of handlers."""
         return await asyncio.wrap_future(self._thread.submit(coroutine))
 
     async def _hold(self, target: Target) -> None:
@@ -213,7 +212,7 @@ class Host:
         await ready
 
     async def _keep(self, target: Target, ready: asyncio.Future[None]) -> None:
-        """Builds the layer, and releases it when the host closes: both in this task."""
+        """Build the layer, and release it when the host closes. One task must do both."""
         try:
             async with runtime(self.wrap(target.layer)) as services:
                 target.services = services
@@ -223,15 +222,15 @@ class Host:
             if ready.done():
                 _LOG.error("the layer of %s was not released: %r", target.name, raised, exc_info=raised)
             else:
-                why = f"the layer of {target.name} cannot be built: {type(raised).__name__}: {raised}"
+                why = f"cannot build the layer of {target.name}: {type(raised).__name__}: {raised}"
                 ready.set_exception(TargetError(why))
         finally:
-            ready.cancel()  # it is done, unless this task was cancelled
+            ready.cancel()  # no effect unless this task was cancelled
 
     # -- calls
 
     async def answer(self, data: bytes) -> bytes:
-        """The reply to a call, both as JSON text."""
+        """Return the reply to a call. Both are JSON text."""
         call = read_call(data)
         if call.form != FORM:
             return encode(lost_reply(_other_form(call, self._link.worker), begun=False))
@@ -245,7 +244,7 @@ class Host:
         return await self._run(call, found.tool, cast("Runtime[Any]", target.services))
 
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
-        scope = self._scopes[call.key] = anyio.CancelScope()  # it may be stopped before it is known that it may begin
+        scope = self._scopes[call.key] = anyio.CancelScope()  # `stop` can arrive before the call may start
         try:
             before = await self._link.begin(call)
             if before is not None:
@@ -259,7 +258,7 @@ class Host:
     async def _run_within(
         self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any], scope: anyio.CancelScope
     ) -> bytes:
-        """Runs the call, in the thread of handlers."""
+        """Run the call in the thread of handlers."""
         reply: Reply = Gone((InterruptReason(),))
         if scope.cancel_called:
             return encode(reply)
@@ -271,7 +270,7 @@ class Host:
             return encode(reply)
         except asyncio.CancelledError:
             raise
-        except BaseException as raised:  # such as that of `sys.exit`: the end of the call, and not of the worker
+        except BaseException as raised:  # such as `sys.exit`, which ends the call and not the worker
             return encode(encode_cause(tool, Cause((Die(raised),))))
         finally:
             self._tasks.discard(task)
@@ -303,48 +302,48 @@ class Host:
         return Within(trace)
 
     async def _show(self, call: CallEnvelope, text: bytes) -> None:
-        """Returns when the next value may be shown; waits in the thread of handlers."""
+        """Show a value from the thread of handlers. Return when the call can show the next value."""
         shown = asyncio.run_coroutine_threadsafe(self._link.show(call, text), self._loop)
         await asyncio.wrap_future(shown)
 
     def stop(self, key: str) -> None:
-        """Cancels a call, whose finalizers run; nothing happens where it does not run here."""
+        """Cancel a call. Its finalizers run. A call that does not run here is ignored."""
         scope = self._scopes.get(key)
         if scope is not None:
             self._thread.call(scope.cancel)
 
     def forget(self, key: str) -> None:
-        """The program has the reply of a call, or needs none any more."""
+        """Remove a call, because its program has the reply or no longer needs it."""
         self._there.discard(key)
         self._left.set()
 
     # -- the end
 
     async def close(self) -> None:
-        """Cancels what runs, releases the layers, in at most twice `grace` seconds, and ends the thread; once."""
+        """Cancel the calls, release the layers, and end the thread, in at most twice `grace` seconds."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        with suppress(TimeoutError):  # a handler holds the thread
+        with suppress(TimeoutError):  # a handler blocks the thread
             async with asyncio.timeout(2 * self.grace + 1):
                 await self._within(self._wind_up())
         if not await in_daemon(lambda: self._thread.close(1.0)):
-            _LOG.warning("the thread of handlers does not end: it is left behind")
+            _LOG.warning("the thread of handlers did not end; it continues in the background")
 
     async def _wind_up(self) -> None:
         for scope in self._scopes.values():
             scope.cancel()
-        await self._end_of(self._tasks, "calls go on")
+        await self._end_of(self._tasks, "calls still run")
         self._over.set()
-        await self._end_of(self._holders, "layers are not released")
+        await self._end_of(self._holders, "layers are still open")
 
     async def _end_of(self, tasks: set[asyncio.Task[Any]], what: str) -> None:
         if tasks:
             _, left = await asyncio.wait(tasks, timeout=self.grace)
             if left:
-                _LOG.warning("after %s s %d %s: they are left behind", self.grace, len(left), what)
+                _LOG.warning("%d %s after %s s; the worker no longer waits for them", len(left), what, self.grace)
 
 
 def _deadline(call: CallEnvelope) -> float | None:
@@ -356,16 +355,16 @@ def _deadline(call: CallEnvelope) -> float | None:
 
 def _other_form(call: CallEnvelope, worker: str) -> str:
     return (
-        f"on {worker} the program writes calls in the form {call.form}, and this worker reads the form {FORM}; "
-        "use one version of fxai"
+        f"{worker}: the program writes calls in form {call.form}, but this worker reads form {FORM}. "
+        "Use the same version of fxai on both sides."
     )
 
 
 def _other_tool(target: Target, call: CallEnvelope, worker: str) -> str:
     if call.tool in target.tools:
-        other = f"its tool {call.tool!r} is another than the program's: restart the worker with the program's version"
+        other = f"its tool {call.tool!r} differs from the tool of the program. Restart the worker."
     else:
-        other = f"it has no tool {call.tool!r}; it has {', '.join(target.tools) or 'none'}"
+        other = f"no tool {call.tool!r}; the tools are: {', '.join(target.tools) or 'none'}"
     return f"{target.name} on the worker {worker}: {other}"
 
 

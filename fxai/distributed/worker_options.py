@@ -1,4 +1,4 @@
-"""What a worker is to its cluster.
+"""Options of a worker.
 
 >>> WorkerOptions(targets=("shop:desk",)).threads
 16
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 @final
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is to its cluster. Of a work queue, `resources`, `name`, `host` and `security` mean nothing.
+    """Options of a worker. A worker of a work queue ignores `resources`, `name`, `host`, and `security`.
 
     Attributes:
-        targets: `module:name` of tools and their handlers, which are loaded and built before calls come. A worker of
-            Dask loads others when they are first called; one of a work queue runs no calls of others.
-        threads: how many calls it runs at once; 16 by default. They take no threads: handlers share one event loop.
-        resources: what calls may take of it, by name, such as `{"GPU": 1}`.
-        name: what the cluster calls it; by default its address.
-        host: the address to listen on; by default the one by which this machine reaches the scheduler, and no other.
-        security: the certificates of TLS, as `distributed.Security` has them.
-        seconds: how long the scheduler is waited for; 10 by default.
-        grace: how many seconds calls that run have to end when it is cancelled; 30 by default.
-        retention: of a work queue: calls are removed that ended so many seconds ago, and whose program or run has not
-            removed them; 30 days by default.
-        wrap: is given the layer of each target, and gives the one that is built, such as `fxai.telemetry.trace`, under
-            which calls are traced; None, the default: the layers are built as they are.
+        targets: Tools with their handlers, as `module:name`. The worker loads and builds them before it accepts calls.
+            A Dask worker loads other targets at their first call. A worker of a work queue runs only these targets.
+        threads: Maximum number of concurrent calls. Default: 16. The handlers share one event loop.
+        resources: Amounts that calls can reserve, by name, such as `{"GPU": 1}`.
+        name: Name of the worker in the cluster. Default: its address.
+        host: Address to listen on. Default: the address from which this machine reaches the scheduler.
+        security: TLS certificates, as a `distributed.Security`.
+        seconds: Seconds to wait for the scheduler. Default: 10.
+        grace: Seconds that running calls have to finish after the worker is cancelled. Default: 30.
+        retention: For a work queue: seconds after which the worker removes a finished call that its program or run has
+            not removed. Default: 30 days.
+        wrap: Function that receives the layer of each target and returns the layer to build, such as
+            `fxai.telemetry.trace`. Default: None, which builds the layers unchanged.
     """
 
     targets: tuple[str, ...] = ()

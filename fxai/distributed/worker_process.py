@@ -1,12 +1,12 @@
-"""Workers: this process as a worker of a cluster, which runs calls until it is cancelled.
+"""Run this process as a worker of a cluster until it is cancelled.
 
-What it answers is loaded and built before the cluster knows it. When it is cancelled, it takes no new calls, lets those
-that run end, and releases its layers.
+The worker loads and builds its targets before it connects to the cluster. If you cancel it, it accepts no new calls,
+waits for running calls, and releases its layers.
 
 >>> from fxai.effects import fx
 >>> failed = fx.run_result(serve_worker("tcp://127.0.0.1:1", WorkerOptions(seconds=0.2)))
 >>> print(failed.failure())
-there is no cluster at tcp://127.0.0.1:1: ...
+no cluster at tcp://127.0.0.1:1: ...
 >>> failed = fx.run_result(serve_queue("jobs.db", WorkerOptions(targets=("fxai.cli.example:nothing",))))
 >>> print(failed.failure())
 fxai.cli.example:nothing cannot be used: ...
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 def serve_worker(
     scheduler: str, options: WorkerOptions | None = None, on_listening: Callable[[str], object] | None = None
 ) -> EffectOf[None, ClusterUnavailable | TargetError]:
-    """Runs calls for the cluster of Dask whose scheduler is at an address, until it is cancelled or sent away.
-
-    Fails with `TargetError`, one of its targets cannot be used, or `ClusterUnavailable`: no scheduler answers, or it
-    does not any more.
+    """Run calls for a Dask cluster until the worker is cancelled or the scheduler removes it.
 
     Args:
-        scheduler: such as `"tcp://host:8786"`.
-        options: what the worker is to the cluster.
-        on_listening: is called with its address when it is ready.
+        scheduler: Address of the scheduler, such as `"tcp://host:8786"`.
+        options: Options of the worker.
+        on_listening: Function that receives the address of the worker when it is ready.
+
+    Fails with:
+        TargetError: If a target cannot be used.
+        ClusterUnavailable: If no scheduler answers, or it no longer answers.
 
     Raises:
-        ImportError: the extra `distributed` is not installed.
+        ImportError: If the extra `distributed` is not installed.
     """
 
     def serve() -> EffectOf[None, ClusterUnavailable | TargetError]:
         require_dask()
-        from fxai.distributed.dask_worker import serve_dask  # which needs Dask
+        from fxai.distributed.dask_worker import serve_dask  # requires Dask
 
         return serve_dask(scheduler, options or WorkerOptions(), on_listening)
 
@@ -55,20 +56,22 @@ def serve_worker(
 def serve_queue(
     place: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None = None
 ) -> EffectOf[None, ClusterUnavailable | TargetError]:
-    """Runs the calls of its targets that wait in a work queue, until it is cancelled.
-
-    Fails with `TargetError`, one of its targets cannot be used, or `ClusterUnavailable`: the database cannot be opened,
-    or refuses, or this worker was taken for dead.
+    """Run the calls of the targets in a work queue until the worker is cancelled.
 
     Args:
-        place: where the queue is, as for `Cluster.queue_layer`.
-        options: what the worker is to the queue; it has one target at least.
-        on_ready: is called with its name when it is ready.
+        place: Location of the queue, as for `Cluster.queue_layer`.
+        options: Options of the worker, with at least one target.
+        on_ready: Function that receives the name of the worker when it is ready.
+
+    Fails with:
+        TargetError: If a target cannot be used.
+        ClusterUnavailable: If the database cannot be opened or refuses, or if other workers took over the calls of this
+            worker because its lock was lost.
 
     Raises:
-        ImportError: the extra `durable` is not installed.
-        ValueError: it is no such place, there is no target, or the options have what queues have not.
+        ImportError: If the extra `durable` is not installed.
+        ValueError: If the location is invalid, no target is given, or an option does not exist for queues.
     """
-    from fxai.distributed.queue_worker import serve_calls  # only where there is a queue
+    from fxai.distributed.queue_worker import serve_calls  # requires the extra durable
 
     return serve_calls(place, options, on_ready)

@@ -1,8 +1,8 @@
-"""Failures of durable runs, and the questions that they wait for.
+"""The failures of durable runs, and the questions of a run.
 
 >>> print(RunOwned("order-17"))
-the run 'order-17' goes on in another program; wait until that has ended
->>> question = Question("order-17", "/clerk/1/0", "doubt", "charge", {"cents": 5}, "it was begun, and not seen to end")
+the run 'order-17' continues in another program. Wait until that program ends.
+>>> question = Question("order-17", "/clerk/1/0", "doubt", "charge", {"cents": 5}, "the call did not finish")
 >>> question.id, question.replies
 ('...', ('result', 'failure', 'again', 'unknown'))
 """
@@ -24,10 +24,11 @@ QuestionKind: TypeAlias = Literal["approval", "result", "doubt"]
 """The kind of a question: may a call run, what did an external call return, or how did a call in doubt end?"""
 
 ReplyKind: TypeAlias = Literal["approve", "deny", "result", "failure", "again", "unknown"]
-"""How a question may be answered.
+"""The kind of an answer to a question.
 
-`approve`, `deny`: the call may run, or not. `result`, `failure`: what the call came to, as the tool declares it.
-`again`: it did not run, or may run twice. `unknown`: nobody knows, and the model is told so.
+`approve`, `deny`: The call may run, or not. `result`, `failure`: the result of the call, in the type that the tool
+declares. `again`: the call did not run, or may run twice. `unknown`: the outcome stays unknown, and the model sees
+that.
 """
 
 _REPLIES: Final[Mapping[QuestionKind, tuple[ReplyKind, ...]]] = {
@@ -39,7 +40,7 @@ _REPLIES: Final[Mapping[QuestionKind, tuple[ReplyKind, ...]]] = {
 
 @final
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call that a run waits for a person about."""
+    """A question to a person about a call of a run."""
 
     run: str
     path: str
@@ -48,26 +49,26 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str
     """The name of the tool, or of the step of the program."""
     params: Any = None
-    """The parameters, as plain JSON data."""
+    """The parameters as a JSON value."""
     reason: str = ""
-    """Why it is asked."""
+    """The reason for the question."""
     call_id: str = ""
-    """The model's id of the call."""
+    """The ID that the model gave the call."""
     approval_id: str = ""
-    """Of an approval: what the request in the history is called."""
+    """For an approval: the ID of the request in the history."""
     digest: str = ""
-    """Of an approval: what it is bound to, the tool with its schemas and the parameters."""
+    """For an approval: the digest of the tool, its schemas, and the parameters."""
     asked: float = 0.0
-    """When, in seconds since 1970."""
+    """The time of the question, in seconds since 1970."""
 
     @property
     def id(self) -> str:
-        """A short name, unique in the run."""
+        """The ID of the question. It is unique in the run."""
         return blake2b(self.path.encode(), digest_size=5).hexdigest()
 
     @property
     def replies(self) -> tuple[ReplyKind, ...]:
-        """How it may be answered."""
+        """The kinds of answers that the question allows."""
         return _REPLIES[self.kind]
 
     @override
@@ -82,10 +83,10 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 def explain_questions(run: str, questions: Sequence[Question]) -> str:
     """Return the questions, one in each line, and the command that answers all of them.
 
-    >>> asked = Question("order-17", "/step mail", "doubt", "mail", None, "it was begun, and not seen to end")
+    >>> asked = Question("order-17", "/step mail", "doubt", "mail", None, "the step started but did not finish")
     >>> print(explain_questions("order-17", [asked]))
     1 open question:
-      0cb0edd4f8  doubt of mail: it was begun, and not seen to end
+      0cb0edd4f8  doubt of mail: the step started but did not finish
     Answer all in one command, then run the program again:
       fxai runs answer order-17 0cb0edd4f8=REPLY
     REPLY: again, unknown, or the result as JSON, for a doubt.
@@ -121,33 +122,36 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: ReplyKind
     value: Any = None
-    """Of `result` and `failure`: plain JSON data that fits what the tool declares."""
+    """For `result` and `failure`: a JSON value of the type that the tool declares."""
     reason: str | None = None
-    """Of `deny`: what the model reads."""
+    """For `deny`: the text that the model reads."""
 
     @staticmethod
     def approve() -> Reply:
-        """The call may run."""
+        """Return the reply that the call may run."""
         return Reply("approve")
 
     @staticmethod
     def deny(reason: str | None = None) -> Reply:
-        """The call may not run; the model reads why."""
+        """Return the reply that the call must not run. The model reads the reason."""
         return Reply("deny", None, reason)
 
     @staticmethod
     def result(value: Any, *, is_failure: bool = False) -> Reply:
-        """What the call gave, as plain JSON data."""
+        """Return the reply with the result of the call as a JSON value."""
         return Reply("failure" if is_failure else "result", value)
 
     @staticmethod
     def again() -> Reply:
-        """A call in doubt is to be run again."""
+        """Return the reply that fxai must run a call in doubt again."""
         return Reply("again")
 
     @staticmethod
     def unknown() -> Reply:
-        """Nobody knows what became of a call in doubt: the model reads that, and the call is not run again."""
+        """Return the reply that the outcome of a call in doubt is unknown.
+
+        The model sees that, and fxai does not run the call again.
+        """
         return Reply("unknown")
 
     @override
@@ -159,19 +163,19 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DurableError(LeftRunError):
-    """Leaves a durable run from inside; its `failure` is a `DurableFailure`, or the `OutcomeUnknown` of a call."""
+    """Stops a durable run from inside. Its `failure` is a `DurableFailure`, or the `OutcomeUnknown` of a call."""
 
     failure: Any
 
 
 class DurableFailure(msgspec.Struct, frozen=True, tag_field="type"):
-    """A durable run does not go on here. One class, as checkers write out unions; each is one of those in `exact`."""
+    """The failure of a durable run that cannot continue here. Each value has one of the classes in `exact`."""
 
     run: str
 
     @property
     def exact(self) -> AnyDurableFailure:
-        """Itself, as one of all that there are: what a `match` takes that is to leave out none."""
+        """The failure itself, as a union of all classes for an exhaustive `match`."""
         own: Any = self
         exact: AnyDurableFailure = own
         return exact
@@ -179,35 +183,35 @@ class DurableFailure(msgspec.Struct, frozen=True, tag_field="type"):
 
 @final
 class RunOwned(DurableFailure, frozen=True, tag="owned"):
-    """Another program goes on with the run."""
+    """Another program runs the run."""
 
     @override
     def __str__(self) -> str:
-        return f"the run {self.run!r} goes on in another program; wait until that has ended"
+        return f"the run {self.run!r} continues in another program. Wait until that program ends."
 
 
 @final
 class RunUnknown(DurableFailure, frozen=True, tag="unknown-run"):
-    """There is no such run."""
+    """The run does not exist."""
 
     place: str
 
     @override
     def __str__(self) -> str:
-        return f"there is no run {self.run!r} in {self.place}; `fxai runs list` shows what there is"
+        return f"no run {self.run!r} in {self.place}. `fxai runs list` shows all runs."
 
 
 @final
 class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
-    """The run waits for answers; it goes on when they are there and it is run again."""
+    """The run waits for answers. Run it again after the answers are recorded."""
 
     questions: tuple[Question, ...]
-    """The open questions; empty if all were answered after the program stopped waiting for them."""
+    """The open questions. Empty if all answers arrived after the program stopped waiting."""
 
     @override
     def __str__(self) -> str:
         if not self.questions:
-            return f"the run {self.run!r} stopped just before its answers arrived; resume it"
+            return f"the run {self.run!r} stopped just before its answers arrived. Resume it."
         return f"the run {self.run!r} waits for answers. {explain_questions(self.run, self.questions)}"
 
     @override
@@ -217,53 +221,53 @@ class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
 
 @final
 class RunAsleep(DurableFailure, frozen=True, tag="asleep"):
-    """The run sleeps long, and leaves its worker meanwhile; no other program sees this."""
+    """The run sleeps and is suspended. Only its worker sees this failure."""
 
     seconds: float
-    """How long it sleeps."""
+    """Seconds until the end of the sleep."""
 
     @override
     def __str__(self) -> str:
-        return f"the run {self.run!r} sleeps for {self.seconds:g} s, and goes on when it is run again"
+        return f"the run {self.run!r} sleeps for {self.seconds:g} s. It continues when a program runs it again."
 
 
 @final
 class QuestionUnknown(DurableFailure, frozen=True, tag="unknown-question"):
-    """The run has no such open question, or it cannot be answered so."""
+    """The run has no open question with this ID, or the question does not allow this answer."""
 
     question: str
     why: str
 
     @override
     def __str__(self) -> str:
-        return f"the question {self.question!r} of the run {self.run!r} cannot be answered: {self.why}"
+        return f"cannot answer the question {self.question!r} of the run {self.run!r}: {self.why}"
 
 
 @final
 class RunCancelled(DurableFailure, frozen=True, tag="cancelled"):
-    """Somebody cancelled the run; it does not go on."""
+    """A user cancelled the run. It does not continue."""
 
     @override
     def __str__(self) -> str:
-        return f"the run {self.run!r} was cancelled; begin another one"
+        return f"the run {self.run!r} was cancelled. Start another run."
 
 
 @final
 class ProgramChanged(DurableFailure, frozen=True, tag="changed"):
-    """The program is not the one that began the run."""
+    """The program differs from the program that started the run."""
 
     changes: tuple[str, ...]
 
     @override
     def __str__(self) -> str:
         what = "; ".join(self.changes)
-        remedy = "run the program that began it, or say on_change='continue' to go on with this one"
-        return f"the program of the run {self.run!r} changed: {what}; {remedy}"
+        remedy = "Run the program that started it, or set on_change='continue' to continue with this program."
+        return f"the program of the run {self.run!r} changed: {what}. {remedy}"
 
 
 @final
 class JournalFailure(DurableFailure, frozen=True, tag="journal"):
-    """The journal of the run could not be read or written: nothing more is run."""
+    """The journal of the run cannot be read or written. fxai runs no more steps."""
 
     description: str
 
@@ -275,4 +279,4 @@ class JournalFailure(DurableFailure, frozen=True, tag="journal"):
 AnyDurableFailure: TypeAlias = (
     RunOwned | RunUnknown | RunWaiting | RunAsleep | QuestionUnknown | RunCancelled | ProgramChanged | JournalFailure
 )
-"""Every `DurableFailure` that there is."""
+"""The union of all classes of `DurableFailure`."""

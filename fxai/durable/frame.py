@@ -1,9 +1,9 @@
-"""Frames: where a program stands in a durable run, and the time there.
+"""Frames: the position and the clock of a program inside a durable run.
 
-A frame has a path and is one sequence of the program. A part of the program is identified by its place: the path of
-the frame, the name of the part, and its ordinal among parts with the same name in this sequence. Each child of a
-concurrent operator has a frame of its own, whose path contains the index of the child. So the schedule does not change
-the place of a part. The journal has the content of parts next to their paths: a difference is `ProgramChanged`.
+A frame is one sequence of the program and has a path. The place of a part is the path of the frame, the name of the
+part, and its ordinal among the parts with the same name in this sequence. Each child of a concurrent operator has its
+own frame, whose path contains the index of the child. Scheduling therefore does not affect the place of a part. The
+journal contains the content of each part next to its path. If the content differs, the run fails with `ProgramChanged`.
 
 >>> from fxai.storage.journal import ProcessJournal
 >>> frame = Frame.root(RunJournal("order-17", ProcessJournal()))
@@ -41,13 +41,13 @@ from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Ge
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 
-_SHORT: Final = 1.0  # seconds: what sleeps less begins anew
+_SHORT: Final = 1.0  # seconds; a shorter sleep starts again after a crash
 _SHOWN: Final = 5  # paths in a message
 _REPLAYED: Final = 5.0  # seconds for the replay of an effect whose timeout fired
 
 
 def digest(*texts: bytes) -> str:
-    """A short digest of texts."""
+    """Return a short digest of byte strings."""
     state = blake2b(digest_size=6)
     for text in texts:
         state.update(len(text).to_bytes(8) + text)
@@ -56,45 +56,45 @@ def digest(*texts: bytes) -> str:
 
 @final
 class Frame(msgspec.Struct, Placed, eq=False):
-    """The part of a run that a program stands in; it is found in the context, under its class."""
+    """The part of a durable run that a program executes. The context stores it under the key `Frame`."""
 
     journal: RunJournal
     path: str
     version: str
     patience: float = 0.0
-    """How many seconds a call waits here for an answer, before the run is left."""
+    """Maximum number of seconds that a call waits for an answer before the run stops."""
     leaves: bool = False
-    """Whether the run is left from here by a defect, which an agent, or a call, around it makes a failure again."""
+    """True if the run stops with a defect here. The enclosing agent or call converts the defect back into a failure."""
     around: Frame | None = None
-    """The frame that it is in."""
+    """The enclosing frame."""
     past: float | None = None
-    """How far what the journal holds was gone through here, in seconds of the run; None: new things are done."""
+    """During replay, the run time of the last replayed record, in seconds; None after replay."""
     since: float = 0.0
-    """When that was, by the clock: time goes on there, except in an agent, whose parts stand in the journal."""
+    """Clock reading when `past` changed; time advances from here. An agent reads its time from the journal instead."""
     is_agent: bool = False
     trunk: Frame | None = None
-    """The frame of the agent, the call, or the program that this branch is in. None: it is not a branch."""
+    """The frame of the agent, call, or program that contains this branch. None if the frame is not a branch."""
     up: Frame | None = None
     """The sequence whose concurrent operator started this branch."""
     outer: Frame | None = None
     """The frame that created this frame."""
     fired: anyio.CancelScope | None = None
-    """What is cancelled before something new runs, because the timeout of this branch fired in an earlier program."""
+    """The cancel scope of this branch if its timeout fired in an earlier program. fxai cancels it before new work."""
     repeats: bool = False
-    """True if all of it runs again unless it ended, such as a request. The journal needs no parts of it."""
+    """True if the whole part runs again unless it ended, such as a request. The journal then needs no inner parts."""
     gave_up: bool = False
-    """True if the sequence stopped waiting for an answer. With the answer, it may take another way."""
+    """True if the sequence stopped waiting for an answer. With the answer, the sequence can take another path."""
     asked: str = ""
-    """The path of the last turn that the sequence requested without an agent. Its calls are inside of it."""
+    """The path of the last turn that the sequence requested without an agent. Its calls are inside the turn."""
     late: set[anyio.CancelScope] = set()
-    """What is cut when something new is to be done, as its time was up before."""
+    """Cancel scopes that passed their deadline before the crash. `go_on` cancels them before new work starts."""
     counts: dict[str, int] = {}
     calls: dict[int, tuple[object, str]] = {}
-    """The calls that have a path, by their identity; they are held, so that it stays theirs."""
+    """The path of each call, by the `id()` of the call. Keeping the call alive prevents reuse of its `id()`."""
 
     @staticmethod
     def root(journal: RunJournal, version: str = "", patience: float = 0.0) -> Frame:
-        """The frame of the whole program."""
+        """Return the frame of the whole program."""
         past = 0.0 if len(journal.known.opened) > 1 else None
         return Frame(journal, "", version, patience, past=past)
 
@@ -114,7 +114,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return path
 
     def verify(self, path: str, content: str = "") -> AnyEffect:
-        """Leave the run if the next part shows that the program is not the program that began the run.
+        """Stop the run if the next part shows that the program differs from the program that started the run.
 
         The content must be the recorded content. A part that is new must not come before recorded parts.
         """
@@ -132,11 +132,11 @@ class Frame(msgspec.Struct, Placed, eq=False):
             journal.noted[path] = content
         return Succeed(None)
 
-    # -- its branches
+    # -- branches
 
     @property
     def base(self) -> Frame:
-        """The frame of the agent, the call, or the program: this frame, unless it is a branch."""
+        """The frame of the agent, the call, or the program. It is this frame, unless this frame is a branch."""
         return self.trunk or self
 
     @property
@@ -145,7 +145,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return self.base
 
     def branch(self, kind: str, context: ContextOf[Any]) -> Branches:
-        """Return the places of the children of a concurrent operator."""
+        """Return the frames of the children of a concurrent operator."""
         return _FrameBranches(self, self.next(kind), context)
 
     def child(self, path: str) -> Frame:
@@ -156,13 +156,13 @@ class Frame(msgspec.Struct, Placed, eq=False):
         )
 
     def inside(self, path: str, begun: float | None = None, *, agent: bool = False, leaves: bool = False) -> Frame:
-        """The frame of a part.
+        """Return the frame of a nested part.
 
         Args:
-            path: of the part.
-            begun: when it was begun, in seconds of the run, where an earlier program did that.
-            agent: whether it is the run of an agent.
-            leaves: whether the run is left from there by a defect, which what stands around the part looks for.
+            path: Path of the part.
+            begun: Run time in seconds at which an earlier program started the part; None if no program did.
+            agent: True if the part is the run of an agent.
+            leaves: True if the run stops with a defect in this part. The code around the part catches the defect.
         """
         base = self.base
         past = base.past if begun is None else begun
@@ -172,10 +172,10 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return inner
 
     def give_up(self, part: Part) -> None:
-        """Note that the program stopped waiting for the answer to a question.
+        """Record that the program stopped waiting for the answer to a question.
 
-        The sequence and the enclosing sequences may take another way with the answer. Sequences that run at the same
-        time do not know about it, so they are still compared with the journal.
+        With the answer, the sequence and the enclosing sequences can take another path. Concurrent sequences do not
+        know about it, so fxai still compares them with the journal.
         """
         part.given_up = True
         frame: Frame | None = self
@@ -183,10 +183,10 @@ class Frame(msgspec.Struct, Placed, eq=False):
             frame.gave_up = True
             frame = frame.outer
 
-    # -- its time
+    # -- time
 
     def reach(self, time: float) -> None:
-        """What the journal holds until then was gone through."""
+        """Record that replay has reached the run time `time`, in this frame and the enclosing frames."""
         frame: Frame | None = self.base
         while frame is not None:
             if frame.past is not None:
@@ -194,11 +194,11 @@ class Frame(msgspec.Struct, Placed, eq=False):
             frame = frame.around
 
     def go_on(self) -> AnyEffect:
-        """Prepare for something new: cut what was late before."""
+        """End replay in this frame and its parents, and cancel the scopes in `late`. Run this before new work."""
         return Await(lambda _: anyio.lowlevel.checkpoint()) if self.cut_late() else Succeed(None)
 
     def cut_late(self) -> bool:
-        """Cancel what was late before. Return whether there was anything to cancel."""
+        """Cancel the scopes that passed their deadline before the crash. Return True if any exist."""
         late = self._find_late()
         for scope in late:
             scope.cancel()
@@ -208,7 +208,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
         frame: Frame | None = self
         while frame is not None:
             if frame.fired is not None:
-                return [frame.fired]  # nothing new is done inside, so that the time stays where it is
+                return [frame.fired]  # no new work follows, so the time does not advance
             frame = frame.outer
         late: list[anyio.CancelScope] = []
         frame = self.base
@@ -219,15 +219,15 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return late
 
     async def write(self, record: Timer | Ended) -> None:
-        """Append a record in the middle of a wait.
+        """Append a record during a wait.
 
         Raises:
-            DurableError: The journal cannot be written.
+            DurableError: If the journal cannot be written.
         """
         journal, marked = self.journal, self.mark(record)
         try:
             if journal.journal.blocks:
-                from anyio import to_thread  # it imports what threads need
+                from anyio import to_thread  # a late import: `to_thread` loads the threading support
 
                 await to_thread.run_sync(journal.write, marked)
             else:
@@ -236,17 +236,17 @@ class Frame(msgspec.Struct, Placed, eq=False):
             raise DurableError(JournalFailure(journal.known.run, str(error))) from error
 
     def mark(self, record: AnyRecord) -> AnyRecord:
-        """Return the record, which states if the sequence stopped waiting for an answer before."""
+        """Return the record. It states if the sequence stopped waiting for an answer before."""
         if not self.gave_up or not isinstance(record, TimedRecord):
             return record
         return msgspec.structs.replace(record, aside=True)
 
     def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
-        """The context of the programs in this frame: also their time is the frame's."""
+        """Return `context` with this frame and its clock."""
         return context.merge(self.services(context))
 
     def services(self, context: ContextOf[Any]) -> ContextOf[Any]:
-        """What is new in that context."""
+        """Return the services that `into` adds: the frame and its clock."""
         clock: Clock = context.fetch(Clock)
         base = clock.base if isinstance(clock, FrameClock) else clock
         self.since = base.monotonic()
@@ -254,7 +254,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
 
     @staticmethod
     def of(context: ContextOf[Any]) -> Frame | None:
-        """The frame of a context; None outside of durable runs."""
+        """Return the frame in `context`, or None outside a durable run."""
         frame: Frame | None = context.services.get(Frame)
         return frame
 
@@ -267,7 +267,7 @@ class _FrameBranches:
         self._frame = frame
         self._path = path
         self._context = context
-        self._gave_up = frame.gave_up  # what a child does later is nothing that the next child knows
+        self._gave_up = frame.gave_up  # a later change in one child does not affect the next child
         self._fired: anyio.CancelScope | None = None
 
     def context_of(self, index: int) -> ContextOf[Any]:
@@ -282,7 +282,7 @@ class _FrameBranches:
         return ContextOf(services)
 
     def cut(self) -> None:
-        """Note that children were interrupted: the journal may have parts that they do not reach now."""
+        """Record that children were interrupted, so that the journal can contain parts that they do not reach now."""
         self._frame.journal.reached.end(self._path)
 
     @property
@@ -292,8 +292,8 @@ class _FrameBranches:
     def deadline(self, scope: anyio.CancelScope, clock: Clock, seconds: float) -> AbstractAsyncContextManager[None]:
         """Return a context in which the scope is cancelled at the deadline.
 
-        If the timeout fired in an earlier program, the scope is cancelled before something new runs. An effect that
-        waits for something outside the journal is cancelled soon.
+        If the timeout fired in an earlier program, fxai cancels the scope before new work starts. An effect that waits
+        for an event outside the journal is cancelled soon.
         """
         if self._firing is None:
             return clock.deadline(scope, seconds)
@@ -302,7 +302,7 @@ class _FrameBranches:
         return base.deadline(scope, min(seconds, _REPLAYED))
 
     async def is_late(self, *, has_fired: bool) -> bool:
-        """Return whether the timeout counts as fired, and record it if it fired now."""
+        """Return True if the timeout counts as fired. Record it if it fired now."""
         firing, frame = self._firing, self._frame
         if firing is not None:
             frame.reach(firing.time)
@@ -325,10 +325,11 @@ def _list(paths: tuple[str, ...]) -> str:
 
 @final
 class FrameClock(Clock, Placed):
-    """A clock that goes on after a crash as if the run had gone on all the time.
+    """A clock that continues after a crash as if the run had never stopped.
 
-    Of long sleeps it is journalled when they end. What the journal holds is gone through in the time in which it was
-    done, so that a limit of time holds over all programs of a run together, and never cuts what had ended before.
+    The clock records the end time of each long sleep in the journal. During replay, it reports the time at which the
+    journal recorded each part. A time limit therefore covers all programs of a run together, and a replay never cancels
+    a part that finished in time.
     """
 
     def __init__(self, base: Clock, frame: Frame) -> None:
@@ -354,7 +355,7 @@ class FrameClock(Clock, Placed):
 
     @override
     async def sleep(self, seconds: float) -> None:
-        path = self._frame.next("sleep")  # also a short sleep counts: jitter must not change the ordinals
+        path = self._frame.next("sleep")  # short sleeps count too: jitter must not change the ordinals
         if seconds < _SHORT:
             await self.base.sleep(seconds)
             return
@@ -368,7 +369,7 @@ class FrameClock(Clock, Placed):
         await self._sleep_until(until)
 
     async def _sleep_until(self, until: float) -> None:
-        """Sleeps; where a worker has the run, and nothing else is under way in it, the run is left meanwhile."""
+        """Sleep until the time `until`. If a worker owns the run and no other work is active, suspend the run."""
         journal = self._frame.journal
         journal.sleeping.append(until)
         try:
@@ -386,7 +387,7 @@ class FrameClock(Clock, Placed):
 
     @asynccontextmanager
     async def _late(self, scope: anyio.CancelScope, seconds: float) -> AsyncGenerator[None]:
-        """What the journal holds is gone through to its end; what is done besides has as long again."""
+        """Let replay finish although the deadline has passed; give other work `seconds` more."""
         late = self._frame.base.late
         late.add(scope)
         try:
@@ -398,12 +399,12 @@ class FrameClock(Clock, Placed):
 
 @final
 class Hold(msgspec.Struct, frozen=True):
-    """How many seconds a worker holds a run that sleeps; it is found in the context, under its class."""
+    """Number of seconds that a worker keeps a sleeping run. The context stores it under the key `Hold`."""
 
     seconds: float
 
 
-# -- what a program in a frame may have to do
+# -- operations of a program in a frame
 
 Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 
@@ -411,13 +412,13 @@ _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
 def append(frame: Frame, record: AnyRecord) -> AnyEffect:
-    """Appends a record; where that fails, the run is left, and nothing more is run."""
+    """Append a record to the journal. If the write fails, stop the run."""
     written: EffectOf[None, DurableFailure] = frame.journal.append(frame.mark(record))
     return written.catch_all(lambda failure: leave(failure, frame))
 
 
 def under_way(frame: Frame, effect: AnyEffect) -> AnyEffect:
-    """The effect, while which the run is not left for a sleep: its work would be lost, or in doubt."""
+    """Run `effect` and keep the run from being suspended, so that the work of `effect` is not lost."""
     journal = frame.journal
 
     def end() -> None:
@@ -431,7 +432,7 @@ def under_way(frame: Frame, effect: AnyEffect) -> AnyEffect:
 
 
 def under_way_in_scope(frame: Frame) -> AnyEffect:
-    """The same, until the scope around closes."""
+    """Keep the run from being suspended until the enclosing scope closes."""
     journal = frame.journal
 
     def end() -> None:
@@ -447,14 +448,17 @@ def under_way_in_scope(frame: Frame) -> AnyEffect:
 
 
 def leave(failure: Any, frame: Frame) -> AnyEffect:
-    """Leaves the run: by a failure, or by a defect where an agent or a call is around, whose outermost makes it one."""
+    """Stop the run: fail with `failure`, or raise it as a defect inside an agent or a call.
+
+    The outermost agent or call converts the defect back into a failure with `leave_openly`.
+    """
     if not frame.leaves:
         return FailCause(Cause((Fail(failure),)))
     return FailCause(Cause((Die(DurableError(failure)),)))
 
 
 def leave_openly(cause: Cause[Any]) -> FailCause | None:
-    """What leaves the run, as typed failures again; None where nothing does."""
+    """Convert the defects that stop the run back into typed failures; return None if `cause` has no such defect."""
     if not any(isinstance(reason, Die) and isinstance(reason.defect, DurableError) for reason in cause.reasons):
         return None
     return FailCause(Cause(tuple(map(_open_reason, cause.reasons))))
@@ -467,13 +471,13 @@ def _open_reason(reason: Any) -> Any:
 
 
 def stop_cancelled(frame: Frame) -> AnyEffect:
-    """Leaves a run that somebody cancelled."""
+    """Fail with `RunCancelled` if a user cancelled the run."""
     cancelled = frame.journal.known.cancelled is not None
     return leave(RunCancelled(frame.journal.known.run), frame) if cancelled else Succeed(None)
 
 
 def ask(frame: Frame, question: Question) -> AnyEffect:
-    """Asks a question, which is open until it is answered, in this program or another one."""
+    """Record a question in the journal. This program or another one can answer it."""
     return append(frame, Asked(question))
 
 
@@ -482,7 +486,7 @@ def _news(frame: Frame, clock: Clock, seconds: float) -> AnyEffect:
 
 
 def wait(frame: Frame, part: Part) -> AnyEffect:
-    """Waits until the question about a part is answered, as long as the run has patience."""
+    """Wait for the answer to the question about `part`, for at most `frame.patience` seconds."""
     return Generate(_wait, (frame, part), {})
 
 
@@ -491,7 +495,7 @@ def _wait(frame: Frame, part: Part) -> Steps:
     yield refresh
     yield frame.go_on()
     clock: Clock = yield _CLOCK
-    base = clock.base if isinstance(clock, FrameClock) else clock  # looking for answers is nothing that the run does
+    base = clock.base if isinstance(clock, FrameClock) else clock  # polling for answers does not use run time
     until = base.monotonic() + frame.patience
     while not part.answered and base.monotonic() < until:
         yield stop_cancelled(frame)

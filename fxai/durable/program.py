@@ -1,6 +1,6 @@
-"""What a program itself may say in a durable run: steps of its own, and the version that it goes on as.
+"""Functions for programs in a durable run: steps, and the version of the program.
 
-Without a durable run around they do nothing: a step is its effect, and the version is the newest.
+Without a durable run in the context, a step only runs its effect, and the version is the newest version.
 
 >>> from fxai.effects import fx
 >>> fx.run_sync(step("roll", fx.sync(lambda: 4), int)), fx.run_sync(version("2"))
@@ -27,14 +27,14 @@ _A = TypeVar("_A")
 _E = TypeVar("_E")
 _R = TypeVar("_R")
 
-_BEGUN = "it was begun, and whether it ran to its end is not known"
+_BEGUN = "it started but did not finish, so its outcome is unknown"
 
 
 def version(newest: str) -> EffectOf[str, Any, None]:
-    """The version of the program that the run goes on as: the one that it began with, under `on_change="old"`.
+    """Return the version of the program for this run. With `on_change="old"` it is the version that started the run.
 
     Args:
-        newest: the version where no durable run is around.
+        newest: Version to return without a durable run.
 
     >>> from fxai.effects import fx
     >>> fx.run_sync(version("2"))
@@ -51,18 +51,18 @@ def version(newest: str) -> EffectOf[str, Any, None]:
 def step(
     name: str, effect: EffectOf[_A, _E, _R], schema: type[_A] | Schema[_A], *, idempotent: bool = False
 ) -> EffectOf[_A, _E, _R]:
-    """The effect as a step of a durable run: when it has succeeded, its value is journalled, and it is not run again.
+    """Return the effect as a step of a durable run. fxai records the value of the step, and never runs it again.
 
     fxai identifies a step by its place: the agent's run, the call, or the child of a concurrent operator that contains
-    it, its name, and its ordinal among steps with the same name there. A failure is not recorded: the step runs again
-    when the run does.
+    it, its name, and its ordinal among steps with the same name there. fxai does not record a failure: the step runs
+    again when the run does.
 
     Args:
-        name: what it is called in the journal.
-        effect: what it does.
-        schema: of its value.
-        idempotent: whether it may be run twice. Else a step that was begun and not seen to end is asked about, and
-            unless that is answered, the run is left with `OutcomeUnknown`.
+        name: Name of the step in the journal.
+        effect: Effect to run.
+        schema: Type or schema of the value.
+        idempotent: True if the step may run twice. Otherwise, if a step started but did not finish, fxai asks a person
+            about it. Without an answer, the run stops with `OutcomeUnknown`. Default: False.
     """
     form: Schema[Any] = Schema[Any].of(schema)
 
@@ -102,7 +102,7 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
     try:
         encoded = form.encode_unsafe(value)
     except DecodeError as error:
-        raise TypeError(f"the value of the step {name!r} does not fit the schema of the step: {error}") from None
+        raise TypeError(f"the value of the step {name!r} does not match the schema of the step: {error}") from None
     yield append(frame, Ended(path, "value", encoded))
     return value
 
@@ -112,14 +112,14 @@ def _read(frame: Frame, name: str, ended: Ended, form: Schema[Any]) -> AnyEffect
         try:
             return Succeed(form.decode_unsafe(ended.value))
         except DecodeError as error:
-            what = f"the value of the step {name!r} does not fit its schema now: {error}"
+            what = f"the value of the step {name!r} no longer matches its schema: {error}"
             return leave(ProgramChanged(frame.journal.known.run, (what,)), frame)
 
     return Within(read)
 
 
 def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
-    """Asks what became of a step in doubt, and goes on when that is answered."""
+    """Ask for the outcome of a step in doubt, and continue after the answer."""
     if part.question is None:
         clock: Clock = yield Fetch(Clock)
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
@@ -130,7 +130,7 @@ def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
         frame.give_up(part)
         yield leave(OutcomeUnknown(name, leave_reason(frame, _BEGUN)), frame)
     elif reply.kind not in ("result", "again"):
-        again = f"a step is answered by result or again, not by {reply.kind}"
+        again = f"the answer for a step must be a result or `again`, got {reply.kind!r}"
         yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))
         frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

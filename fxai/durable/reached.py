@@ -1,8 +1,8 @@
-"""Compare a program with the journal of its run. A program that goes on with a run must reach what earlier ones did.
+"""Compare a program with the journal of its run. A program that resumes a run must reach the parts of earlier programs.
 
-fxai identifies a part of a run by its place: its path. The journal names the parts that earlier programs reached. A
-program that wants to do something new in a sequence, before it has reached all recorded parts of that sequence, is
-another program. So is a program that ends without them.
+fxai identifies a part of a run by its place, which is its path. The journal contains the parts that earlier programs
+reached. The program differs from them if it starts new work in a sequence before it has reached all recorded parts of
+the sequence, or if it ends without them.
 
 >>> from fxai.durable.record import Begun
 >>> known = Known("order-17")

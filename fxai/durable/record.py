@@ -1,7 +1,8 @@
-"""Records: what the journal of a run holds, and what they come to, by the paths of its parts.
+"""The records in the journal of a run, and the state of the run that follows from them.
 
-A part of a run has a path: the agent, the step, the call, and in the call of a sub-agent the same again. Records only
-add to each other, so that a journal which was cut anywhere says what is known: `Begun` without an `Ended` is in doubt.
+Each part of a run has a path: the agent, the step, and the call, and the same again for the call of a sub-agent. A
+record never replaces an earlier record. Therefore a journal that ends at any record is valid: `Begun` without `Ended`
+means that the outcome of the part is unknown.
 
 >>> known = Known("order-17")
 >>> known.add(Begun("/clerk/1/0", "charge"), 1)
@@ -21,67 +22,67 @@ from fxai.durable.failure import Question, Reply
 from fxai.schema.data import JSON_ERRORS
 
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled", "stopped"]
-"""How a run stands.
+"""The status of a run.
 
-`queued`: a worker will begin it, or go on with it. `running`: a program goes on with it. `waiting`: for answers.
-`done`: it ended well. `failed`: its program failed, and may be run again. `cancelled`: by somebody. `stopped`: its
-program ended in the middle, and it can be resumed.
+`queued`: a worker will start or resume it. `running`: a program runs it. `waiting`: it waits for answers. `done`: it
+succeeded. `failed`: its program failed, and you can run it again. `cancelled`: a user cancelled it. `stopped`: its
+program ended early, and you can resume it.
 """
 
 FORM: Final = 2
-"""The form of journals. In form 1, parts were identified by their content, so parallel parts could change places."""
+"""The form of journals. Form 1 identified parts by their content, so that parallel parts could be exchanged."""
 
 OutcomeKind: TypeAlias = Literal["success", "failure", "error", "told", "refused", "broken", "value", "again"]
-"""How a part ended.
+"""The end of a part.
 
-`success`, `failure`: an outcome with a value of the tool's success or failure type. `error`: a failure of that type in
-the error channel. `told`: a failure that is none of the tool's, and that the model read. `refused`: the handler was not
-asked, so that asking again comes to the same. `broken`: a defect, or a result that did not fit. `value`: of a step, or
-of other work. `again`: of work whose value is no data, so that it is done again.
+`success`, `failure`: an outcome with a value of the success or failure type of the tool. `error`: a failure of that
+type in the error channel. `told`: another failure, which the model has read. `refused`: the handler did not start, so
+that the call can run again. `broken`: a defect, or an invalid result. `value`: the value of a step or of other work.
+`again`: the value is not a JSON value, so that the work runs again.
 """
 
 
 class Record(msgspec.Struct, frozen=True, tag_field="record", omit_defaults=True, forbid_unknown_fields=True):
-    """One record; the name of its kind is in the field `record`."""
+    """A record. The field `record` contains the name of its kind."""
 
 
 class TimedRecord(Record, frozen=True, kw_only=True):
-    """A record that notes the time, and the parts that the program reached before it."""
+    """A record with its time and with the parts that the program reached before it."""
 
     time: float = 0.0
-    """When it was written, in seconds of the run: those in which a program went on with it."""
+    """The time in seconds of the run. Only the seconds in which a program runs it count."""
     reached: dict[str, str] = {}
-    """New parts that the program reached since the record before, with a digest of their content."""
+    """The parts that the program reached first since the last record, with the digest of their content."""
     aside: bool = False
-    """True if the sequence had stopped waiting for an answer. With the answer, a program may take another way."""
+    """True if the sequence had stopped waiting for an answer. With the answer, a program can take another path."""
 
 
 @final
 class Opened(Record, frozen=True, tag="opened"):
-    """A program has begun the run, or goes on with it."""
+    """A program has started or resumed the run."""
 
     at: float
     version: str = ""
     process: int = 0
     form: int = 1
-    """The form of the journal. `FORM` is the form that this version of fxai writes and reads."""
+    """The form of the journal. This version of fxai writes and reads the form `FORM`."""
 
 
 @final
 class Submitted(Record, frozen=True, tag="submitted"):
-    """A worker is to begin the run, or to go on with it."""
+    """A worker must start or resume the run."""
 
     at: float
     program: str
-    """What workers call the program of the run."""
+    """The name that workers use for the program of the run."""
     job: str
-    """The id of the job on their queue."""
+    """The ID of the job in the queue."""
     priority: int = 0
 
 
 @final
 class Input(Record, frozen=True, tag="input"):
-    """What the command line began the run with, so that it can be resumed by its name."""
+    """The prompt and the options from the command line, so that the command line can resume the run by its name."""
 
     prompt: str
     options: dict[str, Any] = {}
@@ -89,51 +90,51 @@ class Input(Record, frozen=True, tag="input"):
 
 @final
 class Entered(TimedRecord, frozen=True, tag="entered"):
-    """A run of an agent has begun whose time is limited."""
+    """A run of an agent with a deadline has started."""
 
     path: str
 
 
 @final
 class Turn(TimedRecord, frozen=True, tag="turn"):
-    """A model's turn: its parts, and what the request was like."""
+    """A turn of the model: its parts, and the digests of its request."""
 
     path: str
     parts: list[Any]
     request: dict[str, str]
-    """Digests by what they are of: `instructions`, `tools`, and the last message."""
+    """Digests of the request, by the keys `instructions`, `tools`, and so on."""
     trace: str = ""
-    """The `traceparent` of the span that it was asked for in; empty: it was not traced."""
+    """The `traceparent` of the span of the request. Empty if the request was not traced."""
     failures: tuple[dict[str, Any], ...] = ()
-    """Why the turn failed, each as the data of an `AiError`. Empty if it succeeded."""
+    """The failures of the turn, each as the data of an `AiError`. Empty if the turn succeeded."""
 
 
 @final
 class Begun(TimedRecord, frozen=True, tag="begun"):
-    """A part is about to be run."""
+    """A part will start now."""
 
     path: str
     name: str
     params: Any = None
     repeats: bool = False
-    """True if the part may run again, so that no person must know its outcome."""
+    """True if the part can run again, so that no person must know its outcome."""
 
 
 @final
 class Ended(TimedRecord, frozen=True, tag="ended"):
-    """A part has run."""
+    """A part has ended."""
 
     path: str
     kind: OutcomeKind
     value: Any = None
     state: dict[str, Any] = {}
-    """What it changed in the state of a stateful prompt."""
+    """The changes in the state of a stateful prompt."""
     json_text: tuple[str, ...] = ()
 
 
 @final
 class Timer(TimedRecord, frozen=True, tag="timer"):
-    """A program sleeps until then, in seconds since 1970."""
+    """A program sleeps until this time, in seconds since 1970."""
 
     path: str
     until: float
@@ -141,14 +142,14 @@ class Timer(TimedRecord, frozen=True, tag="timer"):
 
 @final
 class Asked(Record, frozen=True, tag="asked"):
-    """A question was asked."""
+    """fxai asked a question."""
 
     question: Question
 
 
 @final
 class Answered(Record, frozen=True, tag="answered"):
-    """A question was answered; None: by the program itself."""
+    """A question was answered. The reply is None if the program itself answered it."""
 
     path: str
     reply: Reply | None
@@ -157,50 +158,50 @@ class Answered(Record, frozen=True, tag="answered"):
 
 @final
 class CancelWish(Record, frozen=True, tag="cancelled"):
-    """Somebody wants the run to end."""
+    """A user has cancelled the run."""
 
     at: float
 
 
 @final
 class Closed(TimedRecord, frozen=True, tag="closed"):
-    """The program that had the run has ended."""
+    """The program of the run has ended."""
 
     at: float
     status: RunStatus
     text: str = ""
-    """The text of the last answer, or what failed."""
+    """The text of the last answer, or the failure."""
 
 
 AnyRecord: TypeAlias = (
     Opened | Submitted | Input | Entered | Turn | Begun | Ended | Timer | Closed | Asked | Answered | CancelWish
 )
-"""Every record that there is."""
+"""The union of all records."""
 
 _RECORD: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord)
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
 def encode(record: AnyRecord) -> str:
-    """The record as JSON text."""
+    """Return the record as JSON text."""
     return _ENCODE(record).decode()
 
 
 def decode(text: bytes) -> AnyRecord:
-    """The record of a JSON text.
+    """Return the record in a JSON text.
 
     Raises:
-        OSError: it is none; a newer version may have written it.
+        OSError: If the text is not a record. A newer version of fxai may have written it.
     """
     try:
         return _RECORD.decode(text)
     except JSON_ERRORS as error:
-        raise OSError(f"it holds no record of a run ({error}); a newer version of fxai may have written it") from error
+        raise OSError(f"not a record of a run ({error}); a newer version of fxai may have written it") from error
 
 
 @final
 class RunState(msgspec.Struct, frozen=True):
-    """What is known of a run without its journal being read, for lists."""
+    """The state of a run for lists. Reading it does not require the journal."""
 
     run: str
     status: RunStatus
@@ -212,14 +213,14 @@ class RunState(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, eq=False):
-    """What is known of a part of a run."""
+    """The state of a part of a run."""
 
     begun: Begun | None = None
     began: int = 0
     """The number of the record `begun`."""
     ended: Ended | None = None
     number: int = 0
-    """Of the record that it ended with, by which the order of ends is known."""
+    """The number of the record `ended`. It gives the order of the ends."""
     entered: Entered | None = None
     turn: Turn | None = None
     until: float | None = None
@@ -227,15 +228,15 @@ class Part(msgspec.Struct, eq=False):
     reply: Reply | None = None
     answered: bool = False
     last: int = 0
-    """The number of its last record. Questions and answers do not count."""
+    """The number of the last record of the part, without questions and answers."""
     given_up: bool = False
-    """Whether this program stopped waiting for the answer. The journal does not store this."""
+    """True if this program stopped waiting for the answer. The journal does not contain this."""
     again: int = 0
-    """How often a person has said that it is to be run again."""
+    """Number of answers that fxai must run the part again."""
 
     @property
     def in_doubt(self) -> bool:
-        """Whether it was begun, and what became of it is not known."""
+        """True if the part started and its outcome is unknown."""
         return self.begun is not None and (self.ended is None or self.ended.kind == "broken")
 
     @property
@@ -246,7 +247,7 @@ class Part(msgspec.Struct, eq=False):
 
 @final
 class Known:
-    """What the records of a run come to."""
+    """The state of a run that follows from its records."""
 
     __slots__ = (
         "before",
@@ -268,29 +269,29 @@ class Known:
         self.run: str = run
         self.parts: dict[str, Part] = {}
         self.steps: dict[str, list[Part]] = {}
-        """The parts that have ended, by the path of what they are in, in the order in which they ended."""
+        """The parts that have ended, by the path of their parent, in the order of their ends."""
         self.contents: dict[str, str] = {}
-        """The digests of the contents of parts that programs have reached, by path."""
+        """The digests of the contents of the parts that programs have reached, by path."""
         self.opened: list[Opened] = []
         self.submitted: list[Submitted] = []
         self.queued: bool = False
-        """Whether it was submitted, and no worker has begun it, or gone on with it, since then."""
+        """True if the run was submitted, and no worker has started or resumed it since."""
         self.input: Input | None = None
         self.closed: Closed | None = None
         self.cancelled: CancelWish | None = None
         self.before: int = 0
-        """The number of the last record before this program had the run."""
+        """The number of the last record before this program owned the run."""
         self.last: int = 0
         """The number of the last record."""
         self.time: float = 0.0
-        """How many seconds programs have gone on with it, as far as records say."""
+        """Seconds in which programs have run the run, according to the records."""
 
     def part(self, path: str) -> Part:
-        """What is known of a part, which need not be there yet."""
+        """Return the state of a part. A new part has an empty state."""
         return self.parts.setdefault(path, Part())
 
     def add(self, record: AnyRecord, number: int) -> None:
-        """Takes a record in."""
+        """Add a record to the state."""
         self.last = max(self.last, number)
         if isinstance(record, TimedRecord):
             self.time = max(self.time, record.time)
@@ -324,7 +325,7 @@ class Known:
                 part.turn = record
             case Begun():
                 part.begun, part.began, part.ended = record, number, None
-                part.question, part.reply, part.answered = None, None, False  # what was answered is used up
+                part.question, part.reply, part.answered = None, None, False  # the new start has used the answer
             case Ended():
                 self._end(record, number)
             case Timer():
@@ -344,7 +345,7 @@ class Known:
     def _forget_last_failures(self) -> None:
         """Let the next program request the turns again that ended this run: failed turns that no part follows.
 
-        If a part follows a failed turn, the program took its way because of it. The next program must take that way.
+        If a part follows a failed turn, the program took its path because of it. The next program must take that path.
         """
         parts = [*self.parts.items()]
         for path, part in parts:
@@ -355,7 +356,7 @@ class Known:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions that are open, in the order in which they were asked; none of a run that is cancelled."""
+        """The open questions, in the order in which they were asked. A cancelled run has none."""
         return () if self.cancelled is not None else tuple(self._open_questions())
 
     @property
@@ -367,7 +368,7 @@ class Known:
         return () if self.cancelled is not None else tuple(self._open_questions(unheard=True))
 
     def _open_questions(self, *, unheard: bool = False) -> Iterator[Question]:
-        for part in [*self.parts.values()]:  # a thread may add one meanwhile
+        for part in [*self.parts.values()]:  # another thread can add a part
             if part.question is None:
                 continue
             if not part.answered or (unheard and part.given_up and part.reply is not None):
@@ -375,7 +376,7 @@ class Known:
 
     @property
     def status(self) -> RunStatus:
-        """How it stands, unless a program goes on with it."""
+        """The status of the run if no program runs it now."""
         if self.closed is not None and self.closed.status == "done":
             return "done"
         if self.cancelled is not None:
@@ -387,7 +388,7 @@ class Known:
         return "stopped" if self.closed.status == "waiting" and not self.questions else self.closed.status
 
     def state(self, now: float) -> RunState:
-        """What lists show of it."""
+        """Return the state of the run for lists."""
         first = self.opened[0] if self.opened else self.submitted[0] if self.submitted else None
         began = now if first is None else first.at
         version = self.opened[-1].version if self.opened else ""
@@ -399,7 +400,7 @@ _BRANCHES: Final = re.compile(r"(each|all|race|fork|timeout)(\+\d+)?")
 
 
 def _follows(name: str, part: Part, path: str) -> bool:
-    """Return whether a part is in a sequence that goes on after the part at a path, or ended because of it."""
+    """Return True if a part is in a sequence that continues after the part at a path, or ended because of it."""
     names, places = name.split("/"), path.split("/")
     for index, (one, other) in enumerate(zip(names, places, strict=False)):
         if one != other:

@@ -1,8 +1,8 @@
-"""Replay: what stands around the parts of a run, journals what they gave, and gives it again.
+"""The interceptor that records the parts of a durable run and replays them.
 
-A turn or a call that has ended is not run again: what stands in the journal is given in its place. A call that was
-begun, and not seen to end, is in doubt: it is run again only where its tool is `Idempotent`, `Readonly` or `Resumable`;
-else a person is asked what became of it. What a call changed in the state of a stateful prompt is journalled with it.
+fxai does not run a finished turn or call again, but returns its record. The outcome of a call that started and did not
+finish is unknown. fxai runs this call again only if its tool is `Idempotent`, `Readonly`, or `Resumable`. Otherwise,
+fxai asks a person for the outcome. The record of a call contains its changes in the state of a stateful prompt.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class Replay(Interceptor):
     """The interceptor of one durable run.
 
     Args:
-        goes_on: Whether a program that changed goes on.
+        goes_on: True if a program that changed continues the run.
     """
 
     resumes = True
 
     def __init__(self, *, goes_on: bool) -> None:
         self._goes_on = goes_on
-        self._tools: dict[int, tuple[Tool[Any, Any, Any], str]] = {}  # their digests; they are held, so ids are theirs
+        self._tools: dict[int, tuple[Tool[Any, Any, Any], str]] = {}  # digests by `id()`; the tool keeps its id in use
 
     # -- runs of agents
 
@@ -157,7 +157,7 @@ class Replay(Interceptor):
         image = self._describe(about.request)
         if about.place is not None:
             return frame.at(about.place), image
-        image["messages"] += f" {digest(_image(about.request.prompt))}"  # no agent has compared the messages before
+        image["messages"] += f" {digest(_image(about.request.prompt))}"  # no agent has compared the messages
         frame.asked = path = frame.next("ask")
         return path, image
 
@@ -176,7 +176,7 @@ class Replay(Interceptor):
         return Succeed(read.unwrap().content)
 
     def _describe(self, request: ModelRequest) -> dict[str, str]:
-        """Digests of what a turn was asked with: of the messages the last one, as the others were asked before."""
+        """Return digests of a request. Only the last message counts, because earlier turns had the others."""
         prompt = request.prompt
         system = [message for message in prompt if message.role == "system"]
         last = [prompt[-1]] if len(prompt) and prompt[-1].role != "system" else []
@@ -199,11 +199,11 @@ class Replay(Interceptor):
         return Within(lambda context: Generate(self._admit, (_frame(context), about, asking), {}))
 
     def _admit(self, frame: Frame, about: CallInfo, asking: AnyEffect) -> Steps:
-        """Asks whether a call may run, or what one that is answered outside gave; the journal may have the answer."""
+        """Ask if a call may run, or for the result of an external call. The journal can contain the answer."""
         path = _place_call(frame, about)
         yield stop_cancelled(frame)
         part = frame.journal.known.part(path)
-        if part.ended is not None or part.begun is not None:  # it was admitted before
+        if part.ended is not None or part.begun is not None:  # an earlier program admitted the call
             frame.journal.reached.end(f"{path}/{_ADMIT}")
             return None if about.tool.requires_handler else (yield _give(frame, about, part))
         yield frame.go_on()
@@ -222,7 +222,7 @@ class Replay(Interceptor):
                 yield ask_about(frame, path, about, "result" if external else "approval", request=request)
             if not part.answered:
                 yield wait(frame, part)
-            if part.reply is None:  # it is open, or the program answers it itself
+            if part.reply is None:  # the question is open, or the program answers it itself
                 frame.give_up(part)
                 return request
         return (yield from take_reply(frame, path, about, part))
@@ -261,13 +261,13 @@ class Replay(Interceptor):
         return outcome if outcome is not None else (yield from self._call(frame, about, running, context))
 
     def _settle_unknown(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
-        """What a person knows of a call whose handler does not know what became of it; None: it is to be run again."""
+        """Ask for the outcome of a call whose handler does not know it. Return None if the call must run again."""
         if _may_run_again(about.tool) or about.tool.get(Resumable):
             yield leave(OutcomeUnknown(about.call.name, why_in_doubt(part)), frame)
         return (yield from self._settle_doubt(frame, path, about, part))
 
     def _settle_doubt(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
-        """What a person knows of a call in doubt; None: it is to be run again."""
+        """Ask for the outcome of a call in doubt. Return None if the call must run again."""
         if part.question is None or part.question.kind != "doubt":
             yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
         yield from ask_about_earlier_parts(frame)
@@ -298,13 +298,13 @@ class Replay(Interceptor):
         return Within(choose)
 
 
-# -- in a frame
+# -- helpers in a frame
 
 
 def _frame(context: ContextOf[Any]) -> Frame:
     frame = Frame.of(context)
     if frame is None:
-        raise LookupError("a durable run has no frame here: provide its layer further out than this program")
+        raise LookupError("no durable run in this context. Provide durable(…) around the whole program.")
     return frame
 
 
@@ -314,12 +314,12 @@ def _tracer(context: ContextOf[Any]) -> Tracer | None:
 
 
 def _trace_of(tracer: Tracer | None) -> str:
-    """What names the span to the program that goes on with the run; nothing else of what travels with a trace."""
+    """Return the `traceparent` of the span for the program that resumes the run, without the rest of the carrier."""
     return "" if tracer is None else tracer.inject().get("traceparent", "")
 
 
 def _image(prompt: Prompt) -> bytes:
-    """The messages as text; of requests for approvals without what is another in each program: until when, by whom."""
+    """Return the messages as text, without the parts of approval requests that differ between programs."""
     return Prompt(map(_without_signatures, prompt)).to_json().encode()
 
 
@@ -338,10 +338,10 @@ def _parts_data(parts: Any) -> list[Any]:
 
 
 def _leave_pending(frame: Frame, answer: Answer[Any]) -> AnyEffect:
-    """Returns the answer of a sub-agent. If the sub-agent is pending, the whole run waits.
+    """Return the answer of a sub-agent. If the sub-agent is pending, the whole run waits.
 
-    Another process may have answered all questions after the sub-agent stopped waiting. Its answer is pending all the
-    same, so the run is left too: the next program uses the answers.
+    Another process can answer all questions after the sub-agent stopped waiting. The answer of the sub-agent is pending
+    also in this case, so the run stops, and the next program uses the answers.
     """
     known = frame.journal.known
     if answer.ended != "pending" or not known.unheard:
@@ -360,7 +360,7 @@ def _enter(frame: Frame, path: str, about: RunInfo) -> Steps:
 
 
 def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
-    """Notes which questions the program has answered itself, by a history that goes on."""
+    """Record which questions the program has answered itself with the history of its prompt."""
     open_ = frame.journal.known.unheard
     if not open_:
         return
@@ -375,7 +375,7 @@ def _note_answers(frame: Frame, prompt: Prompt) -> Steps:
 
 
 def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: AnyStream, trace: str) -> AnyStream:
-    """The parts of a turn, which is journalled whole before its stream ends."""
+    """Return the parts of a turn, and record the turn before its stream ends."""
     came: list[Any] = []
 
     def note(part: Any) -> Any:
@@ -399,12 +399,12 @@ def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: Any
 
 
 def _place_call(frame: Frame, about: CallInfo) -> str:
-    """Return the path of a call. It is found once, because other calls of the same place may follow."""
+    """Return the path of a call. fxai computes it once, because later calls can have the same place."""
     placed = frame.calls.get(id(about))
     if placed is not None:
         return placed[1]
     index = f"{about.index}{'r' * about.repaired}"
-    if about.place == _INSIDE:  # more than once if the program around the composite runs it again
+    if about.place == _INSIDE:  # the enclosing program can run the composite more than once
         path = frame.base.next(f"{_INSIDE} {about.index}")
     elif about.place is not None and frame.base.is_agent:
         path = frame.at(f"{about.place}/{index}")
@@ -415,7 +415,7 @@ def _place_call(frame: Frame, about: CallInfo) -> str:
 
 
 def _place_alone(frame: Frame, place: str | None, index: str) -> str:
-    """Return the path of a call without an agent: inside of the last turn of the sequence that runs the calls."""
+    """Return the path of a call without an agent. It is inside the last turn of the sequence that runs the calls."""
     around: Frame | None = frame
     while place is None and around is not None:
         if around.asked:
@@ -427,17 +427,17 @@ def _place_alone(frame: Frame, place: str | None, index: str) -> str:
 
 
 def _requesting(frame: Frame, path: str) -> Frame:
-    """Return the frame in which a model is requested for a turn."""
+    """Return the frame of the request for a turn."""
     requesting = frame.inside(f"{path}/{_REQUEST}")
     requesting.repeats = True
     return requesting
 
 
 def _verify_call(frame: Frame, path: str, about: CallInfo, part: Part) -> AnyEffect:
-    """Leave the run if a call is not the call that the journal has at its place.
+    """Stop the run if a call differs from the recorded call at its place.
 
-    The parameters of an approved call are those of the history. The parameters of other calls are those of a turn in
-    the journal, and a handler may read them before they are compared.
+    The parameters of an approved call come from the history. The parameters of other calls come from a recorded turn,
+    and a handler can read them before this comparison.
     """
     begun = part.begun
     if begun is None or frame.journal.reached.tolerant:
@@ -456,20 +456,20 @@ def _as_data(params: Any) -> Any:
 
 
 def _is_joined(about: CallInfo, part: Part, context: ContextOf[Any]) -> bool:
-    """Whether a call in doubt is gone on with by its handler, which finds it by its key."""
+    """Return True if the handler continues a call in doubt, which it finds by its key."""
     begun = part.begun is not None and part.ended is None and part.question is None
     return begun and joins_calls(about.tool, context)
 
 
 def _about_place(frame: Frame, path: str) -> tuple[bytes, ...]:
-    """Return what no other place has, also if another run had the name of this run before."""
+    """Return bytes that identify a place, also if an earlier run had the name of this run."""
     known = frame.journal.known
     first = known.opened[0]
     return known.run.encode(), repr(first.at).encode(), str(first.process).encode(), path.encode()
 
 
 def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
-    """The key of a call, which its handler is told: the same in every program, until it is to be run again."""
+    """Return the key of a call for its handler. It is the same in every program until a person answers `again`."""
     about_it = [*_about_place(frame, path), str(part.again).encode()]
     key = CallKey(blake2b(msgspec.json.encode([one.decode() for one in about_it]), digest_size=16).hexdigest(), joins)
     if about.set_key is not None:
@@ -478,7 +478,7 @@ def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: b
 
 
 def _finalize(part: Part, key: CallKey, end: Any) -> AnyEffect | None:
-    """Does what is to be done when the outcome of a call is journalled; gives that again, or None of a cause."""
+    """Run the finalizers of a key if the outcome of its call is recorded. Return the outcome, or None for a cause."""
     if not part.in_doubt:
         for finalizer in key.finalizers:
             finalizer()
@@ -490,7 +490,7 @@ def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:
 
 
 def _is_resumed(about: CallInfo, context: ContextOf[Any]) -> bool:
-    """Whether a call that was begun is gone on with, from what the journal has of its inside: where it is run here."""
+    """Return True if a started call resumes from the recorded parts inside it. That requires a local handler."""
     handler: object = context.services.get(about.tool.identity)
     if getattr(handler, "is_elsewhere", False):
         return False
@@ -498,7 +498,7 @@ def _is_resumed(about: CallInfo, context: ContextOf[Any]) -> bool:
 
 
 def _restore_state(frame: Frame, path: str, store: StateStore | None) -> None:
-    """Puts what the calls of a step have changed into the state of the prompt, before any of them is run."""
+    """Restore the changes that the calls of a step made in the state of the prompt, before any of them runs."""
     if store is None:
         return
     for part in frame.journal.known.steps.get(path.rpartition("/")[0], ()):
@@ -507,7 +507,7 @@ def _restore_state(frame: Frame, path: str, store: StateStore | None) -> None:
 
 
 def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
-    """What a call gave, once more."""
+    """Return the recorded outcome of a call."""
     ended = part.ended
     if ended is None:
         return Succeed(None)
@@ -516,13 +516,13 @@ def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
     try:
         given = read_outcome(about.tool, about.call.name, ended)
     except DecodeError as error:
-        what = f"the result of {about.call.name!r} does not fit what the tool declares now: {error}"
+        what = f"the result of {about.call.name!r} no longer matches the types of the tool: {error}"
         return leave(ProgramChanged(frame.journal.known.run, (what,)), frame)
     return about.reread().and_then(given) if ended.json_text else given
 
 
 def _journal_end(frame: Frame, path: str, about: CallInfo, store: StateStore | None, ran: AnyEffect) -> AnyEffect:
-    """A call that is about to run, with how it ends in the journal."""
+    """Run a call and record its end."""
     before = None if store is None else store.begin_changes()
     return Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
 
@@ -542,7 +542,7 @@ def _end_well(
 
 
 def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> AnyEffect | None:
-    """Journals why a call gave no outcome; one that was interrupted, or that leaves the run, stays in doubt."""
+    """Record why a call has no outcome. An interrupted call, and a call that stops the run, stay in doubt."""
     opened = leave_openly(cause)
     if cause.interrupted or opened is not None:
         return None if frame.leaves else opened
@@ -553,11 +553,11 @@ def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> A
 
 
 def _doubt(frame: Frame, path: str, unknown: OutcomeUnknown) -> AnyEffect:
-    """Journals that nobody knows how a call ended, such as one whose worker was lost; gives None in place of it."""
+    """Record that the outcome of a call is unknown, for example because its worker was lost. Return None instead."""
     return append(frame, Ended(path, "broken", unknown.reason)).as_(None)
 
 
-# -- work beside turns and calls
+# -- work next to turns and calls
 
 
 def _work(frame: Frame, about: WorkInfo, path: str, working: AnyEffect, store: StateStore | None) -> Steps:

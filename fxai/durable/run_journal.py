@@ -1,7 +1,7 @@
-"""The journal of one run: its records in a store, and what they come to in memory.
+"""The journal of one run: its records in a store, and the state in memory that follows from them.
 
-Whoever goes on with a run owns its journal. Others may append what they have to say, an answer or a cancellation; it is
-read with the next record that the owner writes.
+The program that runs a run owns its journal. Other programs can append answers and cancellations. The owner reads them
+with the next record that it writes.
 
 >>> from fxai.effects import fx
 >>> from fxai.storage.journal_store import ProcessJournals
@@ -49,7 +49,7 @@ from fxai.storage.journal_store import JournalStore, watch
 
 _A = TypeVar("_A")
 
-_SUMMED_UP: Final = (Submitted, Opened, Asked, Answered, CancelWish, Closed)  # what a list shows changes with these
+_SUMMED_UP: Final = (Submitted, Opened, Asked, Answered, CancelWish, Closed)  # these records change the data of lists
 _STATE: Final = msgspec.json.Decoder(RunState)
 
 
@@ -61,54 +61,54 @@ def _decode_state(text: bytes) -> RunState:
     try:
         return _STATE.decode(text)
     except JSON_ERRORS as error:
-        raise OSError(f"it holds no state of a run ({error})") from error
+        raise OSError(f"not a state of a run ({error})") from error
 
 
 COLUMNS: Final = Columns("run", "began", "status")
 """The fields of a `RunState` by which lists select and sort."""
 
 FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, _encode_state, _decode_state, COLUMNS)
-"""How runs stand in files and databases."""
+"""The form of runs in files and databases."""
 
 
 @final
 class RunJournal:
-    """The records of a run, and what they come to."""
+    """The records of a run and its state."""
 
     def __init__(self, run: str, journal: Journal[AnyRecord]) -> None:
         self.known: Known = Known(run)
         self.reached: Reached = Reached(self.known)
         """The recorded parts that this program has reached."""
         self.noted: dict[str, str] = {}
-        """New parts that the program has reached, and that the next record notes."""
+        """The parts that the program has reached first, for the next record."""
         self.journal = journal
         self._lock = threading.Lock()
-        self._call: Callable[[Callable[[], object]], object] | None = None  # the event loop of the program that has it
+        self._call: Callable[[Callable[[], object]], object] | None = None  # the event loop of the owner
         self._scopes: set[anyio.CancelScope] = set()
         self._news: anyio.Event | None = None
         self.hold: float | None = None
-        """How many seconds a sleep is waited for, where the run is left for longer ones; None: it never is."""
+        """Maximum seconds that a program waits in a sleep before it suspends the run. None never suspends it."""
         self.under_way: int = 0
-        """How many parts are being done that would be lost, or in doubt, if the run were left."""
+        """Number of running parts whose work would be lost, or in doubt, if the run were suspended."""
         self.sleeping: list[float] = []
-        """Until when parts of the run sleep."""
+        """The end times of the current sleeps."""
         self._asleep: RunAsleep | None = None
         self._clock: Clock | None = None
         self._offset = 0.0
 
     @staticmethod
     def open(run: str, store: JournalStore) -> RunJournal:
-        """The journal of a run, as it is now; it blocks where the store does.
+        """Return the journal of a run in its current state. It blocks if the store does.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: If the journal cannot be read.
         """
         opened = RunJournal(run, store.journal(run))
         opened.read()
         return opened
 
     def read(self) -> None:
-        """Takes in what others have appended meanwhile; it blocks, and raises, as `open`."""
+        """Read the records that other programs have appended. It blocks and raises like `open`."""
         with self._lock:
             self._take_in(self.journal.read(self._new))
 
@@ -124,75 +124,75 @@ class RunJournal:
             self._call(self._notice)
 
     def write(self, record: AnyRecord, now: float = 0.0) -> None:
-        """Appends a record, and takes in what others have appended before it; it blocks, and raises, as `open`."""
+        """Append a record, and read the records that other programs have appended. It blocks and raises like `open`."""
         with self._lock:
             before = self.known.last
             record = self._with_time(record)
             new: list[Entry[AnyRecord]] = []
 
             def look(entries: Iterator[Entry[AnyRecord]]) -> None:
-                new[:] = takewhile(lambda entry: entry.number > before, entries)  # a store may look again
+                new[:] = takewhile(lambda entry: entry.number > before, entries)  # a store may read twice
 
             self.known.add(record, before + 1)
             state = self.known.state(now) if isinstance(record, _SUMMED_UP) else None
             try:
                 self.journal.append(record, look, state)
             except BaseException:
-                self.known.last = before  # the entry of another program may get the number
+                self.known.last = before  # the entry of another program can get the number
                 raise
             self._take_in(new)
             self.known.last = before + len(new) + 1
 
-    # -- its time
+    # -- time
 
     def start(self, clock: Clock) -> None:
-        """The time of the run goes on by this clock, from what the journal knows."""
+        """Start the time of the run on a clock, from the time in the journal."""
         if self._clock is None:
             self._clock, self._offset = clock, clock.monotonic() - self.known.time
 
     @property
     def monotonic(self) -> float:
-        """The time of the clock."""
+        """The reading of the clock."""
         return 0.0 if self._clock is None else self._clock.monotonic()
 
     def on_clock(self, time: float) -> float:
-        """A time of the run on the `monotonic` scale of the clock: as if nothing had lain between two programs."""
+        """Convert a time of the run to the `monotonic` scale of the clock, without the pauses between programs."""
         return time + self._offset
 
     def _with_time(self, record: AnyRecord) -> AnyRecord:
-        """Return the record with the time, and with the parts that the program reached since the record before."""
+        """Return the record with the time, and with the parts that the program has reached since the last record."""
         if self._clock is None or not isinstance(record, TimedRecord):
             return record
         reached, self.noted = self.noted, {}
         time = round(self._clock.monotonic() - self._offset, 3)
         return msgspec.structs.replace(record, time=time, reached=reached)
 
-    # -- what others append while a program has it
+    # -- records that others append while a program runs the run
 
     def watch(self, store: JournalStore, scope: Scope) -> None:
-        """Has what others append read soon, about a second after it at most, until the scope closes.
+        """Read the records of other programs within about a second, until the scope closes.
 
-        A program that no event loop runs learns of it with the next record that it writes.
+        A program without an event loop reads them with the next record that it writes.
         """
         if event_loop() is None:
             return
-        from fxai.effects.thread import caller  # it imports what threads need
+        from fxai.effects.thread import caller  # it imports the threading support
 
         self._call = caller()
         stop = watch(store, self.known.run, self._look)
         scope.add(lambda _: Sync(stop))
 
     def _look(self, newest: int) -> None:
-        """Reads what is new; in any thread."""
+        """Read new records. You can call it in any thread."""
         if newest <= self.known.last:
             return
         if self.journal.blocks:
             self.read()
         elif self._call is not None:
-            self._call(self.read)  # this may be in the middle of an append
+            self._call(self.read)  # an append can be in progress
 
     def _notice(self) -> None:
-        """Tells the program, in its event loop, that others have appended something."""
+        """Inform the program, in its event loop, that others have appended records."""
         if self.known.cancelled is not None:
             for scope in self._scopes:
                 scope.cancel()
@@ -202,7 +202,7 @@ class RunJournal:
 
     @asynccontextmanager
     async def cancelling(self, scope: anyio.CancelScope) -> AsyncGenerator[None]:
-        """A scope that is cancelled when somebody cancels the run, in the `with`."""
+        """Return a context in which the scope is cancelled if a user cancels the run."""
         self._scopes.add(scope)
         try:
             if self.known.cancelled is not None:
@@ -212,7 +212,7 @@ class RunJournal:
             self._scopes.discard(scope)
 
     def leave_asleep(self, now: float) -> None:
-        """Has the program of the run stop where it does nothing but sleep, and will for longer than it is held."""
+        """Stop the program of the run if it only sleeps, and the sleep is longer than `hold`."""
         left = min(self.sleeping) - now
         if self.hold is not None and left > self.hold and not self.under_way and not self.known.questions:
             self._asleep = RunAsleep(self.known.run, left)
@@ -220,12 +220,12 @@ class RunJournal:
                 scope.cancel()
 
     def why_stopped(self) -> RunCancelled | RunAsleep:
-        """Why the scopes of the program were cancelled."""
+        """Return the reason why the scopes of the program were cancelled."""
         is_cancelled = self.known.cancelled is not None or self._asleep is None
         return RunCancelled(self.known.run) if is_cancelled else cast(RunAsleep, self._asleep)
 
     async def news(self, clock: Clock, seconds: float) -> None:
-        """Waits until others have appended something, for `seconds` by the clock at most."""
+        """Wait until others have appended a record, for at most `seconds` by the clock."""
         self._news = self._news or anyio.Event()
         news = self._news
         with anyio.CancelScope() as scope:
@@ -235,19 +235,19 @@ class RunJournal:
     # -- as effects
 
     def append(self, record: AnyRecord) -> EffectOf[None, JournalFailure, None]:
-        """Appends a record, as `write`; a cancellation waits for it.
+        """Append a record, as `write` does. A cancellation waits for it.
 
         Fails with:
-            JournalFailure: it cannot be written.
+            JournalFailure: If the record cannot be written.
         """
         clock: EffectOf[Clock, Any, Any] = Fetch(Clock)
         return clock.flat_map(lambda clock: self._attempt(lambda: self.write(record, clock.now()))).uninterruptible()
 
     def refresh(self) -> EffectOf[None, JournalFailure, None]:
-        """Takes in what others have appended meanwhile.
+        """Read the records that others have appended.
 
         Fails with:
-            JournalFailure: it cannot be read.
+            JournalFailure: If the journal cannot be read.
         """
         return self._attempt(self.read)
 
@@ -258,11 +258,11 @@ class RunJournal:
         return attempt_work(work, fail, in_thread=self.journal.blocks)
 
     def own(self) -> Effect[None, RunOwned | JournalFailure, Scope]:
-        """Makes this program the one that goes on with the run, until the scope closes or the process ends.
+        """Make this program the owner of the run until the scope closes or the process ends.
 
         Fails with:
-            RunOwned: another program goes on with it.
-            JournalFailure: that cannot be known.
+            RunOwned: If another program owns the run.
+            JournalFailure: If the owner cannot be determined.
         """
         run = self.known.run
 

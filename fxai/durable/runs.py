@@ -1,11 +1,11 @@
-"""Runs: a store of durable runs, to be looked at, answered and cancelled from any program.
+"""A store of durable runs. Use it to list, answer, cancel, and resume runs from any program.
 
 >>> from fxai.effects import fx
 >>> runs = Runs.in_process()
 >>> fx.run_sync(runs.list())
 ()
 >>> print(fx.run_sync(runs.cancel("order-17").result()).failure())
-there is no run 'order-17' in this process; `fxai runs list` shows what there is
+no run 'order-17' in this process. `fxai runs list` shows all runs.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _A = TypeVar("_A")
 _R = TypeVar("_R")
 
 DEFAULT: Final = "fxai-runs.db"
-"""The SQLite database, in the folder of the process, where nothing else is named."""
+"""The default SQLite database, in the current directory."""
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
 @final
 class RunReport(msgspec.Struct, frozen=True):
-    """All that is known of a run."""
+    """The state, the questions, and the steps of a run."""
 
     state: RunState
     questions: tuple[Question, ...]
-    """The questions that are open."""
+    """The open questions."""
     steps: tuple[RunStep, ...]
-    """Its turns and calls, in the order in which they began."""
+    """The turns and calls of the run, in the order in which they started."""
     input: Input | None = None
-    """What the command line began it with."""
+    """The prompt and the options from the command line."""
 
     @override
     def __hash__(self) -> int:
@@ -66,19 +66,19 @@ class RunStep(msgspec.Struct, frozen=True):
 
     path: str
     name: str
-    """The name of the tool or of the work; of a turn "turn", of a sleep "sleep"."""
+    """The name of the tool or of the work, "turn" for a turn, and "sleep" for a sleep."""
     status: str
     """`ended`, `failed`, `in doubt`, `interrupted` (it may run again), or `waiting`."""
 
 
 @final
 class Runs:
-    """The runs of one store. Every method is an effect that any program may run, whoever owns the runs."""
+    """The runs of one store. Each method is an effect that any program can run, also if another program owns a run."""
 
     def __init__(self, store: JournalStore, place: str, jobs: Path | str | None = None) -> None:
         self._store = store
         self._place = place
-        self._jobs = jobs  # where the queue of the workers is
+        self._jobs = jobs  # the location of the queue
 
     @override
     def __repr__(self) -> str:
@@ -86,43 +86,43 @@ class Runs:
 
     @property
     def place(self) -> str:
-        """Where they are, in words, without a password."""
+        """The location of the store for people, without a password."""
         return self._place
 
     @property
     def store(self) -> JournalStore:
-        """The journals of the runs, by name."""
+        """The journals of the runs, by the name of the run."""
         return self._store
 
     # -- constructors
 
     @staticmethod
     def in_process() -> Runs:
-        """A new store that ends with the process: for tests, and for programs that need no more than the law."""
+        """Return a new store that ends with the process. Use it in tests."""
         return Runs(ProcessJournals(), "this process")
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str] = DEFAULT) -> Runs:
-        """The store in a SQLite database, which is made at the first use, and which its owner alone can read.
+        """Return the store in a SQLite database. The first use creates it, and only its owner can read it.
 
         Raises:
-            ValueError: no database can have that path.
+            ValueError: If no database can have that path.
         """
-        from fxai.storage.database import database_path  # only where there is a database
+        from fxai.storage.database import database_path  # only SQLite needs it
 
         where = database_path(path)
         return Runs(TableJournals(where, FORM), str(where), where.with_name(f"{where.name}.jobs"))
 
     @staticmethod
     def postgres(url: str) -> Runs:
-        """The store in a PostgreSQL database, for programs of many machines; it needs the extra `postgres`.
+        """Return the store in a PostgreSQL database, for programs on many machines. Requires the extra `postgres`.
 
         Args:
-            url: `postgresql://USER:PASSWORD@HOST/DATABASE`; what is left out is taken from the environment, as libpq
-                does. Whoever can write there can make runs do things: give it a role of its own.
+            url: `postgresql://USER:PASSWORD@HOST/DATABASE`. Missing parts come from the environment, as in libpq. A
+                user who can write to the database controls the runs: give it its own role.
 
         Raises:
-            ValueError: it is no such URL.
+            ValueError: If the URL is invalid.
         """
         from fxai.storage.journal_postgres import PostgresJournals
 
@@ -131,19 +131,20 @@ class Runs:
 
     @staticmethod
     def at(place: str | os.PathLike[str] | None = None) -> Runs:
-        """The store at a place: a URL of PostgreSQL, or the path of a SQLite database.
+        """Return the store at a location.
 
         Args:
-            place: None: what the environment variable `FXAI_RUNS` says, else `fxai-runs.db` in the current folder.
+            place: URL of PostgreSQL, or path of a SQLite database. Default: the environment variable `FXAI_RUNS`, or
+                `fxai-runs.db` in the current directory.
 
         Raises:
-            ValueError: there can be no store.
+            ValueError: If the location is invalid.
         """
         where = os.environ.get("FXAI_RUNS") or DEFAULT if place is None else os.fspath(place)
         is_url = where.startswith(("postgresql://", "postgres://"))
         return Runs.postgres(where) if is_url else Runs.sqlite(Path(where))
 
-    # -- what there is
+    # -- reading
 
     def list(
         self,
@@ -162,7 +163,7 @@ class Runs:
             after: The name of the last run of the page before. Default: the first page.
 
         Fails with:
-            JournalFailure: the store cannot be read.
+            JournalFailure: If the store cannot be read.
         """
         return Generate(self._list, (status, prefix, limit, after), {})
 
@@ -198,11 +199,11 @@ class Runs:
         return owning.exit().flat_map(judge)
 
     def show(self, run: str) -> EffectOf[RunReport, RunUnknown | JournalFailure, None]:
-        """All that is known of a run.
+        """Return the state, the questions, and the steps of a run.
 
         Fails with:
-            RunUnknown: there is no such run.
-            JournalFailure: it cannot be read.
+            RunUnknown: If the run does not exist.
+            JournalFailure: If the run cannot be read.
         """
         return Generate(self._show, (run,), {})
 
@@ -215,15 +216,15 @@ class Runs:
         return RunReport(state, journal.known.questions, _steps(journal), journal.known.input)
 
     def open(self, run: str, *, may_begin: bool = False) -> EffectOf[RunJournal, RunUnknown | JournalFailure, None]:
-        """The journal of a run, as it is now; nobody owns it by that.
+        """Return the journal of a run in its current state. This does not make the program its owner.
 
         Args:
-            run: its name.
-            may_begin: whether a run that is not there yet is none the worse.
+            run: Name of the run.
+            may_begin: True to accept a run that does not exist yet. Default: False.
 
         Fails with:
-            RunUnknown: there is no such run.
-            JournalFailure: it cannot be read.
+            RunUnknown: If the run does not exist.
+            JournalFailure: If the run cannot be read.
         """
 
         def check(journal: RunJournal) -> EffectOf[RunJournal, RunUnknown, None]:
@@ -237,32 +238,32 @@ class Runs:
 
         return attempt_work(work, explain, in_thread=self._store.blocks)
 
-    # -- what others may say
+    # -- answering and cancelling
 
     def answer(
         self, run: str, question: str, reply: Reply
     ) -> EffectOf[None, RunUnknown | QuestionUnknown | JournalFailure, None]:
-        """Answers a question of a run. A program that waits for it goes on; else it does when the run is resumed.
+        """Answer a question of a run. A waiting program continues; otherwise the run continues when it is resumed.
 
         Args:
-            run: the name of the run.
-            question: the `id` of the question, or the model's id of its call.
-            reply: the answer, of a kind that the question allows.
+            run: Name of the run.
+            question: The `id` of the question, or the ID that the model gave the call.
+            reply: Answer of a kind that the question allows.
 
         Fails with:
-            QuestionUnknown: there is no such question, it was answered before, or not in this way.
-            RunUnknown, JournalFailure: as `show`.
+            QuestionUnknown: If no such question is open, or it does not allow this answer.
+            RunUnknown, JournalFailure: As `show`.
         """
         return Generate(self._answer, (run, {question: reply}), {})
 
     def answer_all(
         self, run: str, replies: Mapping[str, Reply]
     ) -> EffectOf[None, RunUnknown | QuestionUnknown | JournalFailure, None]:
-        """Answer several questions of a run together. If one reply is not possible, no question is answered.
+        """Answer several questions of a run together. If one answer is impossible, no question is answered.
 
         Args:
-            run: The name of the run.
-            replies: The replies, by the `id` of the question or the model's id of its call.
+            run: Name of the run.
+            replies: Answers, by the `id` of the question or the ID that the model gave the call.
 
         Fails with:
             QuestionUnknown, RunUnknown, JournalFailure: As `answer`.
@@ -283,14 +284,14 @@ class Runs:
             yield from self._queue.submit_again(journal)
 
     def cancel(self, run: str) -> EffectOf[None, RunUnknown | JournalFailure, None]:
-        """Has a run end, and never go on.
+        """Cancel a run. It never continues.
 
-        A program that goes on with it is interrupted within about a second, in any process and wherever it is: its
-        finalizers run, and it fails with `RunCancelled`. A call under way is interrupted too, and stays in doubt in the
-        journal; what is uninterruptible, or blocks in a thread, is waited for. A run that is done stays so.
+        A program that runs it is interrupted within about a second, in any process: its finalizers run, and it fails
+        with `RunCancelled`. A running call is interrupted too, and stays in doubt in the journal. fxai waits for
+        uninterruptible effects and for blocking functions in threads. A run that succeeded keeps its status.
 
         Fails with:
-            RunUnknown, JournalFailure: as `show`.
+            RunUnknown, JournalFailure: As `show`.
         """
         return Generate(self._cancel, (run,), {})
 
@@ -306,35 +307,35 @@ class Runs:
     def submit(
         self, run: str, program: str, *, priority: int = 0, delay: float = 0.0
     ) -> EffectOf[bool, RunCancelled | JournalFailure, None]:
-        """Has a worker begin a run, or go on with it; gives whether that is new.
+        """Submit a run to the workers, which start or resume it. Return True if the submission is new.
 
-        A run that is queued, that a worker has, or that is done is not submitted again. One that waits for an answer
-        is submitted by the answer. It needs the extra `durable`. The queue of a SQLite database is a second file, whose
-        name ends in `.jobs`; that of a PostgreSQL database stands in it, in the schema `dbos`.
+        fxai does not submit a run again if it is queued, a worker has it, or it succeeded. An answer submits the run
+        that waits for it. Requires the extra `durable`. The queue of a SQLite database is a second file, whose name
+        ends in `.jobs`. The queue of a PostgreSQL database is in its schema `dbos`.
 
         Args:
-            run: the name of the run, as for `durable`.
-            program: what workers call its program, at most 200 characters, such as "shop:handle_order".
-            priority: runs of a higher one go first, then those that came first.
-            delay: how many seconds it waits at least.
+            run: Name of the run, as for `durable`.
+            program: Name of the program for workers, at most 200 characters, such as "shop:handle_order".
+            priority: Priority. Runs with a higher priority start first, then earlier submissions. Default: 0.
+            delay: Minimum seconds to wait. Default: 0.
 
         Fails with:
-            RunCancelled: somebody cancelled it; it never goes on.
-            JournalFailure: the journal or the queue cannot be read or written.
+            RunCancelled: If a user cancelled the run.
+            JournalFailure: If the journal or the queue cannot be read or written.
 
         Raises:
-            ValueError: the runs are those of this process, or the program can have no such name.
+            ValueError: If the runs are in this process, or the name of the program is invalid.
         """
         return self._queue.submit(run, program, priority=priority, delay=delay)
 
     def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
-        """Return whether a worker runs that has a program.
+        """Return True if a worker of a program runs.
 
         Args:
-            program: The name of the program, as for `submit`.
+            program: Name of the program, as for `submit`.
 
         Fails with:
-            JournalFailure: The queue cannot be read.
+            JournalFailure: If the queue cannot be read.
         """
         return self._queue.is_served(program)
 
@@ -348,27 +349,29 @@ class Runs:
         attempts: int = 20,
         on_ready: Callable[[str], object] | None = None,
     ) -> EffectOf[Never, JournalFailure, _R | None]:
-        """A worker: runs what is submitted, until it is cancelled; then it lets what it runs end.
+        """Run submitted runs until the worker is cancelled. Then it waits for the runs that it has.
 
-        A run that ends, fails, or waits for an answer leaves it, and takes no room while it waits. The runs of a worker
-        that is lost are gone on with by others, from their journals. How a run ends is journalled; what it fails with
-        goes to the log `fxai.durable`.
+        A run leaves the worker if it ends, fails, or waits for an answer. If a worker is lost, other workers resume its
+        runs from their journals. fxai records how a run ends, and writes its failure to the log `fxai.durable`.
 
         Args:
-            programs: the program of a run, of its name, with its durable layer; by what `submit` calls it.
-            concurrency: how many runs it has at once.
-            grace: how many seconds they have when it is cancelled; then they are interrupted, and others have them.
-            hold: a run that sleeps leaves when it has slept for so many seconds and has as many to sleep; it is queued
-                until then. While a turn, a call or a step is under way in it, or a question is open, it stays. None: it
-                always stays.
-            attempts: how many workers a submitted run is given to, if each is lost; `submit` gives it to as many again.
-            on_ready: is called with the name of the worker when it is ready.
+            programs: For each name of `submit`: a function from the name of a run to its program with its durable
+                layer.
+            concurrency: Maximum number of concurrent runs. Default: 16.
+            grace: Seconds that runs have to finish after the worker is cancelled. Then fxai interrupts them, and other
+                workers resume them. Default: 30.
+            hold: Seconds of a sleep after which a run leaves the worker, if at least as many remain. The queue contains
+                the run until then. A run stays while a turn, a call, or a step runs, or a question is open. None keeps
+                all runs. Default: 60.
+            attempts: Maximum number of workers for a submitted run if each is lost. `submit` starts a new count.
+                Default: 20.
+            on_ready: Function that receives the name of the worker when it is ready.
 
         Fails with:
-            JournalFailure: the queue cannot be read or written.
+            JournalFailure: If the queue cannot be read or written.
 
         Raises:
-            ValueError: the runs are those of this process.
+            ValueError: If the runs are in this process.
         """
         return self._queue.work(
             programs, concurrency=concurrency, grace=grace, hold=hold, attempts=attempts, on_ready=on_ready
@@ -379,14 +382,14 @@ class Runs:
         from fxai.durable.run_queue import RunQueue  # few programs have workers
 
         if self._jobs is None:
-            raise ValueError("the runs of this process have no workers: keep them in SQLite or PostgreSQL")
+            raise ValueError("the runs of this process have no workers. Store them in SQLite or PostgreSQL.")
 
         def read(run: str) -> EffectOf[RunJournal, JournalFailure, None]:
             return self._attempt(run, lambda: RunJournal.open(run, self._store))
 
         return RunQueue(read, self._jobs)
 
-    # -- going on with them
+    # -- resuming
 
     def recover(
         self,
@@ -396,20 +399,20 @@ class Runs:
         prefix: str = "",
         limit: int | None = None,
     ) -> EffectOf[tuple[str, ...], JournalFailure, _R | None]:
-        """Goes on, once, with each run that stands still and can go on; gives the names of those that had ended well.
+        """Resume each run that is `stopped`, once. Return the names of the runs that succeeded.
 
-        These are the runs that are `stopped`: their program was killed, or what they waited for is answered. Of several
-        workers that do this at once, one has each run. `runs.recover(program).repeat(Schedule.spaced(10))` is a worker.
+        A run is `stopped` if its program was killed, or if all its questions were answered. If workers do this
+        concurrently, one worker gets each run. `runs.recover(program).repeat(Schedule.spaced(10))` is a worker.
 
         Args:
-            program: the program of a run, of its name, with its durable layer. How it ends is journalled; what it fails
-                with goes to the log `fxai.durable`.
-            concurrency: how many runs go on at once; None: all.
-            prefix: The first characters of the names of the runs. Default: any.
+            program: Function from the name of a run to its program with its durable layer. fxai records how it ends,
+                and writes its failure to the log `fxai.durable`.
+            concurrency: Maximum number of concurrent runs. None: no limit. Default: 4.
+            prefix: First characters of the names of the runs. Default: any.
             limit: Maximum number of runs, the newest first. Default: all.
 
         Fails with:
-            JournalFailure: the store cannot be read.
+            JournalFailure: If the store cannot be read.
         """
 
         def go_on(state: RunState) -> EffectOf[str | None, Any, Any]:
@@ -422,11 +425,11 @@ class Runs:
         return self.list(status="stopped", prefix=prefix, limit=limit).flat_map(go_on_with_all)
 
     def remove(self, run: str) -> EffectOf[None, RunUnknown | RunOwned | JournalFailure, None]:
-        """Removes a run and all that is known of it.
+        """Remove a run with its journal.
 
         Fails with:
-            RunOwned: a program goes on with it.
-            RunUnknown, JournalFailure: as `show`.
+            RunOwned: If a program runs it.
+            RunUnknown, JournalFailure: As `show`.
         """
 
         def remove() -> Generator[AnyEffect, Any, None]:
@@ -438,24 +441,24 @@ class Runs:
 
 
 def _select(status: RunStatus | None, prefix: str, before: Sequence[RunState], most: int | None) -> Selection:
-    """Return the selection of the next states. A running run has the state of a stopped run, and an owner."""
+    """Return the selection of the next states. A running run has the state of a stopped run, and has an owner."""
     after = (before[-1].began, before[-1].run) if before else None
     return Selection("stopped" if status == "running" else status, prefix, after, most)
 
 
 def _find_question(journal: RunJournal, name: str, reply: Reply) -> Question | QuestionUnknown:
-    """Return the open question with a name, or why the reply cannot answer it."""
+    """Return the open question with a name, or the reason why the reply cannot answer it."""
     known = journal.known
     found = [one for one in known.questions if name in (one.id, one.call_id)]
     if len(found) != 1:
         open_ = ", ".join(one.id for one in known.questions) or "none"
-        why = "two calls have this id; say the question's" if found else f"it is not open; those that are: {open_}"
-        why = "the run was cancelled, and does not go on" if known.cancelled is not None else why
+        why = "two calls have this ID. Use the ID of the question." if found else f"not open. Open questions: {open_}"
+        why = "the run was cancelled" if known.cancelled is not None else why
         return QuestionUnknown(known.run, name, why)
     question = found[0]
     if reply.kind in question.replies:
         return question
-    why = f"a question of the kind {question.kind} is answered by {' or '.join(question.replies)}"
+    why = f"a question of the kind {question.kind} requires {' or '.join(question.replies)}, got {reply.kind}"
     return QuestionUnknown(known.run, name, why)
 
 

@@ -1,4 +1,4 @@
-"""Settlement: how a call ended, as a record, its outcome of such a record, and what people are asked about it.
+"""The end of a call as a record, the outcome in such a record, and the questions about a call.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -45,8 +45,8 @@ from fxai.tools.tool_error import (
 from fxai.tools.tool_options import ToolInfo
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
-_BEGUN: Final = "it was begun, and whether it ran to its end is not known"
-_UNKNOWN: Final = "it was begun, and nobody knows whether it ran to its end; look before calling it again"
+_BEGUN: Final = "it started but did not finish, so its outcome is unknown"
+_UNKNOWN: Final = "it started but did not finish, and its outcome is unknown. Check its effect before you call it again"
 _TOLD: Final[tuple[type[Any], ...]] = (
     ApprovalExpired,
     ApprovalUnavailable,
@@ -60,7 +60,7 @@ _BY_TAG: Final[Mapping[Any, Callable[[str, str], Any]]] = {kind.__struct_config_
 
 
 def end_of(path: str, outcome: Outcome) -> Ended:
-    """The record of a call that gave an outcome."""
+    """Return the record of a call with an outcome."""
     if not outcome.is_failure:
         return Ended(path, "success", outcome.encoded_result, json_text=outcome.json_text)
     if isinstance(outcome.result, UnknownTool | InvalidParameters):
@@ -70,7 +70,7 @@ def end_of(path: str, outcome: Outcome) -> Ended:
 
 
 def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
-    """The record of a call that gave none: its failure in the error channel, or that it broke."""
+    """Return the record of a call without an outcome: it failed in the error channel, or it broke."""
     error: Any = cause.failures[0] if cause.failures else None
     if cause.defects or error is None:
         return Ended(path, "broken", repr(cause.squash()))
@@ -82,10 +82,10 @@ def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
 
 
 def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
-    """The outcome of a record, or its failure in the error channel; for kinds that have one.
+    """Return the outcome in a record, or its failure in the error channel. The kind must have one.
 
     Raises:
-        DecodeError: the value does not fit what the tool declares.
+        DecodeError: If the value does not have the type that the tool declares.
     """
     value = ended.value
     match ended.kind:
@@ -111,17 +111,17 @@ def find_turn(frame: Frame, path: str) -> Turn | None:
 def note_failed_turn(
     frame: Frame, path: str, request: dict[str, str], trace: str, cause: Cause[Any]
 ) -> AnyEffect | None:
-    """Record why a turn failed, so that the program takes the same way again. A defect or an interruption ends it."""
+    """Record why a turn failed, so that the program takes the same path again. None for a defect or an interruption."""
     failures = [one for one in cause.failures if isinstance(one, AiError)]
     if not failures or cause.defects or cause.interrupted or len(failures) < len(cause.failures):
         return None
-    data = [AiError(one.module, one.method, one.reason).to_data() for one in failures]  # also of kinds with a history
+    data = [AiError(one.module, one.method, one.reason).to_data() for one in failures]  # also of classes with a history
     turn = Turn(path, [], request, trace, failures=tuple(data))
     return append(frame, turn).and_then(FailCause(cause))
 
 
 def fits(tool: ToolInfo, ended: Ended) -> str | None:
-    """Why a value that a person gave does not fit what the tool declares; None where it does."""
+    """Return the validation error of a value that a person entered. None if the value has the type of the tool."""
     schema = tool.success if ended.kind == "success" else tool.failure
     try:
         _ = schema.decode_unsafe(ended.value)
@@ -131,21 +131,21 @@ def fits(tool: ToolInfo, ended: Ended) -> str | None:
 
 
 def why_in_doubt(part: Part) -> str:
-    """Why it is not known what became of a part."""
+    """Return the reason why the outcome of a part is unknown."""
     broke = part.ended is not None and part.ended.kind == "broken"
-    return f"it broke, and what it did before is not known: {part.ended.value}" if broke and part.ended else _BEGUN
+    return f"it broke, so its outcome is unknown: {part.ended.value}" if broke and part.ended else _BEGUN
 
 
 def leave_reason(frame: Frame, why: str) -> str:
-    """Return why a run is left because of a part in doubt, all open questions, and how to answer them."""
+    """Return the reason why a run stops because of a part in doubt, all open questions, and how to answer them."""
     known = frame.journal.known
     if not known.questions:
-        return f"{why}; its answer arrived just after the program stopped waiting: run the program again"
+        return f"{why}. Its answer arrived just after the program stopped waiting. Run the program again."
     return f"{why}. The run {known.run!r} has {explain_questions(known.run, known.questions)}"
 
 
 def missing_questions(known: Known, now: float, *, last: int) -> list[Question]:
-    """Return the questions about parts in doubt that no program has asked, of parts that started until a record.
+    """Return the questions about parts in doubt that no program has asked. The parts started before a record.
 
     Args:
         known: The records of the run.
@@ -160,17 +160,17 @@ def missing_questions(known: Known, now: float, *, last: int) -> list[Question]:
 
 
 def ask_about_earlier_parts(frame: Frame) -> Steps:
-    """Ask about all parts that earlier programs left in doubt, so that one list has all questions."""
+    """Ask about all parts that earlier programs left in doubt, so that one list contains all questions."""
     known = frame.journal.known
     now = (yield _CLOCK).now()
     for question in missing_questions(known, now, last=known.before):
         yield ask(frame, question)
 
 
-# -- questions about it
+# -- questions about calls
 
 _REASONS: Final[Mapping[QuestionKind, str]] = {
-    "approval": "it needs an approval before it runs",
+    "approval": "it requires an approval before it runs",
     "result": "its result comes from outside",
     "doubt": _BEGUN,
 }
@@ -184,10 +184,10 @@ def ask_about(
     reason: str = "",
     request: ApprovalRequest | None = None,
 ) -> AnyEffect:
-    """Asks a person about a call; of an approval, with what its `request` is bound to."""
+    """Ask a person about a call. For an approval, the question contains the digest of the call."""
     call, run = about.call, frame.journal.known.run
     name = "" if request is None else request.approval_id
-    bound = "" if request is None else digest_of(about.tool, call.params)  # without the realm, which is of the key
+    bound = "" if request is None else digest_of(about.tool, call.params)  # without the realm, which the key contains
     text = reason or _REASONS[kind]
 
     def ask_now(clock: Clock) -> AnyEffect:
@@ -198,12 +198,12 @@ def ask_about(
 
 
 def is_for(question: Question, about: CallInfo) -> bool:
-    """Whether what was asked about is what would be run."""
+    """Return True if the question is about the call that would run now."""
     return not question.digest or question.digest == digest_of(about.tool, about.call.params)
 
 
 def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
-    """What a reply comes to: None where the call is to be run, else its outcome, which is journalled."""
+    """Return the outcome in a reply, and record it. None if the call must run."""
     reply = part.reply
     if reply is None or reply.kind in ("approve", "again"):
         return None
@@ -218,7 +218,7 @@ def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
     why = fits(about.tool, ended)
     if why is not None:
         yield ask_about(
-            frame, path, about, "doubt" if about.tool.requires_handler else "result", f"no such reply: {why}"
+            frame, path, about, "doubt" if about.tool.requires_handler else "result", f"invalid answer: {why}"
         )
         frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

@@ -1,14 +1,15 @@
-"""The development mode: warns of effects that were made, and thrown away without being run.
+"""The development mode. It warns if a program creates an effect and drops it without running it.
 
-It is on where the environment variable `FXAI_DEBUG` is set to anything but `0`, and under pytest unless it is `0`. That
-has to be known when this package is imported: where it is off, effects have none of this and cost nothing.
+The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. Under pytest it is on unless
+the variable is `0`. fxai reads the variable when this package is imported. If the mode is off, it costs nothing.
 
-A `NeverRunWarning` is given for an effect that is dropped by the statement that made it, for one in a local variable
-that nothing ever reads, and for one that a loop takes for its items. These are mistakes whatever the program does. An
-effect that waits in a variable for a branch that is not taken is none, and one that is part of another is that one's.
+fxai emits a `NeverRunWarning` for an effect that its own statement drops or compares, for an effect in a local variable
+that no code reads, and for an effect that a loop or an assignment iterates. It finds these statements in the source of
+the program, by the positions that Python keeps for tracebacks. Without source, such as in `exec`, it emits no warning.
+It does not warn of an effect that waits in a variable for a branch that the program does not take.
 
-Watching has to be cheap. Of the effects that one place of a program makes, the first 50 are watched; and in a test that
-makes more than 10,000, every 64th of the rest is looked at.
+To keep the cost low, fxai watches the first 50 effects that one place of a program creates. In a test that creates more
+than 10,000 effects, it then watches every 64th effect.
 
 >>> is_on({"FXAI_DEBUG": "1"}, {})
 True
@@ -16,27 +17,30 @@ True
 
 from __future__ import annotations
 
-import dis
+import ast
 import gc
+import linecache
 import os
 import sys
 import warnings
-from bisect import bisect_right
-from collections.abc import Generator, Mapping, Sized
+from collections.abc import Callable, Generator, Iterator, Mapping, Sized
+from contextlib import suppress
 from functools import lru_cache, partial
+from itertools import islice
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, final
 
 _OFTEN = 50  # effects of one place that are watched: a line that is wrong is wrong when it first runs
 _TEST = 10_000  # effects of a test that are all looked at; of more, every 64th
 _CALLERS = 8  # frames around the place where an effect is made, of which one may be the statement that drops it
 _DEPTH = 6  # how deep inside its fields an effect may hold others: in the closure of a function in a tuple, say
 _MANY = 1000  # items of a list that are looked at
-_DROPS = frozenset({"POP_TOP", "COMPARE_OP", "CONTAINS_OP", "IS_OP"})
-_LOOPS = frozenset({"GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE"})
 _HOLDERS = (tuple, list, dict, FunctionType, MethodType, CellType, partial)
 
-_Place: TypeAlias = tuple[CodeType, int]  # of a call: the code, and the offset in it
+_Place: TypeAlias = tuple[CodeType, int]  # a call: the code, and the offset in it
+_Span: TypeAlias = tuple[
+    int | None, int | None, int | None, int | None
+]  # first line, last line, first column, last column
 
 
 class NeverRunWarning(RuntimeWarning):
@@ -108,25 +112,22 @@ def _adopt(holder: object, depth: int) -> None:
             _adopt(cast(object, one), depth - 1)
 
 
-def drop(effect: object) -> None:
-    """Warns where an effect goes that was neither run nor part of another, by a mistake that is known as one."""
-    places = _made.pop(id(effect), None)
-    if places is None or sys.is_finalizing():
+def drop(effect: object, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # a default outlives the module
+    """Warn if a statement drops an effect that was never run and is not part of another effect."""
+    if is_over() or (places := _made.pop(id(effect), None)) is None:
         return
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    here, at = frame.f_code, frame.f_lasti
     for code, made in places:
-        following = _instruction(code, made, after=1)
-        dropping = _instruction(here, at)
-        is_dropped = following is dropping or _line(code, made) == _line(here, at)
-        if code is here and is_dropped and dropping.opname in _DROPS:
-            _warn("an effect was dropped here, and never run: write `yield from` before it", code, made)
+        source, span = _source_of(code.co_filename), _span(code, made)
+        statement = source.dropped.get(span)
+        if statement is not None and code is frame.f_code and _is_inside(_span(code, frame.f_lasti), statement):
+            _warn("an effect was dropped here, and never run: write `yield from` before it", code, span)
             return
-        if following.opname.startswith("STORE_FAST") and (name := _names(following)[0]) in _unread(code):
-            _warn(f"the effect in {name!r} was never run: nothing reads it", code, made)
+        if span in source.unread:
+            _warn(f"the effect in {source.unread[span]!r} was never run: nothing reads it", code, span)
             return
         if code.co_name == "__init__":
-            return  # the object that was made holds it
+            return  # the new object contains the effect
 
 
 def watch(*classes: Any) -> None:
@@ -146,49 +147,109 @@ def iterate(effect: object) -> Generator[Any, Any, Any]:
     if _left[0] < 0:
         return steps
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    place = id(frame.f_code) + frame.f_lasti
+    place, code = id(frame.f_code) + frame.f_lasti, frame.f_code
     if place not in _steps:
-        if _instruction(frame.f_code, frame.f_lasti).opname in _LOOPS:
-            _warn("an effect is not its items: `(yield from effect)` gives those", frame.f_code, frame.f_lasti)
+        span = _span(code, frame.f_lasti)
+        is_delegated = "yield from" in linecache.getline(
+            code.co_filename, span[0] or 0
+        )  # the usual case, without a parse
+        if not is_delegated and span in _source_of(code.co_filename).loops:
+            _warn("an effect is not its items: `(yield from effect)` gives those", code, span)
         else:
-            _steps[place] = frame.f_code
+            _steps[place] = code
     return steps
 
 
-@lru_cache(4096)
-def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
-    instructions = list(dis.get_instructions(code))
-    return [one.offset for one in instructions], instructions
-
-
-def _instruction(code: CodeType, offset: int, *, after: int = 0) -> dis.Instruction:
-    """The instruction at an offset, which may be inside of it, or one after it."""
-    offsets, instructions = _instructions(code)
-    return instructions[min(bisect_right(offsets, offset) - 1 + after, len(offsets) - 1)]
-
-
-def _names(one: dis.Instruction) -> tuple[str, ...]:
-    """The local variables of an instruction; from 3.13 on, one may stand for two: what it does first comes first."""
-    names: Any = one.argval
-    return cast("tuple[str, ...]", names) if isinstance(names, tuple) else (cast(str, names),)
+# -- the source of a program
 
 
 @lru_cache(4096)
-def _unread(code: CodeType) -> frozenset[str]:
-    """The local variables that are never read, but for those whose names begin with `_`: they are meant."""
-    read: set[str] = set()
-    for one in _instructions(code)[1]:
-        if one.opname.startswith(("LOAD_FAST", "DELETE_FAST")):
-            read.update(_names(one))
-        elif one.opname == "STORE_FAST_LOAD_FAST":
-            read.add(_names(one)[1])
-    return frozenset(name for name in code.co_varnames if name not in read and not name.startswith("_"))
+def _span(code: CodeType, offset: int) -> _Span:
+    """Return the position in the source of the instruction at an offset."""
+    return next(islice(code.co_positions(), offset // 2, None))
 
 
-def _line(code: CodeType, offset: int) -> int:
-    return [line for start, line in dis.findlinestarts(code) if start <= offset and line][-1]
+def _is_inside(span: _Span, statement: ast.stmt) -> bool:
+    """Return True if a position is in a statement. The last instruction of a conditional expression has no position."""
+    return span[0] is None or statement.lineno <= span[0] <= (statement.end_lineno or statement.lineno)
 
 
-def _warn(message: str, code: CodeType, offset: int) -> None:
+@lru_cache(1024)
+def _source_of(file: str) -> _Source:
+    source = _Source()
+    with suppress(SyntaxError, ValueError, RecursionError):  # such as a notebook cell with a magic command
+        source.read(ast.parse("".join(linecache.getlines(file))), None)
+    return source
+
+
+@final
+class _Source:
+    """The statements of a file that misuse an effect if one of their expressions is an effect."""
+
+    def __init__(self) -> None:
+        self.dropped: dict[_Span, ast.stmt] = {}
+        """The statement that drops or compares an expression, by the position of the expression."""
+        self.unread: dict[_Span, str] = {}
+        """The local variable that no code reads, by the position of its value."""
+        self.loops: set[_Span] = set()
+        """The positions that Python reports while it iterates a value."""
+
+    def read(self, node: ast.AST, function: ast.AST | None, statement: ast.stmt | None = None) -> None:
+        """Add a node and the nodes inside it.
+
+        Args:
+            node: Node of the syntax tree.
+            function: Function that contains it. None for a module or a class.
+            statement: Statement that contains it.
+        """
+        match node:
+            case ast.Expr(value=value):
+                self.dropped.update((_of(one), node) for one in _arms(value))
+            case ast.Compare(left=left, comparators=others) if statement is not None:
+                self.dropped.update((_of(one), statement) for one in (left, *others))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if function is not None:
+                if not name.startswith("_") and name not in _read_names(function):
+                    self.unread[_of(value)] = name
+            case ast.Assign(targets=[ast.Tuple() | ast.List() as target]):
+                self.loops.add(_of(target))
+            case ast.For(iter=values):  # Python 3.13 reports the iterated value, and earlier versions the statement
+                self.loops.update((_of(node), _of(values)))
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self.loops.update((_of(node), _of(node.generators[0].iter)))
+            case ast.List() | ast.Tuple() | ast.Set() if any(isinstance(one, ast.Starred) for one in node.elts):
+                self.loops.add(_of(node))
+            case _:
+                pass
+        inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else function
+        inner = None if isinstance(node, ast.ClassDef) else inner
+        for child in ast.iter_child_nodes(node):
+            self.read(child, inner, node if isinstance(node, ast.stmt) else statement)
+
+
+def _of(node: ast.expr | ast.stmt) -> _Span:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def _arms(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions that can be the value of an expression."""
+    match value:
+        case ast.IfExp(body=body, orelse=other):
+            yield from _arms(body)
+            yield from _arms(other)
+        case ast.BoolOp(values=values):
+            yield from values
+        case _:
+            yield value
+
+
+@lru_cache(4096)
+def _read_names(function: ast.AST) -> frozenset[str]:
+    """Return the names that a function reads or deletes, also in the functions inside it."""
+    names = [one for one in ast.walk(function) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store)]
+    shared = [name for one in ast.walk(function) if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names]
+    return frozenset([*(one.id for one in names), *shared])
+
+
+def _warn(message: str, code: CodeType, span: _Span) -> None:
     file = code.co_filename
-    warnings.warn_explicit(message, NeverRunWarning, file, _line(code, offset), registry=_told.setdefault(file, {}))
+    warnings.warn_explicit(message, NeverRunWarning, file, span[0] or 0, registry=_told.setdefault(file, {}))

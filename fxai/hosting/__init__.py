@@ -1,4 +1,4 @@
-"""Floor 1. Hosting: ASGI applications served as effects. It needs uvicorn, which the extras `mcp` and `ui` bring."""
+"""Floor 1. Serve ASGI applications as effects. It requires uvicorn, which the extras `mcp` and `ui` install."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CannotListen", "open_socket", "serve_app", "url_of"]
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name != "serve_app":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from fxai.hosting import asgi_server  # it imports uvicorn, which only servers need
+        from fxai.hosting import asgi_server  # imports uvicorn, which only servers need
 
         return asgi_server.serve_app

@@ -1,6 +1,6 @@
-"""Servers of ASGI applications, as effects: uvicorn on a socket of its own, until the program is interrupted.
+"""Servers of ASGI applications. Use `serve_app` to run uvicorn on its own socket until the program is interrupted.
 
-Signals stay with the program: what they interrupt closes the server, when the application has let its work end.
+The program handles signals. After an interruption, the application finishes its work, and then the server closes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _OPTIONS: Final[dict[str, Any]] = {
     "server_header": False,
     "log_config": None,
     "log_level": "critical",
-    "limit_concurrency": 1000,  # connections that are open at once, beside those that wait
+    "limit_concurrency": 1000,  # open connections, in addition to the waiting connections
     "timeout_graceful_shutdown": 1,
 }
-_MOST_SILENT: Final = 128  # connections of one address that wait for the head of a request
-_MOST_HEAD: Final = 65_536  # bytes of the head of a request
+_MOST_SILENT: Final = 128  # connections of one address that have not sent the head of a request
+_MOST_HEAD: Final = 65_536  # bytes in the head of a request
 
 
 def serve_app(
@@ -45,29 +45,29 @@ def serve_app(
     head_timeout: float = 30.0,
     on_listening: Callable[[str], object] | None = None,
 ) -> EffectOf[None, CannotListen]:
-    """Serves an ASGI application until the program is interrupted.
+    """Return an effect that serves an ASGI application until the program is interrupted.
 
     Args:
-        app: the application; its own lifespan is not run.
-        host: the address to listen at.
-        port: the port; 0 is a free one.
-        lifespan: is entered before requests are taken, and left when no more are; while it is left, requests that
-            go on are served.
-        head_timeout: seconds in which the head of a request has to come.
-        on_listening: is given the address, `http://HOST:PORT`, when requests are taken.
+        app: The application. The server does not run its own lifespan.
+        host: The address to listen on.
+        port: The port; 0 selects a free port.
+        lifespan: Context manager that the server enters before it accepts requests and exits after it accepts no more.
+            During the exit, the server still serves open requests.
+        head_timeout: Seconds to wait for the head of a request.
+        on_listening: Function that receives the address `http://HOST:PORT` when the server accepts requests.
 
     Raises:
-        RuntimeError: another event loop runs than asyncio's (a defect).
+        RuntimeError: If the event loop is not asyncio (a defect).
 
     Fails with:
-        CannotListen: The port is taken, or the host is not one of this machine.
+        CannotListen: If the port is in use, or if this machine does not have the host.
     """
 
     def begin() -> EffectOf[None, CannotListen]:
         if event_loop() != "asyncio":
             raise RuntimeError(
-                "uvicorn needs asyncio: run the program with backend='asyncio', or give the application to a server "
-                "that runs on this event loop, such as hypercorn"
+                "uvicorn requires asyncio. Run the program with backend='asyncio', or use a server for this event "
+                "loop, such as hypercorn."
             )
         try:
             listening = open_socket(host, port)
@@ -82,7 +82,7 @@ def serve_app(
 
 @final
 class _Uvicorn(uvicorn.Server):
-    """A server that says when it listens, and leaves signals to the program around."""
+    """A server that reports when it listens, and leaves the handling of signals to the program."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -100,9 +100,9 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _OneLength(h11.Connection):
-    """A connection that refuses a request with two lengths.
+    """A connection that rejects a request with two lengths.
 
-    A proxy may read the other one, and take for a body what is a second request here. The rule is RFC 9112, 6.3.
+    A proxy can use the other length, and read a second request as a body. The rule is in RFC 9112, section 6.3.
     """
 
     @override
@@ -117,21 +117,21 @@ class _OneLength(h11.Connection):
 
 @final
 class _Silent:
-    """The connections that wait for the head of a request, by address and age. An address can have a limited number."""
+    """The connections that have not sent the head of a request, by address and age. Each address has a maximum."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[_Connection, None]] = {}
 
     def add(self, connection: _Connection, address: str) -> None:
-        """Add a connection. If its address has too many, close the oldest, so that others find room."""
+        """Add a connection. If its address has too many connections, close the oldest."""
         waiting = self._waiting.setdefault(address, {})
         waiting[connection] = None
         if len(waiting) > _MOST_SILENT:
-            next(iter(waiting)).transport.close()  # which removes it when the connection is lost
+            next(iter(waiting)).transport.close()  # `connection_lost` removes it later
             del waiting[next(iter(waiting))]
 
     def remove(self, connection: _Connection, address: str) -> None:
-        """Remove a connection that has begun a request, or is lost."""
+        """Remove a connection that has started a request or is lost."""
         waiting = self._waiting.get(address, {})
         waiting.pop(connection, None)
         if not waiting:
@@ -140,7 +140,7 @@ class _Silent:
 
 @final
 class _Connection(H11Protocol):
-    """A connection that is closed if the head of a request does not arrive in time; uvicorn would keep it for ever."""
+    """A connection that closes if the head of a request does not arrive in time. uvicorn would keep it open."""
 
     def __init__(self, *given: Any, patience: float, silent: _Silent, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -169,7 +169,7 @@ class _Connection(H11Protocol):
 
     @override
     def on_response_complete(self) -> None:
-        super().on_response_complete()  # which begins the next request, if the client sent it already
+        super().on_response_complete()  # starts the next request if the client already sent it
         if self._late is None and self.cycle.response_complete and not self.transport.is_closing():
             self._expect()
 
@@ -210,7 +210,7 @@ async def _serve(
 
 
 class _Life:
-    """The lifespan of an application, in a task of its own, which no interruption reaches before its end."""
+    """The lifespan of an application in its own task. An interruption reaches the task only at the end."""
 
     def __init__(self, lifespan: AbstractAsyncContextManager[object]) -> None:
         self._lifespan = lifespan
@@ -236,5 +236,5 @@ class _Life:
 
 
 async def _run(server: _Uvicorn, listening: socket.socket) -> None:
-    with anyio.CancelScope(shield=True):  # it is asked to stop, so that it closes what it opened
+    with anyio.CancelScope(shield=True):  # `should_exit` stops the server, so that it can close its connections
         await server.serve([listening])

@@ -1,4 +1,4 @@
-"""Sockets that listen for connections over TCP, and why one cannot be had.
+"""TCP sockets for servers. Use `open_socket` to listen at an address, and `CannotListen` to report a failure.
 
 >>> with open_socket("127.0.0.1", 0) as listening:
 ...     url_of(listening).startswith("http://127.0.0.1:")
@@ -13,12 +13,12 @@ from typing import Final, final
 import msgspec
 from typing_extensions import override
 
-_BACKLOG: Final = 128  # connections that wait to be accepted
+_BACKLOG: Final = 128  # connections that are waiting to be accepted
 
 
 @final
 class CannotListen(msgspec.Struct, frozen=True, tag_field="type", tag="cannot-listen"):
-    """A server over HTTP could not listen where it was to: the port is taken, or the host is not ours."""
+    """A failure to listen at an address. The port is in use, or this machine does not have the host."""
 
     host: str
     port: int
@@ -26,26 +26,26 @@ class CannotListen(msgspec.Struct, frozen=True, tag_field="type", tag="cannot-li
 
     @property
     def message(self) -> str:
-        """What happened and what to do, in one line."""
+        """The failure and its remedy on one line."""
         return str(self)
 
     @override
     def __str__(self) -> str:
-        return f"cannot listen on {self.host}:{self.port}: {self.reason}; choose another port, or port=0 for a free one"
+        return f"cannot listen on {self.host}:{self.port}: {self.reason}. Choose another port, or use port=0."
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens at this address; port 0 is a free one.
+    """Return a socket that listens at this address. Port 0 selects a free port.
 
     Raises:
-        OSError: the port is taken, or the host is not one of this machine.
-        OverflowError: there is no such port.
+        OSError: If the port is in use, or if this machine does not have the host.
+        OverflowError: If the port number is invalid.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
 
 
 def url_of(listening: socket.socket) -> str:
-    """The address of a server that listens there."""
+    """Return the address of a server with this socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

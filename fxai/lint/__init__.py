@@ -1,4 +1,4 @@
-"""Floor 6. Lint: what is wrong, or likely to go wrong, with tools, found before any model sees them."""
+"""Floor 6. Lint tools. Use it to find problems of tools before a model sees them."""
 
 from __future__ import annotations
 

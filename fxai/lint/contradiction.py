@@ -1,14 +1,14 @@
-"""Schemas that no value fits: bounds that cross, lengths that a pattern cannot have, what is required and refused.
+"""Contradictions in schemas. Use `contradictions` to find schemas for which no value is valid.
 
-A contradiction that is found is certain, for values of the type that the keyword is about; not every contradiction is
-found.
+A contradiction is certain for values of the type that the keyword applies to. The search does not find every
+contradiction.
 
 >>> [said for _, said in contradictions({"type": "integer", "minimum": 5, "maximum": 3})]
-['minimum 5 is above maximum 3']
+['minimum 5 is greater than maximum 3']
 >>> [said for _, said in contradictions({"type": "string", "pattern": "^[A-Z]{3}$", "minLength": 5})]
-["'^[A-Z]{3}$' matches at most 3 characters, and minLength is 5"]
+["'^[A-Z]{3}$' matches at most 3 characters, but minLength is 5"]
 
-The shortest and the longest text that a pattern matches, where they are known:
+`width` returns the shortest and the longest length that a pattern matches, if it can find them:
 
 >>> width("^[A-Z]{2,3}-x?$"), width("ab"), width("^(?=a)b$")
 ((3, 5), (2, None), (0, None))
@@ -28,7 +28,7 @@ _COUNTED: Final = ("Length", "Items", "Properties", "Contains")
 
 
 def contradictions(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each reason why no value fits: the keyword and the reason in words."""
+    """Yield each reason why no value is valid, as a keyword and a text."""
     for reason in (
         _count_bounds,
         _number_bounds,
@@ -50,11 +50,11 @@ def _count_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for least, most in ((f"min{noun}", f"max{noun}") for noun in _COUNTED):
         low, high = _number(schema, least), _number(schema, most)
         if low is not None and high is not None and low > high:
-            yield least, f"{least} {low} is above {most} {high}"
+            yield least, f"{least} {low} is greater than {most} {high}"
 
 
 def _limits(schema: dict[str, Any]) -> Iterator[tuple[str, str, float, float, bool, bool]]:
-    """Each pair of a lower and an upper bound: their names, their values, and whether each excludes itself."""
+    """Yield each pair of a lower and an upper bound: their names, their values, and whether each is exclusive."""
     for least in ("minimum", "exclusiveMinimum"):
         for most in ("maximum", "exclusiveMaximum"):
             low, high = _number(schema, least), _number(schema, most)
@@ -67,9 +67,9 @@ def _limits(schema: dict[str, Any]) -> Iterator[tuple[str, str, float, float, bo
 def _number_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for least, most, low, high, no_low, no_high in _limits(schema):
         if low > high:
-            yield least, f"{least} {low} is above {most} {high}"
+            yield least, f"{least} {low} is greater than {most} {high}"
         elif low == high and (no_low or no_high):
-            yield least, f"nothing lies between {least} {low} and {most} {high}"
+            yield least, f"no number is between {least} {low} and {most} {high}"
 
 
 def _number_steps(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -84,16 +84,16 @@ def _number_steps(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         first += step if first == start and no_low else 0
         if first > end or (first == end and no_high):
             what = "integer" if step == 1 else f"multiple of {step if step.denominator == 1 else float(step)}"
-            yield least, f"no {what} lies between {least} {low} and {most} {high}"
+            yield least, f"no {what} is between {least} {low} and {most} {high}"
 
 
 def _exact(number: float) -> Fraction:
-    """The number in decimals, as it is written."""
+    """Return the exact decimal value of the number as written."""
     return Fraction(repr(number))
 
 
 def _step(schema: dict[str, Any]) -> Fraction | None:
-    """The step between the numbers that are valid; None where any number is."""
+    """Return the step between valid numbers, or None if any number is valid."""
     given = _number(schema, "multipleOf")
     step = _exact(given) if given is not None and given > 0 else None
     if schema.get("type") != "integer":
@@ -106,14 +106,14 @@ def _property_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
     most = _number(schema, "maxProperties")
     if most is not None and len(required) > most:
-        yield "maxProperties", f"{len(required)} properties are required, and maxProperties is {most}"
+        yield "maxProperties", f"{len(required)} properties are required, but maxProperties is {most}"
     for name in required:
         if isinstance(name, str) and properties.get(name) is False:
-            yield "required", f"{name!r} is required, and its schema is false"
+            yield "required", f"{name!r} is required, but its schema is false"
     least = _number(schema, "minProperties")
     closed = schema.get("additionalProperties") is False and not schema.get("patternProperties")
     if closed and least is not None and least > len(properties):
-        yield "minProperties", f"there are {len(properties)} properties and no others, and minProperties is {least}"
+        yield "minProperties", f"the schema allows only {len(properties)} properties, but minProperties is {least}"
 
 
 def _item_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -125,11 +125,11 @@ def _item_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if least is None or not is_object(items) or schema.get("uniqueItems") is not True:
         return
     if is_array(values := items.get("enum")) and "prefixItems" not in schema and len(values) < least:
-        yield "minItems", f"the items differ, there are {len(values)} of them, and minItems is {least}"
+        yield "minItems", f"the items are unique and have {len(values)} values, but minItems is {least}"
 
 
 def _type_conflict(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The types of the schema and of its allOf have none in common."""
+    """Yield a reason if the schema and its allOf have no type in common."""
     left: set[str] | None = None
     branches: list[Any] = schema["allOf"] if is_array(schema.get("allOf")) else []
     parts: list[Any] = [schema, *branches]
@@ -141,7 +141,7 @@ def _type_conflict(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         names |= {"integer"} if "number" in names else set[str]()
         left = names if left is None else left & names
         if not left:
-            yield "allOf", "its parts and what stands beside them have no type in common"
+            yield "allOf", "the schemas in allOf and the other keywords have no type in common"
             return
 
 
@@ -152,13 +152,13 @@ def _pattern_length(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
     least, most = width(pattern)
     if high is not None and least > high:
-        yield "pattern", f"{pattern!r} matches at least {least} characters, and maxLength is {high}"
+        yield "pattern", f"{pattern!r} matches at least {least} characters, but maxLength is {high}"
     if low is not None and most is not None and most < low:
-        yield "pattern", f"{pattern!r} matches at most {most} characters, and minLength is {low}"
+        yield "pattern", f"{pattern!r} matches at most {most} characters, but minLength is {low}"
 
 
 def width(pattern: str) -> tuple[int, int | None]:
-    """The least and the greatest length of a match, None for no limit; (0, None) where it cannot be analysed."""
+    """Return the shortest and the longest match; None means no limit. An unsupported pattern returns (0, None)."""
     try:
         whole = parse(pattern)
         inner = Choice(tuple(map(_without_anchors, whole.branches if isinstance(whole, Choice) else (whole,))))

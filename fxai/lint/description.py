@@ -1,16 +1,16 @@
-"""Checks of names and descriptions: names as authors wrote them and as each provider is sent them.
+"""Checks of names and descriptions. Use `name_findings` for names and `wording_findings` for descriptions.
 
 >>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> [found.code for found in name_findings(Subject.of([Tool.make("a.b"), Tool.make("a__b")]))]
 ['name-renamed', 'name-collision']
 
-Tools and parameters need a description: it is what a model goes by.
+Tools and parameters need a description, because models choose and call tools by their descriptions.
 
 >>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> print(*wording_findings(Subject.of([Tool.make("ping")])))
-ping /description: warning tool-undescribed: it has no description; say what it does, when to use it and what it gives
+ping /description: warning tool-undescribed: the tool has no description. Describe its purpose, its use, and its result.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.location import Subschema, target, walk
 from fxai.tools.tool import AnyTool
 
-_RENAME = "rename one: tool.rename(…), or toolkit.prefix(…)"
+_RENAME = "Rename one of them with tool.rename(…) or toolkit.prefix(…)."
 
 
 def number_findings(subject: Subject) -> Iterator[Finding]:
-    """Faults of the number of tools: none, or too many for a provider."""
+    """Yield a finding if the number of tools is zero, or too large for a provider."""
     number = len(subject.entries)
     if not number:
         yield RULES["no-tools"].finding(
-            None, "", "there are no tools", "name a toolkit, a tool or an agent that has some"
+            None, "", "the target has no tools", "Name a toolkit, a tool, or an agent with tools."
         )
     for api in (api for provider in subject.providers for api in provider.apis):
         if api.most_tools is not None and number > api.most_tools:
-            said = f"{number} tools, and {api.name} accepts {api.most_tools} in one request: the others are left out"
-            yield RULES["too-many-tools"].finding(None, "", said, "offer fewer at once: toolkit.pick(…) or .filter(…)")
+            said = f"{number} tools, but {api.name} accepts {api.most_tools} in one request, so fxai omits the others"
+            yield RULES["too-many-tools"].finding(None, "", said, "Offer fewer tools: toolkit.pick(…) or .filter(…).")
 
 
 def name_findings(subject: Subject) -> Iterator[Finding]:
-    """Faults of the tools' names."""
+    """Yield the problems of the names of tools."""
     alike: dict[str, str] = {}
     for entry in subject.entries:
         name = entry.tool.name
@@ -48,15 +48,15 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
         yield from _name_changes(entry.tool, subject.providers)
         before = alike.setdefault(name.casefold().replace("-", "_"), name)
         if before != name:
-            said = f"{name!r} and {before!r} differ in case, or in '-' and '_', alone"
+            said = f"{name!r} and {before!r} differ only in case, or in '-' and '_'"
             yield RULES["name-alike"].finding(name, "/name", said, _RENAME)
     yield from _collisions(subject)
 
 
 def _odd_name(name: str) -> Iterator[Finding]:
     if name != name.strip() or not name.isprintable():
-        said = f"{name!r} has blanks at its ends, or characters that cannot be seen"
-        yield RULES["name-odd"].finding(name, "/name", said, "call it by letters, digits, '_' and '-'")
+        said = f"{name!r} starts or ends with a space, or contains invisible characters"
+        yield RULES["name-odd"].finding(name, "/name", said, "Use letters, digits, '_', and '-'.")
 
 
 def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Finding]:
@@ -66,14 +66,14 @@ def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Fi
         sent = provider.names.of(tool.name)
         if len(tool.name) > provider.names.length:
             most = provider.names.length
-            said = f"{len(tool.name)} characters, and {provider.name} takes {most}: it is sent as {sent!r}"
-            yield RULES["name-too-long"].finding(tool.name, "/name", said, f"take a name of at most {most} characters")
+            said = f"{len(tool.name)} characters, but {provider.name} accepts {most}, so fxai sends {sent!r}"
+            yield RULES["name-too-long"].finding(tool.name, "/name", said, f"Use at most {most} characters.")
     short = [provider for provider in providers if len(tool.name) <= provider.names.length]
     for wire in dict.fromkeys(provider.names.of(tool.name) for provider in short):
         if wire != tool.name:
             where = " and ".join(provider.name for provider in short if provider.names.of(tool.name) == wire)
-            remedy = "nothing has to be done: calls come back under its own name"
-            yield RULES["name-renamed"].finding(tool.name, "/name", f"it is sent to {where} as {wire!r}", remedy)
+            remedy = "No action is necessary: fxai translates the name in calls back."
+            yield RULES["name-renamed"].finding(tool.name, "/name", f"fxai sends {where} the name {wire!r}", remedy)
 
 
 def _collisions(subject: Subject) -> Iterator[Finding]:
@@ -88,23 +88,23 @@ def _collisions(subject: Subject) -> Iterator[Finding]:
             if before != tool.name:
                 clashes.setdefault((before, tool.name, wire), []).append(provider.name)
     for (before, name, wire), providers in clashes.items():
-        said = f"{before!r} and {name!r} would both be sent to {' and '.join(providers)} as {wire!r}"
+        said = f"{before!r} and {name!r} have the same name in requests to {' and '.join(providers)}: {wire!r}"
         yield RULES["name-collision"].finding(name, "/name", said, _RENAME)
 
 
 def wording_findings(subject: Subject) -> Iterator[Finding]:
-    """Faults of descriptions: missing, repeated or too long."""
+    """Yield the problems of descriptions: missing, repeated, or too long."""
     first: dict[str, str] = {}
     for entry in subject.entries:
         name, said = entry.tool.name, entry.description.strip()
         if not entry.asked:
             continue
         if not said:
-            remedy = "say what it does, when to use it and what it gives"
-            yield RULES["tool-undescribed"].finding(name, "/description", "it has no description", remedy)
+            remedy = "Describe its purpose, its use, and its result."
+            yield RULES["tool-undescribed"].finding(name, "/description", "the tool has no description", remedy)
         elif first.setdefault(said, name) != name:
-            message = f"it is described as {first[said]!r} is"
-            yield RULES["description-doubled"].finding(name, "/description", message, "say what tells them apart")
+            message = f"the tool has the same description as {first[said]!r}"
+            yield RULES["description-doubled"].finding(name, "/description", message, "Describe how they differ.")
         yield from _long_description(entry, said, subject)
         yield from _missing_descriptions(entry)
 
@@ -113,8 +113,8 @@ def _long_description(entry: Entry, said: str, subject: Subject) -> Iterator[Fin
     for api in (api for provider in subject.providers for api in provider.apis):
         most = api.longest_description
         if most is not None and len(said) > most:
-            message = f"{len(said):,} characters, and {api.name} accepts {most:,}: the end is not sent"
-            remedy = "shorten it, or say the rest in the agent's instructions"
+            message = f"{len(said):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
+            remedy = "Shorten it, or move a part to the agent's instructions."
             yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
 
 
@@ -122,14 +122,14 @@ def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
     for place in walk(entry.document):
         if place.name is None or place.around or _needs_no_description(place, entry.document):
             continue
-        written = 'describe it: Annotated[…, msgspec.Meta(description="…")], or in the docstring of its function'
-        remedy = written if entry.derived else 'add "description": "…"'
+        written = 'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
+        remedy = written if entry.derived else 'Add "description": "…".'
         at = f"/parameters{place.pointer}"
         yield RULES["parameter-undescribed"].finding(entry.tool.name, at, f"{place.name!r} has no description", remedy)
 
 
 def _needs_no_description(place: Subschema, document: Any) -> bool:
-    """Whether a parameter has a description, its own or that of its `$ref`, or only one possible value."""
+    """Return True if a parameter has a description, also through its `$ref`, or only one possible value."""
     schema = place.schema
     values = schema.get("enum")
     return "const" in schema or (is_array(values) and len(values) == 1) or _has_description(schema, document)

@@ -1,11 +1,11 @@
-"""The linter: every rule applied to tools, and to the handlers of a layer.
+"""The linter. Use `lint` to apply every rule to tools, and `handler_findings` to check the handlers of a layer.
 
 >>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> [found.code for found in lint(Subject.of([Tool.make("ping", description="Answers.")]))]
 []
 
-A layer must have one handler for each tool, none for other tools, and the services that its handlers need.
+A layer must have one handler for each tool, no handler for other tools, and the services that its handlers require.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -51,7 +51,7 @@ from fxai.tools.tool_options import (
 
 
 def attribute_findings(subject: Subject) -> Iterator[Finding]:
-    """Faults of annotations, examples of calls and options for providers."""
+    """Yield the problems of annotations, examples of calls, and options for providers."""
     for entry in subject.entries:
         yield from _annotations(entry)
         yield from _examples(entry)
@@ -68,8 +68,8 @@ def _cache_marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
     if most is None or len(marked) <= most:
         return
     for name in marked[:-most]:
-        message = f"{len(marked)} tools are marked for the cache, and {provider.name} takes {most} marks in one request"
-        remedy = "mark the last tool alone: a mark holds for every tool before it"
+        message = f"{len(marked)} tools have cache marks, but {provider.name} accepts {most} marks in one request"
+        remedy = "Mark only the last tool. A mark also covers the tools before it."
         yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
 
 
@@ -79,13 +79,13 @@ def _deferred_tools(subject: Subject, provider: Provider) -> Iterator[Finding]:
         return
     for entry in subject.entries:
         if _effective(entry, provider, DeferLoading):
-            message = f"it is deferred, and there is no tool search that finds it at {provider.name}"
-            remedy = f"add {provider.name}.tool_search() to the tools, or do not defer it"
+            message = f"the tool is deferred, but no tool search can find it at {provider.name}"
+            remedy = f"Add {provider.name}.tool_search() to the tools, or do not defer the tool."
             yield RULES["tool-search-missing"].finding(entry.tool.name, "/annotations/defer_loading", message, remedy)
 
 
 def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
-    """The value of an annotation for a provider: the provider's own option, where it is set, comes first."""
+    """Return the value of an annotation for a provider. The provider's own option has priority."""
     options = entry.tool.provider_options.get(provider.name)
     own: Any = options.get(key.name) if is_object(options) else None
     return entry.tool.get(key) if own is None else own
@@ -94,9 +94,9 @@ def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
 def _annotations(entry: Entry) -> Iterator[Finding]:
     tool, given = entry.tool, entry.tool.annotations
     if tool.get(Readonly) is True and Destructive in given and tool.get(Destructive) is True:
-        message = "it changes nothing (Readonly) and may destroy something (Destructive)"
+        message = "the tool changes nothing (Readonly) but can destroy data (Destructive)"
         at = "/annotations/destructive"
-        yield RULES["annotation-contradiction"].finding(tool.name, at, message, "take one of the two away")
+        yield RULES["annotation-contradiction"].finding(tool.name, at, message, "Remove one of the annotations.")
 
 
 def _examples(entry: Entry) -> Iterator[Finding]:
@@ -104,9 +104,7 @@ def _examples(entry: Entry) -> Iterator[Finding]:
         for fault in _example_faults(entry, example.parameters):
             at = f"/input_examples/{index}{fault.pointer}"
             message = f"expected {fault.expected}, found {fault.found}"
-            remedy = (
-                "correct the example: models learn from it, and anthropic refuses a request with one that does not fit"
-            )
+            remedy = "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
             yield RULES["input-example-misfit"].finding(entry.tool.name, at, message, remedy)
 
 
@@ -125,9 +123,9 @@ def _options(entry: Entry) -> Iterator[Finding]:
     for name in entry.tool.provider_options:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            remedy = f"did you mean {near[0]!r}" if near else f"there are {', '.join(known)}"
+            remedy = f"Did you mean {near[0]!r}?" if near else f"Known providers: {', '.join(known)}."
             at = pointer_to("/provider_options", name)
-            message = f"there is no provider {name!r}, so these options have no effect"
+            message = f"unknown provider {name!r}, so these options have no effect"
             yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)
 
 
@@ -144,24 +142,24 @@ _CHECKS: Final[tuple[Check, ...]] = (
 
 
 def lint(subject: Subject, level: Severity = "warning") -> tuple[Finding, ...]:
-    """The faults of tools: those about no tool in particular first, then in the order of the tools; each once.
+    """Return the problems of tools, each once. Problems of no single tool come first, then the order is by tool.
 
     Args:
-        subject: the tools, and the providers that they are for.
-        level: the least severity; as in the command, by default a warning.
+        subject: The tools, and the providers that will receive them.
+        level: The lowest severity. Default: "warning", as in the command.
     """
     names = [entry.tool.name for entry in subject.entries]
     return in_order((f for check in _CHECKS for f in check(subject) if at_least(f.severity, level)), names)
 
 
 def in_order(findings: Iterator[Finding], names: list[str]) -> tuple[Finding, ...]:
-    """The findings, each once: those about no tool first, then by tool in the order of `names`."""
+    """Return the findings, each once: first findings of no single tool, then by tool in the order of `names`."""
     places = {name: place for place, name in enumerate(names)}
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: places.get(found.tool or "", -1)))
 
 
 Explain: TypeAlias = Callable[[Cause[Any]], tuple[str, str]]
-"""Says why a layer could not be built, and what to do about it."""
+"""Returns the reason why a layer could not be built, and the remedy."""
 
 _CODES: Final = {
     "no handler for": "handler-missing",
@@ -169,27 +167,27 @@ _CODES: Final = {
     "no such tool here": "handler-extra",
 }
 _SAYS: Final = {
-    "handler-missing": ("the layer has no handler for it", "give it one: tool.handler(f), or say tool.external()"),
-    "handler-doubled": ("the layer has two handlers for it", "take one of them away"),
-    "handler-extra": ("the layer has a handler for it, and it is not among the tools", "add the tool, or take it away"),
+    "handler-missing": ("the layer has no handler for this tool", "Add tool.handler(f), or use tool.external()."),
+    "handler-doubled": ("the layer has two handlers for this tool", "Remove one of them."),
+    "handler-extra": ("the layer has a handler for this unknown tool", "Add the tool, or remove the handler."),
 }
 
 
 def handler_findings(
     tools: tuple[AnyTool, ...], layer: AnyLayer, explain: Explain | None = None
 ) -> EffectOf[tuple[Finding, ...], Any, Any]:
-    """The faults of a layer's handlers for these tools; the layer is built for it, and released.
+    """Return the problems of a layer's handlers for these tools. The effect builds and releases the layer.
 
     Args:
-        tools: the tools that the layer is to have handlers for.
-        layer: the layer.
-        explain: puts the reason why a layer cannot be built into words; by default the failure or defect itself.
+        tools: The tools that require handlers.
+        layer: The layer.
+        explain: Function that describes why the layer could not be built. Default: use the failure or defect itself.
     """
     return fx.scoped(layer.build()).exit().map(lambda end: tuple(_findings(tools, end, explain or _reason)))
 
 
 def _reason(cause: Cause[Any]) -> tuple[str, str]:
-    return str(cause.squash()), "make it work where you check, or check without the layer"
+    return str(cause.squash()), "Make the layer work on this machine, or check without the layer."
 
 
 def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Explain) -> Iterator[Finding]:
@@ -202,7 +200,7 @@ def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explai
         yield from _findings_in(str(error))
     if not errors:
         message, remedy = explain(end.cause)
-        yield RULES["layer-failed"].finding(None, "", f"the layer cannot be built: {message}", remedy)
+        yield RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)
 
 
 def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
@@ -220,14 +218,14 @@ def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> 
 
 
 def _missing_services(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
-    remedy = "give the layer what supplies it: layer.provide(…)"
+    remedy = "Provide the service to the layer with layer.provide(…)."
     for tool, service in missing_services(tools, context):
-        message = f"its handler needs the service {service}, which no layer gives"
+        message = f"its handler requires the service {service}, which no layer provides"
         yield RULES["service-missing"].finding(tool, "", message, remedy)
 
 
 def _findings_in(message: str) -> Iterator[Finding]:
-    """The findings in the message of a toolkit's own check, which names all faults at once."""
+    """Yield the findings in the message of a toolkit's own check. The message names all problems together."""
     for said, code in _CODES.items():
         for names in re.findall(rf"(?:^|: |; ){said}: ([^;]+)", message):
             for name in str(names).split(", "):

@@ -1,15 +1,15 @@
-"""Rules of `fxai check` in one table, findings (a fault that a rule found), and subjects (the tools looked at).
+"""Rules of `fxai check`, findings, and subjects. Use `RULES` to look up a rule, and `Subject` to choose the tools.
 
 >>> RULES["misspelt-keyword"].severity
 'error'
 >>> len(RULES) == len({rule.says for rule in RULES.values()})
 True
 
-A finding names its rule, the tool and the place, and says what is wrong and what to do.
+A finding names its rule, its tool, and its location. It states the problem and a remedy.
 
->>> found = Finding("tool-undescribed", "warning", "add", "/description", "it has no description", "say what it does")
+>>> found = Finding("tool-undescribed", "warning", "add", "/description", "missing description", "Add a description.")
 >>> print(found)
-add /description: warning tool-undescribed: it has no description; say what it does
+add /description: warning tool-undescribed: missing description. Add a description.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Provider(msgspec.Struct, frozen=True):
     """The limits of a provider.
 
     Attributes:
-        name: its name.
-        strict: the rules for schemas in strict mode.
+        name: The name of the provider.
+        strict: The rules for schemas in strict mode.
         apis: The rules of its APIs for every tool of a request.
-        most_marks: how many cache marks a request may have; None where marks are not sent.
-        tool_search: the prefix of the ids of its tools that find deferred tools.
+        most_marks: Maximum number of cache marks in a request. None if requests contain no marks.
+        tool_search: Prefix of the ids of its tools that find deferred tools.
     """
 
     name: str
@@ -65,7 +65,7 @@ PROVIDERS: Final = {
 """The providers by name."""
 
 OTHERS: Final = ("local",)
-"""Providers that are sent no requests: options may be for them too."""
+"""Providers that receive no requests. Options can name them too."""
 
 
 @final
@@ -73,10 +73,10 @@ class Entry(msgspec.Struct, frozen=True):
     """A tool and the JSON Schema of its parameters.
 
     Attributes:
-        tool: the tool.
-        document: the schema as plain JSON data; None where the type has none.
-        sound: whether it is a usable JSON Schema: then values can be validated by it.
-        findings: why it is not usable.
+        tool: The tool.
+        document: The schema as JSON values. None if the type has no schema.
+        sound: True if the document is a valid JSON Schema, so that it can validate values.
+        findings: The problems of the document.
     """
 
     tool: AnyTool
@@ -85,26 +85,26 @@ class Entry(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
     def __hash__(self) -> int:
-        return hash(self.tool)  # documents are plain data
+        return hash(self.tool)  # the document is not hashable
 
     @property
     def derived(self) -> bool:
-        """Whether the schema is that of a Python type."""
+        """True if the schema comes from a Python type."""
         return isinstance(self.tool.parameters, Schema)
 
     @property
     def asked(self) -> bool:
-        """Whether the parameters are sent to a model; those of a provider's own tools are not."""
+        """True if requests contain the schema. Requests omit it for tools that a provider defines."""
         return self.tool.provider is None
 
     @property
     def description(self) -> str:
-        """The description; empty where there is none."""
+        """The description; empty if the tool has none."""
         return description_of(self.tool) or ""
 
     @staticmethod
     def of(tool: AnyTool) -> Entry:
-        """The entry of a tool that there is."""
+        """Return the entry for a tool."""
         findings = [found for part in ("success", "failure") for found in _schema_errors(tool, part)]
         try:
             return Entry(tool, tool.json_schema(), True, tuple(findings))
@@ -113,7 +113,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def description_of(tool: AnyTool) -> str | None:
-    """The description of a tool, also where its parameters have no JSON form."""
+    """Return the description of a tool, even if its parameters have no JSON form."""
     try:
         return tool.description
     except SchemaError:
@@ -129,13 +129,13 @@ def _schema_errors(tool: AnyTool, part: str) -> Iterator[Finding]:
 
 
 def _schema_error(tool: AnyTool, part: str, error: SchemaError) -> Finding:
-    remedy = "give a type with a JSON form, or a codec for it"
+    remedy = "Use a type with a JSON form, or a codec for the type."
     return RULES["schema-error"].finding(tool.name, f"/{part}", str(error), remedy)
 
 
 @final
 class Subject(msgspec.Struct, frozen=True):
-    """The tools to lint, and the providers that they are meant for."""
+    """The tools to lint, and the providers that will receive them."""
 
     entries: tuple[Entry, ...]
     providers: tuple[Provider, ...]
@@ -144,33 +144,34 @@ class Subject(msgspec.Struct, frozen=True):
     def of(
         tools: Iterable[AnyTool], broken: Mapping[str, Any] = _NONE, providers: Iterable[Provider] = PROVIDERS.values()
     ) -> Subject:
-        """The subject for `tools`; `broken` holds, by tool, documents that are not usable JSON Schemas."""
+        """Return the subject for `tools`. `broken` maps names of tools to documents that are not valid JSON Schemas."""
         entries = (Entry(t, broken[t.name], sound=False) if t.name in broken else Entry.of(t) for t in tools)
         return Subject(tuple(entries), tuple(providers))
 
 
 Severity: TypeAlias = Literal["info", "warning", "error"]
-"""How bad it is.
+"""The severity of a finding.
 
-`error`: a call or a request will fail, or a check that the author wrote is not made. `warning`: it works worse than it
-could, or not everywhere. `info`: good to know.
+- `error`: a call or a request will fail, or fxai ignores a check that the author wrote.
+- `warning`: the tool works badly, or only with some providers.
+- `info`: the author should know the fact.
 """
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
-"""From the least to the worst."""
+"""The severities, lowest first."""
 
 
 @final
 class Finding(msgspec.Struct, frozen=True):
-    """A fault that a rule found.
+    """A problem that a rule found.
 
     Attributes:
-        code: the rule.
-        severity: `error`, `warning` or `info`.
-        tool: the tool's name; None where the fault is of no tool in particular.
-        pointer: where, as a JSON pointer into what `fxai tools --json` shows of the tool; `""` is all of it.
-        message: what is wrong, in one line.
-        remedy: what to do, in one line.
+        code: The code of the rule.
+        severity: `error`, `warning`, or `info`.
+        tool: The name of the tool. None if the problem concerns no single tool.
+        pointer: JSON pointer into the tool in `fxai tools --json`. An empty string means the whole tool.
+        message: The problem, on one line without a period.
+        remedy: The action that solves the problem, in sentences on one line.
     """
 
     code: str
@@ -182,22 +183,22 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The tool and the pointer, as a line begins with them."""
+        """The tool and the pointer, which start the line of a finding."""
         return one_line(" ".join(part for part in (self.tool, self.pointer) if part)) or "the toolkit"
 
     def to_data(self) -> dict[str, Any]:
-        """The finding as plain JSON data."""
+        """Return the finding as JSON values."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return data
 
     @override
     def __str__(self) -> str:
-        """One line: where, how bad, by which rule, what, and what to do."""
-        return f"{self.place}: {self.severity} {self.code}: {one_line(self.message)}; {one_line(self.remedy)}"
+        """Return one line with the location, severity, rule, problem, and remedy."""
+        return f"{self.place}: {self.severity} {self.code}: {one_line(self.message)}. {one_line(self.remedy)}"
 
 
 def at_least(severity: Severity, least: Severity) -> bool:
-    """Whether a severity is `least` or worse.
+    """Return True if a severity is `least` or worse.
 
     >>> at_least("error", "warning"), at_least("info", "warning")
     (True, False)
@@ -210,9 +211,9 @@ class Rule(msgspec.Struct, frozen=True):
     """A rule of `fxai check`.
 
     Attributes:
-        code: its name.
-        severity: how bad a finding is, unless the finding says otherwise.
-        says: what it finds, in a sentence.
+        code: The code of the rule.
+        severity: The severity of its findings, unless a finding sets another severity.
+        says: The problem that it finds, as a sentence.
     """
 
     code: str
@@ -222,60 +223,60 @@ class Rule(msgspec.Struct, frozen=True):
     def finding(
         self, tool: str | None, pointer: str, message: str, remedy: str, severity: Severity | None = None
     ) -> Finding:
-        """A finding of this rule."""
+        """Return a finding of this rule."""
         return Finding(self.code, severity or self.severity, tool, pointer, message, remedy)
 
 
 _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     # targets
-    ("not-a-tool", "error", "An entry of a list of tools that is none, or a part of it that is not what it must be."),
-    ("definition-refused", "error", "A definition that fxai refuses, so that the target cannot be imported."),
-    ("no-tools", "warning", "A target without tools."),
-    ("too-many-tools", "error", "More tools than an API accepts in one request; fxai leaves out the others."),
-    ("left-out", "error", "A tool that fxai leaves out of a request, because the API would refuse the whole request."),
+    ("not-a-tool", "error", "An entry of a list of tools is not a tool, or a part of it has the wrong type."),
+    ("definition-refused", "error", "fxai rejects a definition, so that it cannot import the target."),
+    ("no-tools", "warning", "The target has no tools."),
+    ("too-many-tools", "error", "An API accepts fewer tools in one request. fxai omits the other tools."),
+    ("left-out", "error", "fxai omits the tool from requests, because the API would reject the whole request."),
     # names
-    ("name-collision", "error", "Two tools that a provider would be sent under one name."),
-    ("name-too-long", "warning", "A name that is cut, and ends in a digest, where a provider is sent it."),
-    ("name-renamed", "info", "A name that a provider refuses, and that is sent otherwise."),
-    ("name-odd", "warning", "A name with control characters, or blanks at its ends."),
-    ("name-alike", "warning", "Two names that differ in case, or in '-' and '_', alone: a model mixes them up."),
+    ("name-collision", "error", "Two tools have the same name in a request to a provider."),
+    ("name-too-long", "warning", "The name is too long for a provider. fxai cuts it and adds a digest."),
+    ("name-renamed", "info", "A provider rejects the name. fxai sends another name."),
+    ("name-odd", "warning", "The name contains control characters, or starts or ends with a space."),
+    ("name-alike", "warning", "Two names differ only in case, or in '-' and '_'. Models confuse them."),
     # descriptions
-    ("tool-undescribed", "warning", "A tool without a description: a model goes by it when it chooses."),
-    ("parameter-undescribed", "warning", "A parameter without a description."),
-    ("description-doubled", "warning", "Two tools with one description: a model cannot choose between them."),
-    ("description-too-long", "warning", "A description that is longer than an API accepts; fxai sends its start."),
+    ("tool-undescribed", "warning", "The tool has no description. Models need it to choose a tool."),
+    ("parameter-undescribed", "warning", "The parameter has no description."),
+    ("description-doubled", "warning", "Two tools have the same description. Models cannot choose between them."),
+    ("description-too-long", "warning", "The description is too long for an API. fxai sends only its start."),
     # schemas
-    ("schema-error", "error", "A type without a JSON form, or a document that is no usable JSON Schema."),
-    ("root-not-object", "warning", "Parameters that are not an object; fxai sends an object with a property for them."),
-    ("root-union", "warning", "A union at the root of the parameters; fxai rewrites it, because no API accepts it."),
-    ("misspelt-keyword", "error", "A keyword of JSON Schema, misspelt: it is passed over, so it checks nothing."),
-    ("misplaced-property", "error", "A parameter that stands beside `properties` and not in it."),
-    ("unknown-keyword", "info", "A word that JSON Schema does not know, and passes over."),
-    ("keyword-of-other-draft", "warning", "A keyword of another draft than the document's: it is passed over."),
-    ("keyword-without-effect", "warning", "A keyword that says nothing of values of the type beside it."),
-    ("required-unknown", "error", "A required name that no property has."),
-    ("default-misfit", "warning", "A default that its own schema refuses."),
-    ("example-misfit", "warning", "An example in a schema that the schema refuses."),
-    ("enum-misfit", "warning", "A value of an enum, or a const, that the rest of its schema refuses."),
-    ("unsatisfiable", "error", "A schema that no value fits."),
-    ("untyped", "warning", "A parameter without a type: anything goes. Where the Python type is Any: info."),
-    ("property-name", "warning", "A parameter's name that a provider refuses; fxai sends another name."),
+    ("schema-error", "error", "The type has no JSON form, or the document is not a valid JSON Schema."),
+    ("root-not-object", "warning", "The parameters are not an object. fxai sends an object with one property."),
+    ("root-union", "warning", "The parameters are a union. No API accepts a union, so fxai rewrites it."),
+    ("misspelt-keyword", "error", "A keyword of JSON Schema is misspelled. Validators ignore it."),
+    ("misplaced-property", "error", "A parameter is next to `properties`, not in it."),
+    ("unknown-keyword", "info", "JSON Schema does not define the keyword. Validators ignore it."),
+    ("keyword-of-other-draft", "warning", "The keyword belongs to another draft. Validators ignore it."),
+    ("keyword-without-effect", "warning", "The keyword has no effect on values of the type."),
+    ("required-unknown", "error", "A required name is not the name of a property."),
+    ("default-misfit", "warning", "The default is invalid for its own schema."),
+    ("example-misfit", "warning", "An example in a schema is invalid for this schema."),
+    ("enum-misfit", "warning", "A value of an enum, or a const, is invalid for the rest of its schema."),
+    ("unsatisfiable", "error", "No value is valid for the schema."),
+    ("untyped", "warning", "The parameter has no type, so any value is valid. If its Python type is Any: info."),
+    ("property-name", "warning", "A provider rejects the name of the parameter. fxai sends another name."),
     # strict mode
-    ("strict-impossible", "warning", "A tool that cannot be strict at a provider; an error where Strict is True."),
-    ("strict-weakened", "info", "A keyword that strict mode cannot hold a model to; it is validated after."),
+    ("strict-impossible", "warning", "The tool has no strict form for a provider. If Strict is True: error."),
+    ("strict-weakened", "info", "Strict mode cannot enforce a keyword. fxai validates it later."),
     # annotations, examples and options
-    ("annotation-contradiction", "warning", "Annotations that cannot both be true."),
-    ("input-example-misfit", "error", "An example of a call that does not fit the tool's parameters."),
-    ("cache-marks", "warning", "More tools marked for the cache than a provider takes marks in one request."),
-    ("tool-search-missing", "warning", "A deferred tool, and no tool search that would find it at a provider."),
-    ("provider-unknown", "warning", "Options for a provider that there is none of."),
+    ("annotation-contradiction", "warning", "Annotations contradict each other."),
+    ("input-example-misfit", "error", "An example of a call is invalid for the tool's parameters."),
+    ("cache-marks", "warning", "More tools have cache marks than a provider accepts in one request."),
+    ("tool-search-missing", "warning", "A tool is deferred, but no tool search can find it at a provider."),
+    ("provider-unknown", "warning", "Options name an unknown provider."),
     # handlers
-    ("handler-missing", "error", "A tool that no handler of the layer answers."),
-    ("handler-doubled", "error", "A tool with two handlers."),
-    ("handler-extra", "warning", "A handler for a tool that is not there."),
-    ("service-missing", "error", "A handler that needs a service which no layer gives."),
-    ("layer-failed", "error", "A layer that cannot be built."),
+    ("handler-missing", "error", "The layer has no handler for a tool."),
+    ("handler-doubled", "error", "The layer has two handlers for a tool."),
+    ("handler-extra", "warning", "The layer has a handler for an unknown tool."),
+    ("service-missing", "error", "A handler requires a service that no layer provides."),
+    ("layer-failed", "error", "fxai cannot build the layer."),
 )
 
 RULES: Final = {code: Rule(code, severity, says) for code, severity, says in _TABLE}
-"""The rules by code, in the order of the house: targets, names, descriptions, schemas, strict mode, handlers."""
+"""The rules by code. Their order is targets, names, descriptions, schemas, strict mode, annotations, handlers."""

@@ -1,21 +1,21 @@
-"""Checks of parameter schemas: an object with named, typed properties, which each provider can be sent.
+"""Checks of parameter schemas. Use `structure_findings` for all schemas, and `strict_findings` for strict mode.
 
 >>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> print(*structure_findings(Subject.of([Tool.make("half", parameters=int)])))
-half /parameters/type: warning root-not-object: the parameters are of type integer, and every provider wants an \
-object: fxai rewrites them; wrap them in a Struct or in an object schema
+half /parameters/type: warning root-not-object: the parameters have type integer, but every provider requires an \
+object. Wrap them in a Struct or in an object schema.
 
-Defaults, examples, enums and constants must be valid for the schema that they stand in.
+`fitting_findings` checks that defaults, examples, enums, and constants are valid for their own schema.
 
 >>> from fxai.schema.location import walk
 >>> document = {"type": "integer", "default": "ten"}
 >>> for place in walk(document):
 ...     print(*fitting_findings("tool", place, document))
-tool /parameters/default: warning default-misfit: the default expected integer, found string 'ten'; give one that \
-fits, or correct the schema
+tool /parameters/default: warning default-misfit: bad default: expected integer, found string 'ten'. Correct the \
+value or the schema.
 
-Where a tool cannot be sent in strict mode, a finding says why.
+If a tool has no strict form, a finding of `strict_findings` states the reason.
 
 >>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
@@ -58,32 +58,32 @@ _ABOUT: Final = {
 }
 _TYPES: Final = {"numbers": {"number", "integer"}, "strings": {"string"}, "arrays": {"array"}, "objects": {"object"}}
 KINDS: Final[Mapping[str, str]] = {keyword: kind for kind, keywords in _ABOUT.items() for keyword in keywords}
-"""By keyword, what it is about: `numbers`, `strings`, `arrays` or `objects`."""
+"""The kind of values that a keyword applies to, by keyword: `numbers`, `strings`, `arrays`, or `objects`."""
 
 _INSTEAD: Final = {
-    # Words of OpenAPI, of other schema languages, and abbreviations.
-    "nullable": 'say it by the type: ["string", "null"]',
-    "optional": "leave the name out of the required of the object around it",
-    "desc": "did you mean 'description'",
-    "min": "did you mean 'minimum'",
-    "max": "did you mean 'maximum'",
-    "choices": "did you mean 'enum'",
-    "options": "did you mean 'enum'",
-    "values": "did you mean 'enum'",
-    "props": "did you mean 'properties'",
-    "regex": "did you mean 'pattern'",
+    # Words of OpenAPI and of other schema languages, and abbreviations.
+    "nullable": 'Use the type ["string", "null"].',
+    "optional": "Remove the name from the list `required` of the object.",
+    "desc": "Did you mean 'description'?",
+    "min": "Did you mean 'minimum'?",
+    "max": "Did you mean 'maximum'?",
+    "choices": "Did you mean 'enum'?",
+    "options": "Did you mean 'enum'?",
+    "values": "Did you mean 'enum'?",
+    "props": "Did you mean 'properties'?",
+    "regex": "Did you mean 'pattern'?",
 }
 _HARMLESS: Final = frozenset(
-    (  # keywords of other tools, and those that may stand anywhere
+    (  # keywords of other programs, and keywords that any schema can contain
         *("discriminator", "example", "externalDocs", "xml", "deprecated", "readOnly", "writeOnly", "examples"),
         *("$vocabulary", "$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"),
     )
 )
-_LONGEST_WORD: Final = 40  # longer words are not looked up as misspelt keywords
+_LONGEST_WORD: Final = 40  # longer words are not compared with keywords
 
 
 def keyword_findings(tool: str, place: Subschema) -> Iterator[Finding]:
-    """Faults of the keywords of one schema."""
+    """Yield the problems of the keywords of one schema."""
     for keyword, value in place.schema.items():
         at = pointer_to(f"/parameters{place.pointer}", keyword)
         if keyword in _keywords_of(place.dialect):
@@ -99,30 +99,30 @@ def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) ->
     if kind is None or types is None or _TYPES[kind].intersection(names):
         return
     listed = " or ".join(names)
-    said = f"{keyword!r} is about {kind}, and the type is {listed}"
-    yield RULES["keyword-without-effect"].finding(tool, at, said, "take it away, or correct the type")
+    said = f"{keyword!r} applies to {kind}, but the type is {listed}"
+    yield RULES["keyword-without-effect"].finding(tool, at, said, "Remove the keyword, or correct the type.")
 
 
 def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, place: Subschema) -> Finding:
-    said = f"JSON Schema has no keyword {keyword!r} and passes over it"
+    said = f"JSON Schema does not define the keyword {keyword!r}, so validators ignore it"
     drafts = [dialect.name for dialect in DIALECTS.values() if keyword in dialect.keywords]
     if drafts:
-        said = f"{keyword!r} is no keyword of {place.dialect.name} but of {' and '.join(drafts)}: it is passed over"
-        remedy = "say another $schema, or say it as this draft does"
+        said = f"{keyword!r} is not a keyword of {place.dialect.name}, only of {' and '.join(drafts)}"
+        remedy = "Set another $schema, or use the keyword of this draft."
         return RULES["keyword-of-other-draft"].finding(tool, at, said, remedy)
     near = _near_keyword(keyword, place.dialect)
     if near is not None:
-        return RULES["misspelt-keyword"].finding(tool, at, said, f"did you mean {near!r}")
+        return RULES["misspelt-keyword"].finding(tool, at, said, f"Did you mean {near!r}?")
     if keyword in _INSTEAD:
         return RULES["unknown-keyword"].finding(tool, at, said, _INSTEAD[keyword], "warning")
     if _is_a_schema(value, place):
-        message = f"{keyword!r} looks like a parameter, and stands beside the keywords"
-        return RULES["misplaced-property"].finding(tool, at, message, f"put it into properties: {keyword!r}")
-    return RULES["unknown-keyword"].finding(tool, at, said, "take it away, or call it x-…")
+        message = f"{keyword!r} looks like a parameter, but is next to the keywords"
+        return RULES["misplaced-property"].finding(tool, at, message, f"Move it into properties: {keyword!r}.")
+    return RULES["unknown-keyword"].finding(tool, at, said, "Remove the keyword, or rename it to x-….")
 
 
 def _keywords_of(dialect: Dialect) -> Collection[str]:
-    """The keywords of a draft, `default` and `const` included."""
+    """Return the keywords of a draft, including `default` and `const`."""
     return {*dialect.keywords, "default"} | ({"const"} if dialect.name != "draft-04" else set[str]())
 
 
@@ -138,7 +138,7 @@ def _near_keyword(keyword: str, dialect: Dialect) -> str | None:
 
 
 def _is_a_schema(value: Any, place: Subschema) -> bool:
-    """Whether the value of an unknown keyword is a schema, and so a misplaced property of an object."""
+    """Return True if the value of an unknown keyword is a schema, and therefore a misplaced property of an object."""
     return is_object(value) and ("type" in value or "$ref" in value) and "object" in str(place.schema.get("type"))
 
 
@@ -151,11 +151,11 @@ _MOST_LOOKED_FOR: Final = 200
 _LONGEST: Final = 100
 
 Declared: TypeAlias = dict[int, frozenset[str]]
-"""By the identity of a schema, the names of properties that it speaks of."""
+"""The names of the properties that a schema declares, by the `id()` of the schema."""
 
 
 def structure_findings(subject: Subject) -> Iterator[Finding]:
-    """Faults of the schemas of parameters."""
+    """Yield the problems of the schemas of parameters."""
     for entry in subject.entries:
         yield from entry.findings
         if entry.document is None or not entry.asked:
@@ -169,10 +169,10 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
 
 
 def document_findings(tool: str, document: Any) -> Iterator[Finding]:
-    """Each place at which a document is not a usable JSON Schema."""
+    """Yield a finding for each location that makes a document an invalid JSON Schema."""
     for fault in document_faults(document):
         said = f"expected {fault.expected}, found {fault.found}"
-        remedy = "correct the schema: nothing can be checked by it as it is"
+        remedy = "Correct the schema. In its present form it cannot validate values."
         yield RULES["schema-error"].finding(tool, f"/parameters{fault.pointer}", said, remedy)
 
 
@@ -182,33 +182,33 @@ def _root(entry: Entry) -> Iterator[Finding]:
     if is_object(document):
         for union in _UNIONS:
             if union in document:
-                message = f"{union} at the root of the parameters, which every provider refuses: fxai rewrites it"
-                remedy = "put the union into a property, or say it in the description"
+                message = f"{union} at the root of the parameters, which every provider rejects"
+                remedy = "Move the union into a property, or explain it in the description."
                 yield RULES["root-union"].finding(tool.name, f"/parameters/{union}", message, remedy)
                 if said is None:
                     return
     if said != "object":
-        what = "say no type" if said is None else f"are of type {said}"
-        message = f"the parameters {what}, and every provider wants an object: fxai rewrites them"
-        remedy = "wrap them in a Struct or in an object schema" if said else 'say "type": "object"'
+        what = "have no type" if said is None else f"have type {said}"
+        message = f"the parameters {what}, but every provider requires an object"
+        remedy = "Wrap them in a Struct or in an object schema." if said else 'Add "type": "object".'
         yield RULES["root-not-object"].finding(tool.name, "/parameters/type", message, remedy)
 
 
 def _request_findings(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
-    """The parts of the parameters that a request has otherwise, and tools that a request leaves out."""
+    """Yield findings for parameters that a request changes, and for tools that a request omits."""
     document, name = JsonSchema.trust(entry.document), entry.tool.name
     for provider in providers:
         rules = provider.apis[0]
         found = request_form(document, rules)
         if not isinstance(found, Success):
             first = found.failure()[0]
-            message = f"{provider.name} is not sent this tool: {first.reason}"
-            yield RULES["left-out"].finding(name, f"/parameters{first.pointer}", message, "correct the schema")
+            message = f"requests to {provider.name} omit this tool: {first.reason}"
+            yield RULES["left-out"].finding(name, f"/parameters{first.pointer}", message, "Correct the schema.")
             continue
         for rewrite in found.unwrap().rewrites:
             if rewrite.rule == NAMES_OF_PROPERTIES:
-                message = f"{provider.name} refuses this name, so it is sent {rewrite.change}"
-                remedy = "call the parameter by letters, digits, '_', '.' and '-', 64 at most"
+                message = f"{provider.name} rejects this name, so fxai sends it {rewrite.change}"
+                remedy = "Use at most 64 letters, digits, '_', '.', and '-' in the name of the parameter."
                 yield RULES["property-name"].finding(name, f"/parameters{rewrite.pointer}", message, remedy)
 
 
@@ -221,29 +221,29 @@ def _place(entry: Entry, place: Subschema, declared: Declared) -> Iterator[Findi
     for keyword, message in contradictions(place.schema):
         at = f"/parameters{place.pointer}/{keyword}"
         kind = KINDS.get(keyword, "values").removesuffix("s")
-        yield RULES["unsatisfiable"].finding(name, at, f"no {kind} fits: {message}", "correct one of the two")
+        yield RULES["unsatisfiable"].finding(name, at, f"no {kind} is valid: {message}", "Correct one of them.")
     if entry.sound:
         yield from fitting_findings(name, place, entry.document)
 
 
 def is_untyped(place: Subschema) -> bool:
-    """Whether the schema of a parameter or an item has no type."""
+    """Return True if the schema of a parameter or an item has no type."""
     return not place.around and place.keyword in _VALUES and not _SAYS_WHAT.intersection(place.schema)
 
 
 def _untyped_findings(entry: Entry, place: Subschema) -> Iterator[Finding]:
     if is_untyped(place):
         what = repr(place.name) if place.name is not None else "an item"
-        message = f"{what} has no type, so anything goes"
-        remedy = "say a type that is narrower than Any" if entry.derived else 'say its "type"'
+        message = f"{what} has no type, so any value is valid"
+        remedy = "Use a type that is narrower than Any." if entry.derived else 'Add a "type".'
         severity: Severity | None = "info" if entry.derived else None
         yield RULES["untyped"].finding(entry.tool.name, f"/parameters{place.pointer}", message, remedy, severity)
 
 
 def required_findings(tool: str, place: Subschema, document: Any, declared: Declared) -> Iterator[Finding]:
-    """Each required name of one schema that no property has; `declared` is what is known of the document's schemas."""
+    """Yield the required names of a schema that are not properties. `declared` caches the properties of schemas."""
     required, schemas = place.schema.get("required"), (place.schema, *place.around)
-    if not is_array(required) or not any("properties" in schema for schema in schemas):  # which may have any
+    if not is_array(required) or not any("properties" in schema for schema in schemas):  # without it, any name is valid
         return
     known: set[str] = set()
     for schema in schemas:
@@ -254,21 +254,21 @@ def required_findings(tool: str, place: Subschema, document: Any, declared: Decl
     for index, name in enumerate(required):
         if isinstance(name, str) and name not in known and not patterned:
             near = _near(name, known) if index < _MOST_LOOKED_FOR else []
-            remedy = f"did you mean {near[0]!r}" if near else "declare it under properties, or take it away"
+            remedy = f"Did you mean {near[0]!r}?" if near else "Declare it in properties, or remove it."
             at = f"/parameters{place.pointer}/required/{index}"
-            message = f"{name!r} is required, and no property has this name"
+            message = f"{name!r} is required, but no property has this name"
             yield RULES["required-unknown"].finding(tool, at, message, remedy)
 
 
 def _near(name: str, known: set[str]) -> list[str]:
-    """The property that may be meant, where there are not too many to look through."""
+    """Return the most similar property, unless the schema has too many properties for the search."""
     from difflib import get_close_matches
 
     return get_close_matches(name[:_LONGEST], known, n=1) if len(known) <= _MOST_LOOKED_FOR else []
 
 
 def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]:
-    """The properties that a schema names, with those of the schemas in its place."""
+    """Return the properties that a schema declares, including the schemas that its references and branches name."""
     schema = target(schema, document) if is_object(schema) and "properties" not in schema else schema
     if not is_object(schema) or id(schema) in seen:
         return set()
@@ -287,22 +287,22 @@ def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]
 _VALUE_KEYWORDS: Final = ("default", "examples", "enum", "const")
 _SAYS_NOTHING: Final = frozenset(("title", "description", "$comment", "deprecated", "readOnly", "writeOnly"))
 _HERE: Final = "urn:fxai:document"
-_REFIT: Final = "give one that fits, or correct the schema"
+_REFIT: Final = "Correct the value or the schema."
 
 
 def fitting_findings(tool: str, place: Subschema, document: Any) -> Iterator[Finding]:
-    """Each value in one schema of a usable document that the schema refuses."""
+    """Yield the values in one schema of a valid document that are invalid for this schema."""
     if not any(keyword in place.schema for keyword in _VALUE_KEYWORDS):
         return
     at = f"/parameters{place.pointer}"
     faults = _validator(place, document, ())
     if "default" in place.schema:
         for fault in faults(place.schema["default"])[:1]:
-            yield RULES["default-misfit"].finding(tool, f"{at}/default", f"the default {_fault_text(fault)}", _REFIT)
+            yield RULES["default-misfit"].finding(tool, f"{at}/default", f"bad default: {_fault_text(fault)}", _REFIT)
     examples = place.schema.get("examples")
     for index, example in enumerate(examples if is_array(examples) else ()):
         for fault in faults(example)[:1]:
-            message = f"the example {_fault_text(fault)}"
+            message = f"bad example: {_fault_text(fault)}"
             yield RULES["example-misfit"].finding(tool, f"{at}/examples/{index}", message, _REFIT)
     yield from _enum_findings(tool, at, place, document)
 
@@ -313,18 +313,18 @@ def _enum_findings(tool: str, at: str, place: Subschema, document: Any) -> Itera
     faults_of = _validator(place, document, ("enum",))
     misfits = {i: faults[0] for i, value in enumerate(values) if (faults := faults_of(value))}
     if values and len(misfits) == len(values):
-        message = f"no value of the enum fits the rest: {found_in(values[0])} {_fault_text(misfits[0])}"
-        remedy = "correct the values, or what stands beside them"
+        message = f"no value of the enum is valid for the rest: {found_in(values[0])} {_fault_text(misfits[0])}"
+        remedy = "Correct the values, or the other keywords."
         yield RULES["unsatisfiable"].finding(tool, f"{at}/enum", message, remedy)
         return
     for index, fault in misfits.items():
-        message = f"{found_in(values[index])} can never be given: it {_fault_text(fault)}"
-        remedy = "take it away, or allow it beside the enum"
+        message = f"{found_in(values[index])} is never valid: {_fault_text(fault)}"
+        remedy = "Remove the value, or allow it in the other keywords."
         yield RULES["enum-misfit"].finding(tool, f"{at}/enum/{index}", message, remedy)
     if "const" in place.schema:
         for fault in _validator(place, document, ("const",))(place.schema["const"])[:1]:
-            message = f"nothing fits: the const {_fault_text(fault)}"
-            yield RULES["unsatisfiable"].finding(tool, f"{at}/const", message, "correct it, or what stands beside it")
+            message = f"the const is never valid: {_fault_text(fault)}"
+            yield RULES["unsatisfiable"].finding(tool, f"{at}/const", message, "Correct it, or the other keywords.")
 
 
 def _fault_text(fault: Fault) -> str:
@@ -333,13 +333,13 @@ def _fault_text(fault: Fault) -> str:
 
 
 def _validator(place: Subschema, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
-    """A validator for the schema without the keywords `without`."""
+    """Return a validator for the schema without the keywords `without`."""
     schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
     if not set(schema) - _SAYS_NOTHING - set(_VALUE_KEYWORDS[:2]):
         return _no_faults
     text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUE_KEYWORDS})
     if place.pointer and ("$ref" in text or "Ref'" in text):
-        # with a keyword left out it is not the schema of the document any more, to which references lead
+        # without one of its keywords, the schema is no longer the target of references in the document
         return _no_faults if without else _inside(document, place).validate
     return JsonSchema.trust({"$schema": place.dialect.uri, **schema}).validate
 
@@ -349,7 +349,7 @@ def _no_faults(_: Any) -> tuple[Fault, ...]:
 
 
 def _inside(document: Any, place: Subschema) -> JsonSchema:
-    """The schema as a document of its own, with the references of the one that it stands in."""
+    """Return the schema as a separate document that contains the targets of its references."""
     dialect: Dialect = place.dialect
     name = str(document.get(dialect.id_keyword) or _HERE)
     kept = "$defs" if "$defs" in dialect.keywords else "definitions"
@@ -359,14 +359,14 @@ def _inside(document: Any, place: Subschema) -> JsonSchema:
     )
 
 
-_MEANT: Final = "change the schema, or say that it is meant: tool.annotate(Strict, False)"
-_CHECKED: Final = "nothing has to be done: what the model gives is validated by the original"
-_APART: Final = "say that null is meant: tool.annotate(ExplicitNull, True); or make it the default"
-_ASKED: Final = "change the schema, or take Strict away from the tool"
+_MEANT: Final = "Change the schema, or turn strict mode off: tool.annotate(Strict, False)."
+_CHECKED: Final = "No action is necessary: fxai validates the arguments with the original schema."
+_APART: Final = "If null has a meaning, use tool.annotate(ExplicitNull, True), or make null the default."
+_ASKED: Final = "Change the schema, or remove Strict from the tool."
 
 
 def strict_findings(subject: Subject) -> Iterator[Finding]:
-    """Why tools cannot be sent in strict mode; nothing for tools that turn it off."""
+    """Yield the reasons why tools have no strict form. Skip tools that turn strict mode off."""
     for entry in subject.entries:
         whole = is_object(entry.document) and entry.document.get("type") == "object"
         if entry.sound and entry.asked and whole and entry.tool.get(Strict) is not False:
@@ -390,17 +390,17 @@ def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
                 continue
             obstacles.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
     for key, providers in impossible.items():
-        message = f"it cannot be strict at {' and '.join(providers)}: {_strict_reason(key)}"
+        message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(key)}"
         remedy = _ASKED if asked else _MEANT
         yield RULES["strict-impossible"].finding(entry.tool.name, _strict_place(key), message, remedy, severity)
     for key, providers in weakened.items():
-        message = f"strict mode cannot hold {' and '.join(providers)} to it: {_strict_reason(key)}"
+        message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(key)}"
         remedy = _APART if key[2] == NULL_LOST else _CHECKED
         yield RULES["strict-weakened"].finding(entry.tool.name, _strict_place(key), message, remedy)
 
 
 def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
-    """By place, the keywords that another rule reports already."""
+    """Return the keywords that another rule already reports, by location."""
     known: dict[str, set[str]] = {}
     declared: Declared = {}
     for place in walk(entry.document):

@@ -1,7 +1,7 @@
-"""Floor 6. MCP: servers as sources of tools, and our tools as a server.
+"""MCP: servers as sources of tools, and a server for your own tools. Use this package to connect to MCP servers.
 
-A server is opened for as long as its tools are needed. The official SDK, which the extra `mcp` brings, is imported when
-one is opened.
+fxai opens a server while a program needs its tools. The official SDK comes with the extra `mcp`. fxai imports it when
+you open a server.
 
 >>> from fxai import mcp
 >>> mcp.stdio("uvx", "mcp-server-time").prefix("clock_")

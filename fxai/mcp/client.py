@@ -1,8 +1,8 @@
-"""MCP servers as sources of tools: a program to start, or an address.
+"""MCP servers as sources of tools. Use this module to connect to a program or a URL.
 
-A server is a value; nothing is started before it is opened. It is a source like any other: `agent.with_tools(server)`,
-`ToolSource.of(server).use(…)`. Each of its tools becomes a dynamic tool. What it opened is closed with the scope, its
-program and all that that started are ended.
+A server is an immutable value. fxai starts nothing before you open it. Use it like any other source of tools:
+`agent.with_tools(server)` or `ToolSource.of(server).use(…)`. Each tool of the server becomes a dynamic tool. When the
+scope closes, fxai closes the connection and ends the server's program with all its child processes.
 
 >>> git = stdio("uvx", "mcp-server-git", "--repository", ".").prefix("git_").only("git_log", "git_diff")
 >>> git.name, git.settings.prefix
@@ -45,32 +45,32 @@ from fxai.tools.tool_options import Validation
 
 
 class ClientOptions(TypedDict, total=False):
-    """Options of every server, however it is reached."""
+    """Options for servers with any transport."""
 
     name: str
-    """Its name, in messages and in pins; by default its program or its host."""
+    """Name of the server in messages and pins. Default: the name of its program or host."""
     timeout: float
-    """Seconds for it to answer when it is opened, and for a listing of its tools; 30 by default."""
+    """Maximum seconds until the server answers after opening, and until it lists its tools. Default: 30."""
     call_timeout: float | None
-    """Seconds until a call answers or reports progress. Default: 300. The time that `elicit` takes to answer does not
-    count. If the time is over, fxai cancels the call at the server. None: no limit."""
+    """Maximum seconds until a call answers or reports progress. Default: 300. The time that `elicit` needs for an
+    answer does not count. After this time, fxai cancels the call at the server. None: no limit."""
     total_timeout: float | None
-    """Seconds for a call that reports progress. Default: 3600. To let no progress extend a call, pass the value of
-    `call_timeout`. None: no limit."""
+    """Maximum seconds of a call that reports progress. Default: 3600. If progress must not extend a call, pass the
+    value of `call_timeout`. None: no limit."""
     mode: Mode
-    """How the protocol is agreed on; `"auto"`, the default, speaks to servers of every version."""
+    """Protocol negotiation. Default: `"auto"`, which supports servers of every version."""
     pins: Pins | None
-    """What its tools are compared with; by default their definitions when the server was opened."""
+    """Approved definitions of the tools. Default: the definitions at the time of opening."""
     limits: McpLimits
-    """How much it may send."""
+    """Limits of the data that the server can send."""
     elicit: Elicit | None
-    """Answers its questions to the person behind the client (elicitation); by default they are refused."""
+    """Function that answers the server's questions to the user (elicitation). Default: None, fxai declines them."""
     on_log: OnLog | None
-    """Called with what it logs over the protocol; by default that is dropped."""
+    """Function that receives the server's log messages. Default: None, fxai drops them."""
     failure_mode: FailureMode
-    """`"return"` (the default): the model reads what went wrong in a call. `"error"`: the run fails with it."""
+    """Channel of a failed call. `"return"` (default): the model reads the failure. `"error"`: the run fails with it."""
     validation: Validation
-    """How arguments are checked before they are sent: by the tool's schema, which is the default, or `"none"`."""
+    """Validation of arguments before a call: `"schema"` (default), by the schema of the tool, or `"none"`."""
 
 
 def stdio(
@@ -81,19 +81,20 @@ def stdio(
     grace: float = 2.0,
     **options: Unpack[ClientOptions],
 ) -> McpServer:
-    """A program as a server, which speaks MCP on its standard input and output.
+    """Return a server that fxai starts as a program. It speaks MCP on its standard input and output.
 
     Args:
-        command: the program, found along `PATH`; no shell is involved.
-        args: its arguments.
-        env: variables of its environment, beside the few that are safe to inherit (`PATH`, `HOME`, `USER`, …).
-        cwd: its working folder; by default ours.
-        grace: seconds that it has to end by itself when it is closed, and again when it is asked to terminate, before
-            it is killed. What it started ends with it: on Linux wherever it went, elsewhere on POSIX its group.
-        options: see `ClientOptions`.
+        command: Program, found along `PATH`. fxai does not use a shell.
+        args: Arguments of the program.
+        env: Environment variables, added to a few variables that are safe to inherit (`PATH`, `HOME`, `USER`, …).
+        cwd: Working directory. Default: None, the directory of this process.
+        grace: Seconds until the program must end after its input closes, and again after a request to terminate. Then
+            fxai kills it. Its child processes end with it: on Linux all of them, on other POSIX systems its process
+            group. Default: 2.
+        options: See `ClientOptions`.
 
     Raises:
-        ValueError: a variable is no text, or an option has a value that it cannot have.
+        ValueError: If an environment variable is not a string, or if an option has an invalid value.
     """
     place = None if cwd is None else os.fspath(cwd)
     return _server(ServerProgram(command, args, place, Concealed(dict(env or {})), grace), options)
@@ -106,22 +107,24 @@ def http(
     token: str | Revealing | None = None,
     **options: Unpack[ClientOptions],
 ) -> McpServer:
-    """The server at an address, which speaks MCP over streamable HTTP.
+    """Return a server at a URL. It speaks MCP over streamable HTTP.
 
     Args:
-        url: the whole address, such as `"https://example.org/mcp"`.
-        headers: sent with every request; no repr shows their values.
-        token: sent as the bearer token: a text, or a secret such as `fxai.providers.http.Secret`. fxai reads a secret
-            (its `reveal`) for each request, so that a token can change. If the server answers 401 and the secret has
+        url: Whole URL, such as `"https://example.org/mcp"`.
+        headers: Headers of every request. No repr shows their values.
+        token: Bearer token of every request, as a string or a secret such as `fxai.providers.http.Secret`. fxai reads a
+            secret (its `reveal`) for each request, so a token can change. If the server answers 401 and the secret has
             changed since, fxai sends the request again.
-        options: see `ClientOptions`.
+        options: See `ClientOptions`.
 
     Raises:
-        ValueError: the address is none of `http` or `https`, a header is no text, or an option has a value that it
-            cannot have.
+        ValueError: If the URL does not start with `http://` or `https://`, if a header is not a string, or if an option
+            has an invalid value.
     """
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{url!r} is no address of http or https; a program is `mcp.stdio(command, …)`")
+        raise ValueError(
+            f"url must start with http:// or https://, got {url!r}. For a program, use mcp.stdio(command, …)."
+        )
     sent: dict[str, str | Revealing] = dict(headers or {})
     if token is not None:
         sent["Authorization"] = _Bearer(Concealed({"token": token}))
@@ -130,14 +133,14 @@ def http(
 
 @final
 class _Bearer:
-    """The header of a token, whose text is read when it is sent."""
+    """The header of a token. fxai reads the token for each request."""
 
     def __init__(self, token: Concealed) -> None:
         self._token = token
 
     def reveal(self) -> str:
         token: Any = self._token.reveal()["token"]
-        return f"Bearer {token}" if isinstance(token, str) else token  # the check of headers refuses other values
+        return f"Bearer {token}" if isinstance(token, str) else token  # the check of headers rejects other values
 
 
 def _server(endpoint: ServerProgram | Address, options: ClientOptions) -> McpServer:
@@ -147,55 +150,55 @@ def _server(endpoint: ServerProgram | Address, options: ClientOptions) -> McpSer
 
 @final
 class McpServer(msgspec.Struct, frozen=True):
-    """A server, not yet opened: an immutable value, equal to one of the same settings."""
+    """A server before it is opened. It is an immutable value. Servers with equal settings are equal."""
 
     settings: ServerSettings
 
     @property
     def name(self) -> str:
-        """Its name here."""
+        """The name of the server in this program."""
         return self.settings.name
 
     # -- the same server with other tools
 
     def prefix(self, prefix: str) -> McpServer:
-        """The same, with `prefix` before its tools' names."""
+        """Return the server with `prefix` before the names of its tools."""
         return _replace(self, prefix=prefix + self.settings.prefix)
 
     def only(self, *names: str) -> McpServer:
-        """The same, offering only these tools, by their names at the server; of those chosen before.
+        """Return the server with only these tools of the previous selection. Use the names at the server.
 
-        Opening it fails where it has no such tool.
+        If the server does not have one of the tools, opening it fails.
         """
         wanted = tuple(dict.fromkeys(names))
         before = self.settings.only
         return _replace(self, only=wanted if before is None else tuple(name for name in before if name in wanted))
 
     def without(self, *names: str) -> McpServer:
-        """The same, but for these tools, by their names at the server."""
+        """Return the server without these tools. Use the names at the server."""
         return _replace(self, without=tuple(dict.fromkeys((*self.settings.without, *names))))
 
     # -- opening
 
     def open(self) -> Effect[Connection, McpError, Scope]:
-        """The server, opened into the scope around, with its tools listed; it closes with the scope.
+        """Open the server in the enclosing scope and list its tools. The connection closes with the scope.
 
-        Fails with an `McpError`: it does not start, cannot be reached, refuses us, does not answer in time, or answers
-        what the protocol does not allow. Then nothing of it is left running.
+        The effect fails with an `McpError` if the server does not start, is not reachable, refuses the connection, does
+        not answer in time, or breaks the protocol. In these cases no process of the server remains.
         """
         return _open(self)
 
     @property
     def source(self) -> ToolSource[McpHandler, McpError]:
-        """The source of its tools: opened for as long as they are needed, and live."""
+        """The live source of the server's tools. It is open while a program needs the tools."""
         return ToolSource(self.open().map(lambda connection: connection.bound))
 
     def __fx_gives__(self) -> Gives[McpHandler, McpError, None]:
-        """For type checkers: the handlers that it gives."""
+        """For type checkers: the handlers of the server's tools."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> EffectOf[Any, Any, Any]:
-        """The effect that connects, and gives its tools."""
+        """Return the effect that connects to the server and returns its tools."""
         return self.source.open
 
     @override
@@ -210,7 +213,7 @@ def _replace(server: McpServer, **changes: Any) -> McpServer:
 
 @gen
 def _open(server: McpServer) -> Gen[Connection, McpError, Scope]:
-    from fxai.mcp.link import Link  # with it comes the SDK
+    from fxai.mcp.link import Link  # this module imports the SDK
 
     link = Link(server.settings)
     connection = Connection(server.settings, link, _origin(server))
@@ -227,14 +230,14 @@ def _check_names(server: McpServer, connection: Connection) -> EffectOf[None, Mc
         if not missing:
             return NOTHING
         known = ", ".join(connection.known_names) or "none"
-        said = f"it has no tool {missing[0]!r}; its tools are: {known}"
-        return fail(McpError(server.name, "no-such-tool", said, "give `only` the names that it has"))
+        said = f"unknown tool {missing[0]!r}. Known tools: {known}"
+        return fail(McpError(server.name, "no-such-tool", said, "Pass names of existing tools to `only`"))
 
     return Suspend(check)
 
 
 def _origin(server: McpServer) -> str:
-    """What tells the server apart: its tools are others than those of the same name at another endpoint."""
+    """Return a unique label of the server. Tools of different endpoints differ, even with the same name."""
     endpoint = server.settings.endpoint
     where = endpoint.cwd if isinstance(endpoint, ServerProgram) else endpoint.url
     given = endpoint.env if isinstance(endpoint, ServerProgram) else endpoint.headers

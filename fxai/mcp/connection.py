@@ -1,7 +1,7 @@
-"""Connections: an open server with its description, its tools, and calls of them with their progress.
+"""Connections to MCP servers. Use a connection to call tools, approve changed tools, and read the server's description.
 
-`server.open()` gives one into the scope around, with which it closes. Its tools are compared with the pins each
-time they are listed; when the server notifies of a change, `now` lists them anew.
+`server.open()` returns a connection, which closes with the enclosing scope. Each time that the server lists its tools,
+fxai compares them with the pins. If the server notifies of a change, `now` lists the tools again.
 
 >>> Change("search", ("description",)).parts
 ('description',)
@@ -51,12 +51,12 @@ _FLAW: Final = 500  # characters of a flaw, which may quote the server
 _A = TypeVar("_A")
 _Made: TypeAlias = tuple[dict[str, McpTool], list[Refused], dict[str, dict[str, str]]]
 
-_HELD: Final = "the tool %r of the MCP server %r is held back until it is approved again: %s"
+_HELD: Final = "tool %r of the MCP server %r is blocked until you approve it again: %s"
 
 _log = logging.getLogger("fxai.mcp")
 
 McpHandler: TypeAlias = HandlerOf[object, object, McpCallError]
-"""The member of `R` of a server's tools: arguments and results are plain JSON data."""
+"""The requirement in `R` of a server's tools. Arguments and results are JSON values."""
 
 
 @final
@@ -64,10 +64,10 @@ class Change(msgspec.Struct, frozen=True):
     """A blocked tool, with the parts that differ from the approved definition."""
 
     name: str
-    """The tool's name at the server."""
+    """The name of the tool at the server."""
     parts: tuple[str, ...]
-    """Among `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"`, `"annotations"`, `"_meta"` and `"other"`; or
-    `"new"`, with `"name"` if its name looks like another tool's or contains invisible characters."""
+    """Some of `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"`, `"annotations"`, `"_meta"`, and `"other"`;
+    or `"new"`, with `"name"` if the name looks like another tool's name or contains invisible characters."""
 
 
 @final
@@ -75,23 +75,23 @@ class Flaw(msgspec.Struct, frozen=True):
     """A difference from the protocol that fxai read nevertheless."""
 
     tool: str | None
-    """The tool that was called; None for the listing of the tools."""
+    """The called tool. None for the list of tools."""
     said: str
     """The difference."""
 
 
 @final
 class ServerInfo(msgspec.Struct, frozen=True):
-    """The description that an open server gives of itself."""
+    """An open server's description of itself."""
 
     name: str
-    """Its own name; may be empty."""
+    """The server's own name. It can be empty."""
     version: str
     protocol_version: str
-    """The version of the protocol that was agreed on, such as `"2025-11-25"`."""
+    """The negotiated protocol version, such as `"2025-11-25"`."""
     instructions: str | None = None
     capabilities: Mapping[str, Any] = {}
-    """As the protocol spells them."""
+    """The capabilities with their names in the protocol."""
 
     @override
     def __hash__(self) -> int:
@@ -100,29 +100,29 @@ class ServerInfo(msgspec.Struct, frozen=True):
 
 @final
 class Connection:
-    """An open server. It is made by `server.open()` and closes with the scope that it was opened into."""
+    """An open server. Create it with `server.open()`. It closes with the enclosing scope."""
 
     def __init__(self, settings: ServerSettings, link: Link, origin: str) -> None:
         self._settings = settings
         self._link = link
         self._origin = origin
         self._reached = settings.endpoint.attributes
-        self._pins = settings.pins or Pins.in_process(unseen="trust-all")  # nobody has approved anything
+        self._pins = settings.pins or Pins.in_process(unseen="trust-all")  # without pins, the first list is approved
         self._tools: dict[str, McpTool] = {}
         self._held: dict[str, tuple[ToolDefinition, tuple[str, ...]]] = {}
         self._refused: tuple[Refused, ...] = ()
         self._names: tuple[str, ...] = ()
-        self._bound: BoundToolkit[McpHandler]  # from the first listing on, which opening waits for
+        self._bound: BoundToolkit[McpHandler]  # set by the first listing, before opening returns
         self._stale: bool
         self._flaws: dict[Flaw, None] = {}
         link.on_changed = self.mark_stale
         link.on_flaw = partial(self._note, None)
 
-    # -- its description
+    # -- the description of the server
 
     @property
     def name(self) -> str:
-        """The server's name here."""
+        """The name of the server in this program."""
         return self._settings.name
 
     @property
@@ -133,66 +133,66 @@ class Connection:
 
     @property
     def stderr(self) -> str:
-        """The end of the server's standard error; empty for one at an address."""
+        """The end of the server's standard error. Empty for a server at a URL."""
         return self._link.stderr
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """The definitions of the offered tools, in the server's order."""
+        """The definitions of the offered tools, in the order of the server."""
         return tuple(tool.definition for tool in self._tools.values())
 
     @property
     def held_back(self) -> tuple[Change, ...]:
-        """The tools that are not offered because they are not as approved; `approve` offers them again."""
+        """The blocked tools, which differ from their approved definitions. To offer them again, call `approve`."""
         return tuple(Change(name, parts) for name, (_, parts) in self._held.items())
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """The tools that it lists and that cannot be offered, with the reason."""
+        """The invalid tools that the server lists, each with the reason."""
         return self._refused
 
     @property
     def flaws(self) -> tuple[Flaw, ...]:
-        """The differences from the protocol in listings and results, without repetitions; at most 64."""
+        """The differences from the protocol in listings and results, without repetitions. At most 64."""
         return tuple(self._flaws)
 
     @property
     def known_names(self) -> tuple[str, ...]:
-        """The names of all tools that it lists, offered or not."""
+        """The names of all tools that the server lists, including blocked and invalid tools."""
         return self._names
 
     @property
     def bound(self) -> BoundToolkit[McpHandler]:
-        """The tools that are offered, with their handlers; live, so that `bound.now` follows the server."""
+        """The offered tools with their handlers. It is live, so `bound.now` follows the server."""
         return self._bound
 
-    # -- its tools
+    # -- the tools of the server
 
     @property
     def now(self) -> EffectOf[BoundToolkit[McpHandler]]:
-        """The tools as they are now: listed anew where the server notified of a change.
+        """An effect that returns the current tools. If the server notified of a change, it lists the tools again.
 
-        Where that fails, they stay as they were, and a warning is logged; the next call fails with the reason.
+        If listing fails, the previous tools stay and fxai logs a warning. The next call fails with the reason.
         """
         return Suspend(lambda: self._renew() if self._stale else Succeed(self._bound))
 
     def refresh(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
-        """The tools, listed anew and reviewed; fails where they are not listed, or the pins cannot be used."""
+        """List and review the tools again. The effect fails if the listing fails or fxai cannot use the pins."""
         stale = sync(self.mark_stale)
         return self._list().on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else stale)
 
     def approve(self, *names: str) -> EffectOf[None, McpError]:
-        """Approves tools that are held back, as they are now; without names all of them. `now` offers them.
+        """Approve the current definitions of blocked tools. Without names, approve all of them. `now` then offers them.
 
-        Fails with an `McpError` of the kind `"pins"` where the pins cannot be written, or of `"held-back"` where a tool
-        of that name is not held back.
+        The effect fails with an `McpError` of the kind `"pins"` if fxai cannot write the pins, or of the kind
+        `"held-back"` if a name does not belong to a blocked tool.
         """
 
         def start() -> EffectOf[None, McpError]:
             wrong = [name for name in names if name not in self._held]
             if wrong:
                 held = ", ".join(self._held) or "none"
-                said = f"no tool {wrong[0]!r} is held back; those that are: {held}"
+                said = f"tool {wrong[0]!r} is not blocked. Blocked tools: {held}"
                 return fail(McpError(self.name, "held-back", said))
             chosen = {name: self._held[name][0].digests() for name in names or self._held}
             return self._pins.approve(self.name, chosen).and_then(sync(self.mark_stale))
@@ -200,19 +200,19 @@ class Connection:
         return Suspend(start)
 
     def mark_stale(self) -> None:
-        """Marks the tools to be listed anew on their next use."""
+        """Mark the tools as outdated, so that their next use lists them again."""
         self._stale = True
 
     def _renew(self) -> EffectOf[BoundToolkit[McpHandler]]:
         def keep(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
-            _log.warning("the tools stay as they were: %s", error)
+            _log.warning("cannot list the tools again, so the previous tools stay: %s", error)
             return Succeed(self._bound)
 
         return self.refresh().catch_all(keep)
 
     @gen
     def _list(self) -> Gen[BoundToolkit[McpHandler], McpError]:
-        self._stale = False  # a change from here on is for the next listing
+        self._stale = False  # the next listing covers changes from here on
         listed, unsound = yield from over_link(self._link.listing)
         self._names = (*(definition.name for definition in listed), *unsound)
         offered, refused, digests = yield from over_link(lambda: self._make_tools(listed, unsound))
@@ -220,20 +220,20 @@ class Connection:
         return self._take(offered, refused, {name: parts for name, parts in held.items() if name in offered})
 
     async def _make_tools(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
-        """The tools that can be offered, by name, those that cannot, and the digests; other tasks run in between."""
+        """Return the valid tools by name, the invalid tools, and the digests. Other tasks can run in between."""
         settings = self._settings
         refused = [Refused(name, reason) for name, reason in unsound.items() if self._is_wanted(name)]
         made: dict[str, McpTool] = {}
         seen: dict[str, dict[str, str]] = {}
         for definition in listed:
-            await checkpoint()  # each tool may take a while: other tasks run between two of them
+            await checkpoint()  # one tool can take long, so let other tasks run
             name = definition.name
             if not self._is_wanted(name):
-                with suppress(RecursionError, ValueError):  # too deep; nobody wants it
+                with suppress(RecursionError, ValueError):  # the schema is too deep, but the tool is not offered
                     seen.setdefault(name, definition.digests())
                 continue
             if name in made:
-                refused.append(Refused(name, "it is listed twice; the first one is offered"))
+                refused.append(Refused(name, "the server lists it twice, and fxai offers the first one"))
                 continue
             try:
                 known = self._tools.get(name)
@@ -252,13 +252,15 @@ class Connection:
     def _take(
         self, offered: dict[str, McpTool], refused: list[Refused], held: dict[str, tuple[str, ...]]
     ) -> BoundToolkit[McpHandler]:
-        """Takes over a reviewed listing; logs a warning for each tool that is newly left out."""
+        """Apply a reviewed listing. Log a warning for each newly blocked or invalid tool."""
         for name, parts in held.items():
             if self._held.get(name, ((), ()))[1] != parts:
                 _log.warning(_HELD, name, self.name, _parts(parts))
         for one in refused:
             if one not in self._refused:
-                _log.warning("the tool %r of the MCP server %r is left out: %s", one.name, self.name, one.reason)
+                _log.warning(
+                    "tool %r of the MCP server %r is invalid and not offered: %s", one.name, self.name, one.reason
+                )
         self._held = {name: (offered[name].definition, parts) for name, parts in held.items()}
         self._refused = tuple(refused)
         self._tools = {name: tool for name, tool in offered.items() if name not in held}
@@ -281,10 +283,10 @@ class Connection:
     # -- calls
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> EffectOf[object, McpCallError]:
-        """Calls a tool of the server by its name there; arguments are sent as they are.
+        """Call a tool by its name at the server. fxai sends the arguments unchanged.
 
-        The value is the structured content where the result has any, else `{"content": […]}`. Fails with
-        `McpToolError` for a failure of the tool, with `McpError` for one of the server.
+        The value is the structured content of the result, or `{"content": […]}` without structured content. The effect
+        fails with `McpToolError` for a failure of the tool and with `McpError` for a failure of the server.
         """
         return Suspend(lambda: self._call_tool(name, arguments or {}, None))
 
@@ -305,8 +307,8 @@ class Connection:
         tool: McpTool | None = None,
     ) -> EffectOf[object, McpCallError]:
         if name in self._held:
-            said = f"it is held back: {_parts(self._held[name][1])}"
-            return fail(McpError(self.name, "held-back", said, "approve it again", name))
+            said = f"blocked tool: {_parts(self._held[name][1])}"
+            return fail(McpError(self.name, "held-back", said, "Approve it again", name))
         known = tool or self._tools.get(name)
         version = self._link.about[2]
         told = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": version, **self._reached})
@@ -314,7 +316,7 @@ class Connection:
         return answer.flat_map(lambda got: self._value(name, known, got))
 
     def _value(self, name: str, tool: McpTool | None, answer: CallResult) -> EffectOf[object, McpCallError]:
-        """The value of a result. A result that breaks the protocol is kept, because the tool ran, and is noted."""
+        """Return the value of a result. If the result breaks the protocol, the tool still ran, so note a flaw."""
         for said in answer.flaws:
             self._note(name, said)
         content, structured, is_structured = answer.content, answer.structured, answer.is_structured
@@ -327,50 +329,50 @@ class Connection:
                 structured, is_structured, said = _from_text(content, tool.output)
                 self._note(name, said)
             elif faults := tool.output.validate(structured):
-                self._note(name, f"the result does not fit the output schema of the tool: {DecodeFailure(faults)}")
+                self._note(name, f"the result does not match the output schema of the tool: {DecodeFailure(faults)}")
         return Succeed(result_value(content, structured, is_structured=is_structured))
 
     def _note(self, tool: str | None, said: str) -> None:
         flaw = Flaw(tool, said[:_FLAW])
         if flaw not in self._flaws and len(self._flaws) < _FLAWS:
             self._flaws[flaw] = None
-            calling = "" if tool is None else f", called for {tool!r}"
-            _log.warning("the MCP server %r%s: %s", self.name, calling, flaw.said)
+            calling = "" if tool is None else f", call of {tool!r}"
+            _log.warning("MCP server %r%s: %s", self.name, calling, flaw.said)
 
 
 def progress_channel() -> Channel[dict[str, Any]]:
-    """The notifications of one call's progress that are not shown yet: the latest 64."""
+    """Return a channel of one call's progress notifications. It keeps the latest 64 unread notifications."""
     return Channel(_UNREAD, deque(maxlen=_UNREAD))
 
 
 @gen
 def show_progress(progress: Channel[dict[str, Any]], context: CallContext) -> Gen[None]:
-    """Gives each notification as a preliminary result, until the end."""
+    """Emit each notification as a preliminary result until the channel ends."""
     while (told := (yield from progress.take())) is not END:
         yield from context.preliminary(told)
 
 
 def over_link(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
-    """The effect of a request over a link; a `LinkError` becomes its `McpError`."""
+    """Return the effect of a request over a link. It fails with the `McpError` of a `LinkError`."""
     return attempt_async(ask, lambda raised: raised.failure if isinstance(raised, LinkError) else None)
 
 
 def _from_text(content: Sequence[Mapping[str, Any]], output: JsonSchema) -> tuple[Any, bool, str]:
-    """The structured content that a server sent as text, if it fits; whether it fits; and the flaw."""
-    said = "the tool has an output schema, and its result has no structured content"
+    """Read the structured content from the text of a result. Return the value, True if it is valid, and the flaw."""
+    said = "the tool has an output schema, but its result has no structured content"
     text = content_text(content[:1])
-    parsed = parse_json(text) if text.strip() else None  # no text is no object either
+    parsed = parse_json(text) if text.strip() else None  # a blank string is not an empty object here
     if not isinstance(parsed, Success):
         return None, False, said
     value = parsed.unwrap()
     if faults := output.validate(value):
-        return None, False, f"{said}; its text does not fit: {DecodeFailure(faults)}"
-    return value, True, f"{said}; fxai read the JSON of its text"
+        return None, False, f"{said}, and its text does not match: {DecodeFailure(faults)}"
+    return value, True, f"{said}, so fxai read the JSON of its text"
 
 
 def _parts(parts: tuple[str, ...]) -> str:
     if "name" in parts:
-        return "it was never approved, and its name looks like another's or contains invisible characters"
+        return "never approved, and the name looks like another tool's name or contains invisible characters"
     if parts == ("new",):
-        return "it was never approved"
-    return f"not as it was approved: {', '.join(parts)}"
+        return "never approved"
+    return f"differs from the approved definition: {', '.join(parts)}"

@@ -1,7 +1,7 @@
-"""The client transport over streamable HTTP: answers within limits, network failures as errors of the one request.
+"""The client transport over streamable HTTP, with limits. Sessions use it for servers at a URL.
 
-The SDK's transport ends the whole connection when one request fails in the network, and drops HTTP statuses; a layer
-below it turns both into a JSON-RPC error of that request.
+If one request fails in the network, the SDK's transport ends the whole connection. It also drops HTTP statuses. A layer
+below the SDK converts both to a JSON-RPC error of the one request.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from fxai.mcp.watch import Watch
 from fxai.schema.data import JSON_ERRORS, is_object
 
 NETWORK: Final = -32010
-"""The error code for a failure of the network; in the range for implementations."""
+"""The error code for a failure of the network, from the range for implementations."""
 HTTP_STATUS: Final = -32011
-"""The error code for an HTTP status, which is its `data`."""
+"""The error code for an HTTP status. The status is the `data` of the error."""
 TOO_LARGE: Final = -32012
-"""The error code for an answer that is larger than the limit."""
+"""The error code for an answer that exceeds the limit."""
 
 NO_ANSWER: Final = -32013
-"""The error code for a body that is no answer to its request."""
+"""The error code for a body that does not answer its request."""
 
 SESSION_GONE: Final = -32014
-"""The error code for a session that the server forgot; the HTTP status is its `data`."""
+"""The error code for a session that the server forgot. The HTTP status is the `data` of the error."""
 
 BAD_HEADER: Final = -32015
-"""The error code for a header that cannot be read or sent."""
+"""The error code for a header that fxai cannot read or send."""
 
 _REFUSED_STATUSES: Final = (401, 403, 407, 429)
-_REFUSAL: Final = 400  # any status by which the SDK takes an error without an id for the answer to its request
+_REFUSAL: Final = 400  # for such a status, the SDK reads an error without an id as the answer to its request
 
 
-_OWN_ERRORS: Final = (-32601, -32602)  # unknown method, invalid parameters: a server may send them with the status 404
+_OWN_ERRORS: Final = (-32601, -32602)  # unknown method and invalid parameters, which servers also send with 404
 _SESSION: Final = re.compile(r"\bsession\b", re.IGNORECASE)
 _GONE: Final = re.compile(
     r"not found|no valid|invalid|expired|unknown|terminated|closed|not exist|no longer|ended", re.IGNORECASE
@@ -54,7 +54,7 @@ _OVERLAP: Final = 3  # bytes of an end that the next piece can complete
 
 
 class _Message(msgspec.Struct):
-    """The members of a JSON-RPC message that tell which request it answers."""
+    """The members of a JSON-RPC message that identify the answered request."""
 
     id: int | str | None = None
     method: str | None = None
@@ -62,26 +62,29 @@ class _Message(msgspec.Struct):
 
     @property
     def code(self) -> Any:
-        """The code of its error, or None."""
+        """The code of the error, or None."""
         return self.error.get("code") if is_object(self.error) else None
 
     @property
     def forgets(self) -> bool:
-        """True if it is an error about an unknown session."""
+        """True if the message is an error about an unknown session."""
         said = str(self.error.get("message")) if is_object(self.error) else ""
         return bool(_SESSION.search(said) and _GONE.search(said))
 
 
 @asynccontextmanager
 async def address_transport(address: Address, watch: Watch, timeout: float) -> AsyncGenerator[tuple[Any, Any], None]:
-    """The streams of a server at an address, as the SDK takes them.
+    """Open the streams of a server at a URL for the SDK.
 
-    It takes `timeout` seconds at most to connect, and to send. Raises `HeaderError`: a header cannot be sent.
+    Connecting and sending take at most `timeout` seconds each.
+
+    Raises:
+        HeaderError: If a header is invalid.
     """
-    # No read timeout: each call has its own.
+    # no read timeout, because each call has its own timeout
     waits = httpx2.Timeout(timeout, read=None)
     most = watch.limits.message_bytes
-    _ = address.fields  # a header that cannot be sent is reported before any request
+    _ = address.fields  # report an invalid header before any request
     async with (
         httpx2.AsyncClient(timeout=waits) as plain,
         httpx2.AsyncClient(timeout=waits, transport=_Bounded(plain, address, watch)) as client,
@@ -92,7 +95,7 @@ async def address_transport(address: Address, watch: Watch, timeout: float) -> A
 
 @final
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Sends by a client (which handles proxies and certificates), and turns failures into JSON-RPC errors."""
+    """A transport that sends through a client with proxies and certificates. It converts failures to errors."""
 
     def __init__(self, client: httpx2.AsyncClient, address: Address, watch: Watch) -> None:
         self._client = client
@@ -104,7 +107,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "DELETE" and self._is_forgotten:
-            return httpx2.Response(204, request=request)  # the server has no session to end
+            return httpx2.Response(204, request=request)  # the server has no session to delete
         return await cancelled_once(self._answer(request))
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
@@ -126,9 +129,10 @@ class _Bounded(httpx2.AsyncBaseTransport):
         return await self._whole(response)
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request with the secrets of this moment, and again if the server refuses a secret that has changed.
+        """Send a request with the current secrets. If the server refuses a secret that has changed, send it again.
 
-        Raises `HeaderError`: a secret cannot be read or sent.
+        Raises:
+            HeaderError: If fxai cannot read or send a secret.
         """
         fields = self._address.fields
         _set_fields(request, fields)
@@ -165,19 +169,19 @@ class _Bounded(httpx2.AsyncBaseTransport):
     async def _whole(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
         if body is None:
-            return _error_response(response.request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
+            return _error_response(response.request, TOO_LARGE, f"sent an answer of more than {self._limit} bytes")
         stray = _stray(response.request, body) if response.status_code == 200 else None
         if stray is None:
             return _with_body(response, self._watch.lighten(body))
         if stray.id is not None or stray.error is None:
-            return _error_response(response.request, NO_ANSWER, "it sent a message that is no answer to its request")
-        return _with_body(response, body, _REFUSAL)  # an error that names no request is this one's
+            return _error_response(response.request, NO_ANSWER, "sent a message that does not answer the request")
+        return _with_body(response, body, _REFUSAL)  # an error without a request id belongs to this request
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
-        """The body, as far as it came; None where it is larger than the limit."""
+        """Return the received part of the body, or None if it exceeds the limit."""
         body = bytearray()
         with suppress(httpx2.TransportError, httpx2.DecodingError):
-            async with aclosing(response.aiter_bytes()) as pieces:  # the response is closed with its pieces
+            async with aclosing(response.aiter_bytes()) as pieces:  # closing the pieces closes the response
                 async for chunk in pieces:
                     body += chunk
                     if len(body) > self._limit:
@@ -198,8 +202,8 @@ class EventFilter:
         """Create a filter.
 
         Args:
-            change: Returns the data to pass instead of the data of an event.
-            most: The most bytes to keep. A larger event passes unchanged.
+            change: Function that returns new data for the data of an event.
+            most: Maximum number of stored bytes. A larger event passes unchanged.
         """
         self._change = change
         self._most = most
@@ -207,7 +211,7 @@ class EventFilter:
         self._searched = 0
 
     def feed(self, piece: bytes) -> bytes:
-        """Return the changed events that are complete by now."""
+        """Return the changed events that are complete now."""
         self._kept += piece
         passed: list[bytes] = []
         while (found := _END.search(self._kept, self._searched)) is not None:
@@ -240,7 +244,7 @@ class EventFilter:
 class _Raw(httpx2.AsyncByteStream):
     """The decoded bytes of a response, in whole events, with lightened data.
 
-    It is an iterator of its own, no generator: the SDK leaves it in the middle, and only what is closed here is closed.
+    It is an iterator and not a generator, because the SDK stops reading in the middle and closes only this object.
     """
 
     def __init__(self, response: httpx2.Response, watch: Watch) -> None:
@@ -268,11 +272,11 @@ class _Raw(httpx2.AsyncByteStream):
         try:
             await self._pieces.aclose()
         finally:
-            await self._response.aclose()  # where none was taken, the pieces close nothing
+            await self._response.aclose()  # if nothing was read, closing the pieces does not close the response
 
 
 def _stray(request: httpx2.Request, body: bytes) -> _Message | None:
-    """The message of a body that is no answer to the request; None of one that may be, and of what cannot be read."""
+    """Return the message of a body that does not answer the request. Return None if it may answer or is unreadable."""
     asked, found = _message(request.content), _message(body)
     if asked is None or found is None:
         return None
@@ -300,7 +304,7 @@ def _status_of(response: httpx2.Response) -> str:
 
 
 def _set_fields(request: httpx2.Request, fields: dict[str, str]) -> None:
-    """Set the headers of the user, except those that the protocol has set."""
+    """Set the headers of the user, except the headers of the protocol."""
     for name, value in fields.items():
         is_own = name.lower() in _OWN_FIELDS or name.lower().startswith("mcp-")
         if not is_own or name not in request.headers:
@@ -308,7 +312,7 @@ def _set_fields(request: httpx2.Request, fields: dict[str, str]) -> None:
 
 
 def _headers_of(response: httpx2.Response) -> list[tuple[str, str]]:
-    gone = ("content-encoding", "content-length", "transfer-encoding")  # the body is decoded already
+    gone = ("content-encoding", "content-length", "transfer-encoding")  # the body is already decoded
     return [(name, value) for name, value in response.headers.multi_items() if name.lower() not in gone]
 
 

@@ -1,7 +1,8 @@
-"""Links: the requests to one server, over sessions that the SDK's client holds in tasks of their own.
+"""Links: the requests to one server, sent over sessions of the SDK's client. Connections use this module.
 
-The SDK's client holds task groups, which one task must enter and leave; so a link runs in the background of a scope,
-and calls come to it from other tasks. Each failure becomes an `McpError` with what is known of the connection.
+The SDK's client contains task groups, and one task must enter and leave a task group. A link therefore runs in the
+background of a scope, and other tasks send calls to it. Each failure becomes an `McpError` with the data of the
+connection.
 
 >>> from fxai.mcp.settings import ServerProgram, ServerSettings
 >>> Link(ServerSettings(ServerProgram("git-server"), "git")).stderr
@@ -35,14 +36,14 @@ _A = TypeVar("_A")
 
 _ROUNDS: Final = 10
 _ANSWERS: Final[TypeAdapter[Any]] = TypeAdapter(wire.CallToolResult | wire.InputRequiredResult)
-_FAREWELL: Final = 5.0  # seconds to close a connection, beside what its program is given
-_RAISE: Final = "leave it out, or give it other limits="
+_FAREWELL: Final = 5.0  # seconds to close a connection, added to the grace of its program
+_RAISE: Final = "Omit it, or pass other limits="
 _tokens: Final = itertools.count(1)
 
 
 @final
 class Link:
-    """A connection: `run` holds it open until it is cancelled; the other methods send requests over it."""
+    """A connection. `run` keeps it open until it is cancelled. The other methods send requests."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -59,18 +60,18 @@ class Link:
 
     @property
     def about(self) -> About:
-        """The description of the server."""
+        """The server's description of itself."""
         return self._session.about
 
     @property
     def stderr(self) -> str:
-        """The end of the program's standard error, as text."""
+        """The end of the program's standard error."""
         return self._session.watch.stderr
 
     # -- opening
 
     async def run(self) -> None:
-        """Hold the sessions until `leave` is called, or it is cancelled."""
+        """Keep the sessions open until `leave` is called or this task is cancelled."""
         try:
             async with anyio.create_task_group() as sessions:
                 self._sessions = sessions
@@ -81,7 +82,7 @@ class Link:
             self._left.set()
 
     async def leave(self) -> None:
-        """Close the connection as the protocol has it, and wait until it is closed, for a limited time."""
+        """Close the connection by the protocol, and wait for a limited time until it is closed."""
         self._leaving.set()
         endpoint = self._settings.endpoint
         grace = endpoint.grace if isinstance(endpoint, ServerProgram) else 0.0
@@ -89,9 +90,10 @@ class Link:
             await self._left.wait()
 
     async def ready(self) -> None:
-        """Wait until the server has answered or failed; the next request raises the failure.
+        """Wait until the server answered or failed. The next request raises the failure.
 
-        Raises `LinkError`: neither happened in time.
+        Raises:
+            LinkError: If neither happened in time.
         """
         await self._session.wait_until_open()
 
@@ -99,9 +101,10 @@ class Link:
         return Session(self._settings, self._deadlines, lambda: self.on_changed())  # noqa: PLW0108 - it is replaced later
 
     async def _successor(self, forgotten: Session) -> Session:
-        """Return the session after a forgotten one. The first request that needs it starts it.
+        """Return the session after a forgotten session. The first request that needs it starts it.
 
-        Raises `LinkError`: the server does not open it.
+        Raises:
+            LinkError: If the server does not open the session.
         """
         async with self._renewing:
             if self._session is forgotten and self._sessions is not None and not self._leaving.is_set():
@@ -115,7 +118,7 @@ class Link:
                     raise
                 self._session = fresh
                 forgotten.retire()
-                self.on_changed()  # the server may have been replaced by another version
+                self.on_changed()  # another version of the server may have replaced it
             return self._session
 
     # -- requests
@@ -125,9 +128,10 @@ class Link:
             self._home.require()
 
     async def listing(self) -> tuple[list[ToolDefinition], dict[str, str]]:
-        """All tools, of all pages, and those that are no tools at all, with the reason.
+        """Return the valid tools of all pages, and the invalid tools with the reasons.
 
-        Raises `LinkError`: it did not answer in time, or with more than the limits allow.
+        Raises:
+            LinkError: If the server did not answer in time or exceeded a limit.
         """
         self._require_home()
         async with self._listing:
@@ -136,7 +140,11 @@ class Link:
     async def call(
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
     ) -> CallResult:
-        """The result of a tool. Raises `LinkError`: the server did not answer, or with a protocol error."""
+        """Return the result of a tool.
+
+        Raises:
+            LinkError: If the server did not answer, or answered with a protocol error.
+        """
         self._require_home()
 
         async def ask(deadline: Deadline, session: Session) -> CallResult:
@@ -172,13 +180,13 @@ class Link:
             raise LinkError(self._session.report.failure(raised, "answer", tool)) from raised
 
     def _too_late(self, deadline: Deadline | None, seconds: float | None, doing: str, tool: str | None) -> McpError:
-        said, option = f"it did not {doing} within {seconds:g} s", "timeout" if tool is None else "call_timeout"
+        said, option = f"did not {doing} within {seconds:g} s", "timeout" if tool is None else "call_timeout"
         if deadline is not None and deadline.is_extended and deadline.is_spent:
             total = max(self._settings.total_timeout or 0.0, seconds or 0.0)
-            said, option = f"it did not {doing} within {total:g} s in total", "total_timeout"
+            said, option = f"did not {doing} within {total:g} s in total", "total_timeout"
         elif deadline is not None and deadline.is_extended:
-            said = f"it reported no progress for {seconds:g} s"
-        return self._session.report.problem("timeout", said, f"give a longer {option}=", tool)
+            said = f"reported no progress for {seconds:g} s"
+        return self._session.report.problem("timeout", said, f"Pass a longer {option}=", tool)
 
     async def _in_session(self, ask: Callable[[Session], Awaitable[_A]]) -> _A:
         """Send a request. If the server forgot the session, send the request again in a new session."""
@@ -197,40 +205,40 @@ class Link:
         limits = self._settings.limits
         session.watch.refused, session.watch.listed = {}, 0
         tools: list[ToolDefinition] = []
-        before: dict[str, ToolDefinition] = {}  # of earlier pages
+        before: dict[str, ToolDefinition] = {}  # definitions of earlier pages
         seen: set[str] = set()
         cursor: str | None = None
         for _ in range(limits.pages):
             page = await self._page(session, cursor)
             if session.watch.listed > limits.tools:
-                raise LinkError(session.report.problem("limit", f"it lists more than {limits.tools} tools", _RAISE))
+                raise LinkError(session.report.problem("limit", f"listed more than {limits.tools} tools", _RAISE))
             definitions: list[ToolDefinition] = []
             sent = iter(session.watch.page)
             for tool in page.tools:
                 definition = _definition(next(one for one in sent if one["name"] == tool.name))
                 if before.get(definition.name) != definition:
                     definitions.append(definition)
-                await checkpoint()  # other tasks run between two of them
+                await checkpoint()  # let other tasks run
             tools += definitions
             before |= {definition.name: definition for definition in definitions}
             cursor = page.next_cursor
             if cursor is not None and cursor in seen:
-                self.on_flaw(f"its listing of tools names the cursor {cursor[:60]!r} again; fxai stopped there")
+                self.on_flaw(f"the list of tools repeats the cursor {cursor[:60]!r}, so fxai stopped there")
             if cursor is None or cursor in seen:
                 return tools, dict(session.watch.refused)
             seen.add(cursor)
         raise LinkError(
-            session.report.problem("limit", f"its listing of tools has more than {limits.pages} pages", _RAISE)
+            session.report.problem("limit", f"the list of tools has more than {limits.pages} pages", _RAISE)
         )
 
     async def _page(self, session: Session, cursor: str | None) -> wire.ListToolsResult:
-        """Return one page. Many servers send an empty cursor for the end, so a refused one is an empty page."""
+        """Return one page. Many servers mark the end with an empty cursor, so a refused one is an empty page."""
         try:
             return await session.client.session.list_tools(params=wire.PaginatedRequestParams(cursor=cursor))
         except MCPError as error:
             if cursor != "" or error.code in (SESSION_GONE, HTTP_STATUS, NETWORK) or is_lost(error):
                 raise
-        self.on_flaw("its listing of tools names an empty cursor, which it refuses; fxai stopped there")
+        self.on_flaw("the list of tools has an empty cursor, and the server refuses it, so fxai stopped there")
         return wire.ListToolsResult(tools=[])
 
     async def _rounds(self, session: Session, name: str, arguments: dict[str, Any], token: str) -> CallResult:
@@ -249,14 +257,14 @@ class Link:
                 return self._read(session, name, token)
             state = answer.request_state
             responses = await self._inputs(session, name, answer.input_requests)
-        said = f"it asked for input in more than {_ROUNDS} rounds"
-        raise LinkError(session.report.problem("input-required", said, "tell its makers", name))
+        said = f"requested input in more than {_ROUNDS} rounds"
+        raise LinkError(session.report.problem("input-required", said, "Report this to the server's authors", name))
 
     def _read(self, session: Session, name: str, token: str) -> CallResult:
         result = session.watch.results.pop(token, {})
         most = self._settings.limits.contents
         if (count := count_contents(result)) > most:
-            said = f"its result has {count} contents, more than {most}"
+            said = f"the result has {count} content blocks, more than {most}"
             raise LinkError(session.report.problem("limit", said, _RAISE, name))
         return read_result(result)
 
@@ -267,30 +275,32 @@ class Link:
         except MCPError as error:
             if error.code != wire.HEADER_MISMATCH:
                 raise
-        await self._pages(session)  # the headers follow the listed schema, which has changed: list, and send once more
+        await self._pages(session)  # the headers follow the listed schema, which has changed, so list and send again
         return await sending.send_request(request, _ANSWERS)
 
     async def _inputs(self, session: Session, tool: str, requests: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if not requests:
-            await anyio.sleep(0.05)  # it only wants the call repeated
+            await anyio.sleep(0.05)  # the server only requires a repeated call
             return None
         most = self._settings.limits.requests
         if len(requests) > most:
-            raise LinkError(session.report.problem("limit", f"it made more than {most} requests at once", _RAISE, tool))
+            raise LinkError(
+                session.report.problem("limit", f"made more than {most} requests at the same time", _RAISE, tool)
+            )
         asked = session.client.session
         answers: dict[str, Any] = {}
         for key, request in requests.items():
             answer = await asked.dispatch_input_request(ClientRequestContext(session=asked, request_id=key), request)
             if isinstance(answer, wire.ErrorData):
-                said = f"it asks for input ({request.method}), and is not answered: {answer.message}"
-                remedy = "give elicit=, a function that answers" if "elicit" in request.method else "leave the tool out"
+                said = f"requested input ({request.method}) without an answer: {answer.message}"
+                remedy = "Pass elicit=, a function that answers" if "elicit" in request.method else "Omit the tool"
                 raise LinkError(session.report.problem("input-required", said, remedy, tool))
             answers[key] = answer
         return answers
 
 
 def _definition(tool: dict[str, Any]) -> ToolDefinition:
-    """The definition of a valid tool, with all members that the server sent."""
+    """Return the definition of a valid tool, with all members that the server sent."""
     return ToolDefinition(
         tool["name"],
         tool.get("title"),

@@ -1,8 +1,8 @@
-"""Pins: digests of the tools of MCP servers, as they were when they were approved.
+"""Pins: digests of the approved tools of MCP servers. Use pins to detect changed tools.
 
-A pin covers the whole definition of a tool. If a tool differs from its pin, fxai blocks it until it is approved again.
-A server is known by its name. By default, fxai trusts the tools of a server that it sees for the first time, and blocks
-a tool that the server adds later. fxai also blocks a new tool whose name looks like the name of another tool.
+A pin covers the whole definition of a tool. If a tool differs from its pin, fxai blocks it until you approve it again.
+fxai identifies a server by its name. By default, fxai trusts the tools of a server that it sees for the first time, and
+blocks a tool that the server adds later. fxai also blocks a new tool whose name looks like another tool's name.
 
 >>> from fxai.effects import fx
 >>> pins = Pins.in_process()
@@ -36,15 +36,15 @@ from fxai.storage.private_file import file_path, update_file
 _A = TypeVar("_A")
 
 Digests: TypeAlias = Mapping[str, Mapping[str, str]]
-"""For each tool, the digest of each part of its definition."""
+"""The digest of each part of each tool's definition, by tool and part."""
 
 Unseen: TypeAlias = Literal["trust", "trust-all", "hold"]
-"""How to treat a tool that was never seen: trust it if its server was never seen either (`"trust"`), trust it also if
-the server adds it later (`"trust-all"`), or block it until it is approved (`"hold"`)."""
+"""The treatment of an unknown tool. `"trust"`: trust it if its server is also unknown. `"trust-all"`: trust it even if
+the server adds it later. `"hold"`: block it until you approve it."""
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
-# Characters by the ASCII character that they look like, after the confusables of Unicode (UTS 39).
+# Characters that look like the ASCII character of their key, from the confusables of Unicode (UTS 39).
 _ALIKE: Final = {
     "a": "аɑαａ", "b": "ЬƄ", "c": "сϲᴄ", "d": "ԁɗ", "e": "еҽ℮", "f": "ſƒ", "g": "ɡց", "h": "һհ", "i": "іıιɩ",
     "j": "јϳ", "k": "κк", "l": "Il1|ӏЇІΙⅼ∣ǀ", "m": "мⅿ", "n": "ոռ", "o": "0Ooоοσօ", "p": "рρ", "q": "ԛգ", "r": "гᴦ",
@@ -64,7 +64,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Pins:
-    """A store of digests: in this process, or in a file that many processes may share."""
+    """A store of digests, in this process or in a file that many processes can share."""
 
     __slots__ = ("_lock", "_path", "_servers", "_unseen")
 
@@ -77,25 +77,26 @@ class Pins:
 
     @staticmethod
     def in_process(*, unseen: Unseen = "trust") -> Pins:
-        """Pins that end with the process."""
+        """Return pins that end with the process."""
         return Pins(None, unseen)
 
     @staticmethod
     def file(path: str | os.PathLike[str], *, unseen: Unseen = "trust") -> Pins:
-        """Pins in a JSON file, which is replaced as a whole; it and its folder are made when first needed.
+        """Return pins in a JSON file. fxai replaces the file as a whole, and creates it and its directory on first use.
 
         Raises:
-            ValueError: no file can have that path.
+            ValueError: If the path is invalid.
         """
         return Pins(file_path(path), unseen)
 
     def review(self, server: str, seen: Digests) -> EffectOf[dict[str, tuple[str, ...]], McpError]:
-        """The blocked tools, and the parts of each that changed.
+        """Return the blocked tools with their changed parts, and pin the trusted tools.
 
-        The parts are `("new",)` for a tool that was never seen, and `("new", "name")` if its name also looks like the
-        name of another tool, or contains invisible characters. Trusted tools are pinned.
+        The parts of an unknown tool are `("new",)`. If its name also looks like another tool's name or contains
+        invisible characters, they are `("new", "name")`.
 
-        Fails with an `McpError` of the kind `"pins"` if the file cannot be read or written. Then no tool is offered.
+        If fxai cannot read or write the file, the effect fails with an `McpError` of the kind `"pins"`. Then fxai
+        offers no tool.
         """
 
         def review(pinned: _Servers) -> tuple[dict[str, tuple[str, ...]], _Servers | None]:
@@ -114,7 +115,7 @@ class Pins:
         return self._update(server, review)
 
     def approve(self, server: str, seen: Digests) -> EffectOf[None, McpError]:
-        """Pins these tools as they are now. Fails as `review`."""
+        """Pin the current definitions of these tools. The effect fails like `review`."""
 
         def approve(pinned: _Servers) -> tuple[None, _Servers]:
             added = {name: dict(parts) for name, parts in seen.items()}
@@ -123,7 +124,7 @@ class Pins:
         return self._update(server, approve)
 
     def forget(self, server: str) -> EffectOf[None, McpError]:
-        """Drops all pins of a server: its tools are as if never seen. Fails as `review`."""
+        """Remove all pins of a server. Its tools are then unknown. The effect fails like `review`."""
         return self._update(
             server, lambda pinned: (None, {name: pins for name, pins in pinned.items() if name != server})
         )
@@ -134,8 +135,8 @@ class Pins:
         def fail(error: Exception) -> McpError | None:
             if not isinstance(error, OSError | ValueError):
                 return None
-            problem = f"the pins in {str(path)!r} cannot be used: {error}"
-            return McpError(server, "pins", problem, "mend or delete the file; then every tool is as if never seen")
+            problem = f"cannot use the pins in {str(path)!r}: {error}"
+            return McpError(server, "pins", problem, "Repair or delete the file. Then every tool is unknown")
 
         if path is None:
             return attempt_work(lambda: self._update_process(change), fail, in_thread=False)
@@ -157,7 +158,7 @@ class Pins:
 
     def __reduce__(self) -> Any:
         if self._path is None:
-            raise TypeError("pins of this process end with it: for another process, use Pins.file")
+            raise TypeError("cannot pickle Pins.in_process(), because it ends with this process. Use Pins.file.")
         return Pins, (self._path, self._unseen)
 
     @override
@@ -182,7 +183,7 @@ def _changes(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ..
 def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     """Return the names that look like another name, with that name; a name with invisible characters with itself.
 
-    Names of ASCII letters come first, so that the imitation is the name that is returned.
+    Names of ASCII letters come first, so that the function returns the imitation.
 
     >>> look_alikes(["rea\u0501", "read"], []) == {"rea\u0501": "read"}
     True
@@ -197,12 +198,12 @@ def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
 
 
 def _hides(name: str) -> bool:
-    """True if the name contains a character that nobody sees; a space between words is seen."""
+    """Return True if the name contains an invisible character. A space between words is visible."""
     return name != name.strip() or any(one != " " and unicodedata.category(one)[0] in "CZ" for one in name)
 
 
 def _looks(name: str) -> str:
-    """The look of a name: without accents and invisible characters, and one letter for all letters of one look."""
+    """Return the look of a name, without accents and invisible characters, with one letter per group of look-alikes."""
     visible = _ESCAPE.sub("", name)
     parts = unicodedata.normalize("NFKD", "".join(_LOOKS.get(one, one) for one in visible))
     seen = (one for one in parts if unicodedata.category(one)[0] not in "CM")

@@ -1,4 +1,4 @@
-"""Reports: exceptions of the SDK and of the network as an `McpError`, with what is known of the connection."""
+"""Reports: conversion of exceptions of the SDK and the network to an `McpError`. Links and sessions use them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from fxai.mcp.result import LinkError, McpError, McpErrorKind
 from fxai.mcp.settings import Address, HeaderError, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
 
-REOPEN: Final = "open it again"
-"""What to do about a connection that is gone."""
+REOPEN: Final = "Open the server again"
+"""The remedy for a lost connection."""
 
-_HEADERS: Final = "give token= and headers= that can be sent"
-_REACH: Final = "see that it runs, and the address"
-_RESTART: Final = "see that the command or the address is right, and what the server needs to start"
+_HEADERS: Final = "Pass a valid token= and valid headers="
+_REPORT: Final = "Report this to the server's authors"
+_REACH: Final = "Check that the server runs, and its URL"
+_RESTART: Final = "Check the command or the URL, and the requirements of the server"
 
 _INVALID: Final = re.compile(r"Invalid JSON: (.{1,200}?)(?: \[type=|$)", re.MULTILINE)
 _LOST: Final = ("Connection closed", "SSE stream")
@@ -37,14 +38,14 @@ _CODES: Final[dict[int, McpErrorKind]] = {
 
 @final
 class Report:
-    """Makes the failures of one connection."""
+    """A converter of exceptions to the failures of one connection."""
 
     def __init__(self, settings: ServerSettings, watch: Watch) -> None:
         self._settings = settings
         self.watch = watch
 
     def failure(self, raised: BaseException, doing: str, tool: str | None = None) -> McpError:
-        """The failure that an exception stands for."""
+        """Return the failure of an exception."""
         raised = leaf(raised)
         if isinstance(raised, LinkError):
             return raised.failure
@@ -53,20 +54,18 @@ class Report:
         if isinstance(raised, MCPError):
             return self._protocol_error(raised, doing, tool)
         if isinstance(raised, ValidationError):
-            said = f"its answer is not what the protocol allows: {brief(raised)}"
-            return self.problem("invalid-answer", said, "tell its makers", tool)
+            said = f"the answer breaks the protocol: {brief(raised)}"
+            return self.problem("invalid-answer", said, _REPORT, tool)
         if isinstance(raised, HeaderError):
             return self.problem("authentication", str(raised), _HEADERS, tool)
         if isinstance(raised, RuntimeError) and str(raised).startswith(_OTHER_VERSION):
-            said = (
-                f"it speaks the version {str(raised)[len(_OTHER_VERSION) :][:60]!r} of the protocol, which is not known"
-            )
-            return self.problem("protocol", said, f"have it speak one of {_VERSIONS}", tool)
+            said = f"unknown protocol version {str(raised)[len(_OTHER_VERSION) :][:60]!r}"
+            return self.problem("protocol", said, f"Use a server with one of {_VERSIONS}", tool)
         if isinstance(raised, OSError) and doing == "start":
-            said = f"it cannot be started by {self._settings.endpoint.place!r}: {_reason(raised)}"
+            said = f"cannot start {self._settings.endpoint.place!r}: {_reason(raised)}"
             return self.problem("start", said, _start_remedy(self._settings.endpoint), tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
-            said = f"it cannot be reached at {self._settings.endpoint.place!r}: {raised}"
+            said = f"cannot reach {self._settings.endpoint.place!r}: {raised}"
             return self.problem("connection", said, _REACH, tool)
         return self.problem("protocol", f"{type(raised).__name__}: {raised}", "", tool)
 
@@ -75,60 +74,60 @@ class Report:
         if is_lost(error):
             return self.problem("connection", self._end_of(said), _RESTART if doing == "start" else REOPEN, tool)
         if code == SESSION_GONE:
-            return self.problem("connection", f"its session has ended: it answered {said}", REOPEN, tool)
+            return self.problem("connection", f"the session has ended: the server answered {said}", REOPEN, tool)
         if code == BAD_HEADER:
             return self.problem("authentication", said, _HEADERS, tool)
         if code == HTTP_STATUS:
             return self._refusal(error, tool)
         if code == NETWORK:
             place = self._settings.endpoint.place
-            return self.problem("connection", f"it cannot be reached at {place!r}: {said}", _REACH, tool)
+            return self.problem("connection", f"cannot reach {place!r}: {said}", _REACH, tool)
         if code == NO_ANSWER or (code == wire.PARSE_ERROR and said.startswith(UNREAD)):
-            return self.problem("invalid-answer", said if code == NO_ANSWER else _unread(said), "tell its makers", tool)
+            return self.problem("invalid-answer", said if code == NO_ANSWER else _unread(said), _REPORT, tool)
         kind = _CODES.get(code, "protocol")
         remedy = _RESTART if doing == "start" else ""
         if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
-            remedy = "give elicit=, a function that answers what it asks"
-        return self.problem(kind, f"it answered with the error {code}: {said}", remedy, tool, code)
+            remedy = "Pass elicit=, a function that answers the server's questions"
+        return self.problem(kind, f"answered with the error {code}: {said}", remedy, tool, code)
 
     def _refusal(self, error: MCPError, tool: str | None) -> McpError:
-        """The failure of an HTTP status."""
+        """Return the failure of an HTTP status."""
         is_ours = error.error.data in (401, 403, 407)
-        remedy = "give token= or headers= that it takes" if is_ours else "try again later"
-        return self.problem("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)
+        remedy = "Pass a token= or headers= that the server accepts" if is_ours else "Try again later"
+        return self.problem("authentication" if is_ours else "connection", f"answered {error.message}", remedy, tool)
 
     def _end_of(self, said: str) -> str:
         if not isinstance(self._settings.endpoint, ServerProgram):
-            return f"its connection was lost: {said}"
+            return f"the connection was lost: {said}"
         code = self.watch.process()
         how = "" if code is None else f" with the exit code {code}" if code >= 0 else f" by the signal {-code}"
-        return f"its program ended{how}" if how else "it closed its output"
+        return f"the program ended{how}" if how else "closed its output"
 
     def problem(
         self, kind: McpErrorKind, said: str, remedy: str = "", tool: str | None = None, code: int | None = None
     ) -> McpError:
-        """A failure of the server, with the end of its standard error and other hints."""
+        """Return a failure of the server, with the end of its standard error and other hints."""
         hints = self.watch.hints
         said = f"{said} ({hints})" if hints and hints not in said else said
         return McpError(self._settings.name, kind, said, remedy, tool, code, self.watch.stderr)
 
 
 def is_lost(raised: BaseException) -> bool:
-    """Whether the connection has ended: servers give errors of their own the same number."""
+    """Return True if the connection has ended. Servers use the same code for their own errors."""
     return isinstance(raised, MCPError) and raised.code == wire.CONNECTION_CLOSED and raised.message.startswith(_LOST)
 
 
 def _unread(said: str) -> str:
     found = _INVALID.search(said)
-    why = found[1].replace("recursion limit exceeded", "nested too deep") if found else "it is no JSON-RPC message"
-    return f"its answer cannot be read as JSON: {why}"
+    why = found[1].replace("recursion limit exceeded", "nested too deep") if found else "not a JSON-RPC message"
+    return f"cannot read the answer as JSON: {why}"
 
 
 def _start_remedy(endpoint: ServerProgram | Address) -> str:
     words = endpoint.command.split() if isinstance(endpoint, ServerProgram) else []
     if len(words) > 1:
-        return f"give its words apart, as no shell is involved: mcp.stdio({', '.join(map(repr, words))})"
-    return "see that the program is installed and can be run"
+        return f"Pass its words separately, because fxai uses no shell: mcp.stdio({', '.join(map(repr, words))})"
+    return "Check that the program is installed and executable"
 
 
 def _reason(raised: OSError) -> str:
@@ -137,7 +136,7 @@ def _reason(raised: OSError) -> str:
 
 
 def leaf(raised: BaseException) -> BaseException:
-    """The first exception of a group, of whatever depth; any other is itself."""
+    """Return the first exception of a group, at any depth. Return any other exception unchanged."""
     while isinstance(raised, BaseExceptionGroup):
         raised = cast("tuple[BaseException, ...]", cast(Any, raised).exceptions)[0]
     return raised

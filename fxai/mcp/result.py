@@ -1,14 +1,14 @@
-"""Results of an MCP server: the content of a call for programs and for models, and the failures.
+"""Results of MCP servers: values of calls for programs and models, and failures. Match the failures of a call with it.
 
-`McpError` is a failure of the server: which one, what happened and what to do. `McpToolError` is a tool's own failure,
-with its content. Both are typed failures of a call; opening a server fails with `McpError` alone.
+`McpError` is a failure of the server, with the event and the remedy. `McpToolError` is a failure of a tool, with its
+content. Both are typed failures of a call. Opening a server fails only with `McpError`.
 
 >>> read_result({"structuredContent": {"n": 1}}).flaws
 ('the result has no content',)
 >>> shown_content({"content": [{"type": "text", "text": "sunny"}]})
 'sunny'
->>> print(McpError("git", "start", "no program 'uvx' was found", remedy="install it"))
-the MCP server 'git': no program 'uvx' was found; install it
+>>> print(McpError("git", "start", "program 'uvx' not found", remedy="Install it"))
+MCP server 'git': program 'uvx' not found. Install it
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def read_result(result: Mapping[str, Any]) -> CallResult:
     is_error = result.get("isError")
     if not isinstance(is_error, bool | None):
         flaws.append(f"isError must be true or false, got {type(is_error).__name__}")
-    failed = is_error is not None and is_error is not False  # any other value counts as an error
+    failed = is_error is not None and is_error is not False  # any other value means an error
     return CallResult(content, structured, structured is not None, failed, tuple(flaws))
 
 
@@ -109,7 +109,7 @@ def _fault(block: Any) -> str | None:
 
 
 def _block(block: Any) -> dict[str, Any]:
-    """Return the block. A block without a type, or without a string as its text, becomes a text."""
+    """Return the block. A block without a type or with a text that is not a string becomes a text."""
     if isinstance(block, str):
         return {**_TEXT, "text": block}
     if not is_object(block) or not isinstance(block.get("type"), str):
@@ -120,10 +120,10 @@ def _block(block: Any) -> dict[str, Any]:
 
 
 def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_structured: bool) -> Any:
-    """The value of a call: its structured content where it has any, else `{"content": […]}`.
+    """Return the value of a call: its structured content, or `{"content": […]}` without structured content.
 
-    Where blocks other than text stand beside structured content, both are given, so that nothing is lost:
-    `{"structuredContent": …, "content": […]}`. Texts beside it only repeat it.
+    If the result has both structured content and blocks other than text, the value contains both, so that no data is
+    lost: `{"structuredContent": …, "content": […]}`. Text blocks only repeat the structured content.
     """
     if not is_structured:
         return {"content": [dict(block) for block in content]}
@@ -132,12 +132,12 @@ def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_st
 
 
 def content_text(content: Sequence[Mapping[str, Any]]) -> str:
-    """The texts among content blocks, a line each."""
+    """Return the texts among content blocks, one per line."""
     return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
 
 
 def without_data(block: Mapping[str, Any]) -> dict[str, Any]:
-    """The block with its base64 data replaced by the number of its characters; a block without data as it is."""
+    """Return the block with the length of its base64 data instead of the data. Without data, return it unchanged."""
     resource = block.get("resource")
     if isinstance(resource, Mapping):
         return {**block, "resource": without_data(cast("Mapping[str, Any]", resource))}
@@ -151,11 +151,11 @@ def without_data(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_content(value: Any) -> Any:
-    """The value of a call in the form for a model.
+    """Return the value of a call in the form for a model.
 
-    One text alone is that text. Several blocks are a list in their order: texts and files as our messages write them
-    (`{"type": "text", …}`, `{"type": "file", "media_type", "data"}`, the data in base64), everything else as its
-    JSON. Structured content is shown as it is.
+    A single text block becomes its string. Several blocks become a list in order. Texts and files have the form of
+    fxai's messages: `{"type": "text", …}`, or `{"type": "file", "media_type", "data"}` with base64 data. Other blocks
+    become JSON. Structured content stays unchanged.
     """
     blocks = _blocks(value)
     if blocks is None:
@@ -169,7 +169,7 @@ def shown_content(value: Any) -> Any:
 
 
 def _blocks(value: Any) -> Sequence[Mapping[str, Any]] | None:
-    """The content blocks of a value that `result_value` made of some; None of structured content."""
+    """Return the content blocks of a value from `result_value`, or None for structured content."""
     if not isinstance(value, Mapping):
         return None
     given = cast("Mapping[str, Any]", value)
@@ -199,13 +199,13 @@ def _file(media_type: Any, data: Any, name: Any) -> dict[str, Any]:
     kind = media_type if isinstance(media_type, str) and media_type else "application/octet-stream"
     sound = _base64(data)
     if sound is None:
-        return {"type": "text", "text": f"(a file of type {kind} is left out: its data is no base64)"}
+        return {"type": "text", "text": f"(a file of type {kind} is omitted: its data is not base64)"}
     part = {"type": "file", "media_type": kind, "data": sound}
     return {**part, "file_name": name} if isinstance(name, str) else part
 
 
 def _base64(data: Any) -> str | None:
-    """The data as strict base64; in lines or without its padding it is understood too. None where it is none."""
+    """Return the data as strict base64, or None if it is not base64. Line breaks and missing padding are allowed."""
     if not isinstance(data, str):
         return None
     joined = "".join(data.split()).rstrip("=")
@@ -234,56 +234,67 @@ McpErrorKind: TypeAlias = Literal[
     "no-such-tool",
     "pins",
 ]
-"""The kind of failure: it did not start, was lost, refused us, was too slow, answered with a protocol error, answered
-what the protocol does not allow, sent more than is allowed, asked for input without an `elicit` function, the tool is
-held back, there is no tool of that name, or the pins cannot be read or written."""
+"""The kind of a failure.
+
+- `"start"`: the server did not start.
+- `"connection"`: the connection failed or was lost.
+- `"authentication"`: the server refused the credentials.
+- `"timeout"`: the server was too slow.
+- `"protocol"`: the server answered with a protocol error.
+- `"invalid-answer"`: the answer breaks the protocol.
+- `"limit"`: the server sent more than a limit allows.
+- `"input-required"`: the server requested input, and no `elicit` function is set.
+- `"held-back"`: the tool is blocked.
+- `"no-such-tool"`: the server has no tool with this name.
+- `"pins"`: fxai cannot read or write the pins.
+"""
 
 
 @final
 class McpError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-error", omit_defaults=True):
-    """A failure of a server, rather than of one of its tools."""
+    """A failure of a server, not of one of its tools."""
 
     server: str
-    """The server's name here."""
+    """The name of the server in this program."""
     kind: McpErrorKind
     """The kind of failure."""
     said: str
-    """What happened."""
+    """The event."""
     remedy: str = ""
-    """What to do; may be empty."""
+    """The remedy. It can be empty."""
     tool: str | None = None
-    """The tool that was called; None where none was."""
+    """The called tool. None outside a call."""
     code: int | None = None
-    """The code of a JSON-RPC error that the server answered with."""
+    """The code of the server's JSON-RPC error."""
     stderr: str = ""
-    """The end of the server's standard error; models do not see it."""
+    """The end of the server's standard error. Models do not see it."""
 
     @property
     def message(self) -> str:
-        """What happened and what to do, in one line; and what the server wrote to its standard error."""
+        """The event and the remedy in one line, followed by the end of the server's standard error."""
         return str(self)
 
     @override
     def __str__(self) -> str:
-        calling = f", calling {self.tool!r}" if self.tool is not None else ""
-        told = f"the MCP server {self.server!r}{calling}: {self.said}"
+        calling = f", call of {self.tool!r}" if self.tool is not None else ""
+        told = f"MCP server {self.server!r}{calling}: {self.said}"
         if self.remedy:
-            told += f"; {self.remedy}"
-        return f"{told}\nits standard error ends:\n{self.stderr}" if self.stderr else told
+            told += f". {self.remedy}"
+        return f"{told}\nstandard error ends with:\n{self.stderr}" if self.stderr else told
 
 
 @final
 class McpToolError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-tool-error", omit_defaults=True):
-    """A tool's own failure: a result marked `isError`."""
+    """A failure of a tool: a result with `isError`."""
 
     tool: str
-    """The tool's name at the server."""
+    """The name of the tool at the server."""
     said: str
     """The texts of the result, joined."""
     content: tuple[Any, ...] = ()
-    """The result's content blocks as plain JSON data; `()` where they are one text, which is `said`."""
+    """The content blocks of the result as JSON values. `()` if the result is one text, which is `said`."""
     structured: Any = None
-    """The result's structured content; None where there is none."""
+    """The structured content of the result, or None."""
 
     @property
     def message(self) -> str:
@@ -292,7 +303,7 @@ class McpToolError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-tool-
 
     @override
     def __str__(self) -> str:
-        return f"the tool {self.tool!r} failed: {self.said or 'it does not say why'}"
+        return f"tool {self.tool!r} failed: {self.said or 'without a reason'}"
 
     @override
     def __hash__(self) -> int:
@@ -308,7 +319,7 @@ class LinkError(Exception):
 
 
 def _visible(failure: McpError | McpToolError) -> dict[str, Any]:
-    """The failure in the form for a model: without the standard error and without files."""
+    """Return the failure in the form for a model, without standard error and files."""
     if isinstance(failure, McpError):
         shown: McpCallError = msgspec.structs.replace(failure, stderr="")
     else:
@@ -330,4 +341,4 @@ McpCallError: TypeAlias = McpError | McpToolError
 failure_schema: Schema[McpCallError] = Schema.of(
     Annotated[McpError | McpToolError, Schema.codec(wire=dict[str, Any], decode=_read, encode=_visible)]
 )
-"""The schema of such a failure, in the form for a model."""
+"""The schema of `McpCallError`, in the form for a model."""

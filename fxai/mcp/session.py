@@ -1,4 +1,4 @@
-"""Sessions with a server, each over one client of the SDK. If the server forgets a session, a link starts another.
+"""Sessions with a server. Each session uses one client of the SDK. If the server forgets it, a link starts another.
 
 >>> from fxai.mcp.settings import ServerProgram, ServerSettings
 >>> Session(ServerSettings(ServerProgram("git-server"), "git"), Deadlines(), lambda: None).is_open
@@ -33,30 +33,30 @@ from fxai.mcp.watch import Watch, watch_streams
 
 _log = logging.getLogger("fxai.mcp")
 
-_RELISTEN, _RELISTEN_LAST = 1.0, 60.0  # seconds before a lost subscription is asked for again, at first and at last
-_LAST_WORDS: Final = 0.5  # seconds in which a program that closed its output may end
+_RELISTEN, _RELISTEN_LAST = 1.0, 60.0  # first and maximum seconds before fxai renews a lost subscription
+_LAST_WORDS: Final = 0.5  # seconds until a program that closed its output must end
 
 About = tuple[str, str, str, str | None, dict[str, Any]]
-"""A server's own name and version, the protocol version, its instructions and its capabilities."""
+"""The server's own name and version, the protocol version, its instructions, and its capabilities."""
 
 
 @final
 class Deadline:
-    """The deadline of one call, in seconds without progress and in seconds in total."""
+    """The deadline of one call: maximum seconds without progress, and maximum seconds in total."""
 
     def __init__(self, scope: anyio.CancelScope, seconds: float, total: float) -> None:
         self._scope = scope
         self._seconds = seconds
-        self._left = seconds  # while it pauses
+        self._left = seconds  # used during a pause
         self._total_left = total
         self._end = anyio.current_time() + total
         self._is_paused = False
         self.is_extended = False
-        """True if progress extended it."""
+        """True if progress extended the deadline."""
 
     @property
     def is_spent(self) -> bool:
-        """True if the total is over."""
+        """True if the total time has passed."""
         return anyio.current_time() >= self._end
 
     def extend(self) -> None:
@@ -68,7 +68,7 @@ class Deadline:
             self._scope.deadline = min(anyio.current_time() + self._seconds, self._end)
 
     def pause(self) -> None:
-        """Stop the clock of this deadline."""
+        """Pause the deadline."""
         now = anyio.current_time()
         self._left = self._scope.deadline - now
         self._total_left = self._end - now
@@ -76,7 +76,7 @@ class Deadline:
         self._is_paused = True
 
     def resume(self) -> None:
-        """Start the clock again with the seconds that were left."""
+        """Resume the deadline with the remaining seconds."""
         now = anyio.current_time()
         self._scope.deadline = now + self._left
         self._end = now + self._total_left
@@ -85,7 +85,7 @@ class Deadline:
 
 @final
 class Deadlines:
-    """The deadlines of the calls over one connection, which pause while a person is asked for something."""
+    """The deadlines of the calls over one connection. They pause during a question to a person."""
 
     def __init__(self) -> None:
         self._all: set[Deadline] = set()
@@ -93,7 +93,7 @@ class Deadlines:
 
     @property
     def is_still(self) -> bool:
-        """True while they pause."""
+        """True while the deadlines are paused."""
         return self._questions > 0
 
     @contextmanager
@@ -101,10 +101,11 @@ class Deadlines:
         """Limit the time of the block, without the pauses.
 
         Args:
-            seconds: The limit, or None. Each `extend` of the deadline starts it again.
-            total: The limit with all extensions, or None. It is at least `seconds`.
+            seconds: Maximum seconds, or None. Each `extend` of the deadline starts them again.
+            total: Maximum seconds with all extensions, or None. The value is at least `seconds`. Default: 0.
 
-        Raises `TimeoutError`: the block took longer.
+        Raises:
+            TimeoutError: If the block takes longer.
         """
         with anyio.fail_after(seconds) as scope:
             limit = math.inf if seconds is None else seconds
@@ -119,7 +120,7 @@ class Deadlines:
 
     @contextmanager
     def standing_still(self) -> Generator[None]:
-        """Pause every deadline for the time of the block."""
+        """Pause every deadline during the block."""
         if not self.is_still:
             for deadline in self._all:
                 deadline.pause()
@@ -135,7 +136,7 @@ class Deadlines:
 
 @final
 class Session:
-    """One session. `hold` keeps it open until `end`, or until its last request if it was retired."""
+    """One session. `hold` keeps it open until `end`. A retired session ends after its last request."""
 
     def __init__(self, settings: ServerSettings, deadlines: Deadlines, on_changed: Callable[[], None]) -> None:
         self._settings = settings
@@ -153,10 +154,10 @@ class Session:
         self.watch: Watch = self._new_watch()
         self.report = Report(settings, self.watch)
 
-    # -- its life
+    # -- lifetime
 
     async def hold(self) -> None:
-        """Connect, and stay connected until the session ends, is cancelled, or the connection is lost."""
+        """Connect, and stay connected until the session ends, is cancelled, or loses its connection."""
         try:
             with anyio.CancelScope() as self._scope:
                 if self._is_cancelled:
@@ -173,35 +174,39 @@ class Session:
             self._ready.set()
 
     async def wait_until_open(self) -> None:
-        """Wait until the server has answered or failed. `client` raises the failure.
+        """Wait until the server answered or failed. `client` raises the failure.
 
-        Raises `LinkError`: neither happened in time.
+        Raises:
+            LinkError: If neither happened in time.
         """
         with anyio.move_on_after(self._settings.timeout):
             await self._ready.wait()
             return
         if self.watch.trouble is not None:
             raise LinkError(self.report.problem(*self.watch.trouble))
-        said = f"it did not answer within {self._settings.timeout:g} s of being started"
-        raise LinkError(self.report.problem("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
+        said = f"did not answer within {self._settings.timeout:g} s after its start"
+        raise LinkError(
+            self.report.problem("timeout", said, "Check that the server speaks MCP, or pass a longer timeout=")
+        )
 
     @property
     def is_open(self) -> bool:
-        """True while requests can be sent."""
+        """True if the session can send requests."""
         return self._client is not None
 
     @property
     def client(self) -> Client:
         """The SDK's client.
 
-        Raises `LinkError`: the session is not open.
+        Raises:
+            LinkError: If the session is not open.
         """
         if self._client is None:
-            raise LinkError(self._failure or self.report.problem("connection", "its connection is closed", REOPEN))
+            raise LinkError(self._failure or self.report.problem("connection", "the connection is closed", REOPEN))
         return self._client
 
     def end(self) -> None:
-        """End the session as the protocol has it."""
+        """End the session by the protocol."""
         self._ending.set()
 
     def cancel(self) -> None:
@@ -218,7 +223,7 @@ class Session:
 
     @contextmanager
     def in_use(self) -> Generator[None]:
-        """Count a request, for the time of the block."""
+        """Count a request during the block."""
         self._requests += 1
         try:
             yield
@@ -247,7 +252,7 @@ class Session:
             await self._serve(client)
 
     def _is_old(self, error: BaseException) -> bool:
-        """True if its program ended at a request of the newest protocol, as some old servers do."""
+        """Return True if the program ended at a request of the newest protocol, as some old servers do."""
         return is_lost(error) and self.watch.process() is not None and self.watch.trouble is None
 
     async def _serve(self, client: Client) -> None:
@@ -264,22 +269,22 @@ class Session:
             tasks.cancel_scope.cancel()
 
     async def _subscription(self, client: Client) -> None:
-        """Subscribes to changes of the tools, where the protocol has subscriptions; a lost one is renewed."""
+        """Subscribe to changes of the tools if the protocol has subscriptions, and renew a lost subscription."""
         pause = _RELISTEN
         while not self.watch.is_cut:
             try:
                 async with client.listen(tools_list_changed=True) as subscription:
-                    self._on_changed()  # for changes from before the subscription
+                    self._on_changed()  # a change can precede the subscription
                     pause = _RELISTEN
                     async for _ in subscription:
                         pass  # the watch calls `on_changed`
-            except ListenNotSupportedError:  # an older protocol, which notifies without a subscription
+            except ListenNotSupportedError:  # older protocols notify without a subscription
                 return
             except MCPError as error:
                 if error.code == wire.METHOD_NOT_FOUND:
                     return
             except (RuntimeError, TimeoutError):
-                pass  # it was lost
+                pass  # the subscription was lost
             await anyio.sleep(pause)
             pause = min(pause * 2, _RELISTEN_LAST)
 
@@ -295,7 +300,7 @@ class Session:
         return name, version, client.protocol_version, client.instructions, capabilities
 
     async def wait_for_exit(self) -> None:
-        """Wait a little for the exit code and the last output of a program that is ending."""
+        """Wait a short time for the exit code and the last output of an ending program."""
         if isinstance(self._settings.endpoint, ServerProgram) and self.watch.is_cut:
             with anyio.move_on_after(_LAST_WORDS):
                 while self.watch.process() is None:  # noqa: ASYNC110
@@ -317,15 +322,15 @@ class Session:
                 answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
             content: Any = None if answer.content is None else dict(answer.content)
             return wire.ElicitResult(action=answer.action, content=content)
-        except Exception:  # a bug in `elicit`: the server is told no details
+        except Exception:  # hide the details of a bug in `elicit` from the server
             _log.exception("`elicit` of the MCP server %r failed", self._settings.name)
-            return wire.ErrorData(code=wire.INTERNAL_ERROR, message="answering failed; the log of the client says how")
+            return wire.ErrorData(code=wire.INTERNAL_ERROR, message="elicitation failed, see the log of the client")
 
 
 def _version() -> str:
     try:
         return version("fxai")
-    except PackageNotFoundError:  # run from its sources
+    except PackageNotFoundError:  # fxai runs from its source directory
         return "0"
 
 
@@ -335,7 +340,7 @@ class _OldServerError(Exception):
 
 @asynccontextmanager
 async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[tuple[Any, Any]]:
-    """The transport of a server's endpoint, watched, as the SDK's client enters it."""
+    """Open the watched transport of a server's endpoint for the SDK's client."""
     endpoint = settings.endpoint
     transport = (
         program_transport(endpoint, watch)

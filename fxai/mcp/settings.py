@@ -1,4 +1,4 @@
-"""Settings of an MCP client: the server's program or address, limits, answers to the server's questions.
+"""Settings of an MCP client: endpoints, limits, and answers to a server's questions.
 
 >>> endpoint = ServerProgram("uvx", ("mcp-server-git",))
 >>> endpoint.name, endpoint.place, ServerSettings(endpoint, "git").timeout
@@ -31,26 +31,27 @@ from fxai.tools.tool_options import Validation
 
 _RUNNER: Final = re.compile(r"(uvx?|npx|pipx|node|python[\d.]*|bunx?|deno|docker|bash|sh|py|run|exec)(\.exe)?")
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # by RFC 9110, 5.6.2
-_FIELD_VALUE: Final = re.compile(r"(?:[!-~](?:[ \t]*[!-~])*)?")  # by RFC 9110, 5.5, but for what is not ASCII
+_FIELD_VALUE: Final = re.compile(r"(?:[!-~](?:[ \t]*[!-~])*)?")  # by RFC 9110, 5.5, only ASCII
 
 
 class HeaderError(ValueError):
-    """A header cannot be sent: HTTP does not allow its name or its value; the message does not show the value."""
+    """An error for a header that HTTP does not allow. The message does not show the value of the header."""
 
 
 class Revealing(Protocol):
-    """A secret, whose text is read when it is sent, such as `fxai.providers.http.Secret`."""
+    """A secret, such as `fxai.providers.http.Secret`. fxai reads its string when it sends it."""
 
     def reveal(self) -> str:
-        """The text."""
+        """Return the secret string."""
         ...
 
 
 @final
 class Concealed:
-    """Texts by name, plain or secret, that no repr shows; equal where the texts are.
+    """Strings and secrets by name, hidden from every repr. Two instances are equal if their strings are equal.
 
-    Raises `ValueError`: a name is no text, or what stands under it is neither a text nor a secret.
+    Raises:
+        ValueError: If a name is not a string, or a value is neither a string nor a secret.
     """
 
     __slots__ = ("_texts",)
@@ -60,15 +61,13 @@ class Concealed:
         given: dict[Any, Any] = {**self._texts}
         for name, text in given.items():
             if not isinstance(name, str):
-                raise ValueError(f"{name!r} is no name: it is a text")
+                raise ValueError(f"name must be a string, got {name!r}")
             if not isinstance(text, str) and not callable(getattr(text, "reveal", None)):
                 kind = type(text).__name__
-                raise ValueError(
-                    f"the value of {name!r} is of the type {kind}: it is a text, or a secret with `reveal`"
-                )
+                raise ValueError(f"value of {name!r} must be a string or a secret with `reveal`, got {kind}")
 
     def reveal(self) -> dict[str, str]:
-        """The texts."""
+        """Return the strings."""
         return {name: text if isinstance(text, str) else text.reveal() for name, text in self._texts.items()}
 
     @override
@@ -86,7 +85,7 @@ class Concealed:
     def __reduce__(self) -> Any:
         if not self._texts:
             return Concealed, ({},)
-        raise TypeError("headers, tokens and environments may be secret: they are never pickled")
+        raise TypeError("headers, tokens, and environments can be secret, so you cannot pickle them")
 
 
 @final
@@ -98,8 +97,8 @@ class ServerProgram(msgspec.Struct, frozen=True):
     cwd: str | None = None
     env: Concealed = Concealed({})
     grace: float = 2.0
-    """Seconds to end by itself when its input is closed, then again when it is asked to terminate, before it is
-    killed."""
+    """Seconds until the program must end after its input closes, and again after a request to terminate. Then fxai
+    kills it."""
 
     @property
     def place(self) -> str:
@@ -108,12 +107,12 @@ class ServerProgram(msgspec.Struct, frozen=True):
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """How it is reached, for the span of a call."""
+        """The transport for the span of a call."""
         return {"network.transport": "pipe"}
 
     @property
     def name(self) -> str:
-        """The server's name: the first word of the command that is no runner, option or path of a folder."""
+        """The default name of the server: the first word of the command that is not a runner, option, or directory."""
         words = [PurePath(word).name for word in (self.command, *self.args) if not word.startswith("-")]
         own = [word for word in words if word and not _RUNNER.fullmatch(word)]
         return own[0] if own else PurePath(self.command).name
@@ -121,56 +120,57 @@ class ServerProgram(msgspec.Struct, frozen=True):
 
 @final
 class Address(msgspec.Struct, frozen=True):
-    """The URL of a server that speaks streamable HTTP."""
+    """The URL of a server over streamable HTTP."""
 
     url: str
     headers: Concealed = Concealed({})
 
     @property
     def fields(self) -> dict[str, str]:
-        """The headers as they are sent, with the secrets of this moment.
+        """The headers with the current secrets.
 
-        Raises `HeaderError`: one of them cannot be read or sent.
+        Raises:
+            HeaderError: If fxai cannot read or send a header.
         """
         fields = self._read()
         for name, value in fields.items():
             if not _FIELD_NAME.fullmatch(name):
-                raise HeaderError(f"{name!r} can be no name of a header")
+                raise HeaderError(f"invalid header name {name!r}")
             if not isinstance(cast(Any, value), str):
-                raise HeaderError(f"the secret of the header {name!r} reveals no text: {type(value).__name__}")
+                raise HeaderError(f"secret of the header {name!r} must return a string, got {type(value).__name__}")
             if not _FIELD_VALUE.fullmatch(value):
-                said = f"the value of the header {name!r} holds a character that HTTP does not allow there"
+                said = f"value of the header {name!r} contains a character that HTTP does not allow"
                 raise HeaderError(f"{said}, such as the line break at the end of a file")
         return fields
 
     def _read(self) -> dict[str, str]:
         try:
             return self.headers.reveal()
-        except Exception as error:  # the error of a secret may contain the secret
+        except Exception as error:  # the message of this error can contain the secret
             raised = type(error).__name__
-            said = f"the secret of a header of {self.place!r} cannot be read, because `reveal` raised {raised}"
+            said = f"cannot read the secret of a header of {self.place!r}, because `reveal` raised {raised}"
             raise HeaderError(said) from error
 
     @property
     def place(self) -> str:
-        """The URL, without user, password and query."""
+        """The URL, without user, password, and query."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """How it is reached, for the span of a call: the host and the port alone of its URL."""
+        """The transport, host, and port for the span of a call."""
         reached: dict[str, str | int] = {"network.transport": "tcp", "network.protocol.name": "http"}
         parts = urlsplit(self.url)
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)
-        except ValueError:  # opening it will say so
+        except ValueError:  # opening the server reports the invalid port
             return reached
         return reached if parts.hostname is None else {**reached, "server.address": parts.hostname, "server.port": port}
 
     @property
     def name(self) -> str:
-        """The server's name: its host."""
+        """The default name of the server: its host."""
         return urlsplit(self.url).hostname or self.url
 
     @override
@@ -180,15 +180,15 @@ class Address(msgspec.Struct, frozen=True):
 
 @final
 class Elicitation(msgspec.Struct, frozen=True):
-    """A question of a server to the person behind the client: a form to fill in, or with `url` an address to visit."""
+    """A server's question to the user: a form, or a URL to visit."""
 
     server: str
     message: str
-    """The text for the person."""
+    """The text for the user."""
     schema: Mapping[str, Any] = {}
-    """The JSON Schema of the form: an object of plain fields."""
+    """The JSON Schema of the form, an object of simple fields."""
     url: str | None = None
-    """The address that the person should visit; None where a form is asked for."""
+    """The URL to visit. None if the question is a form."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -202,11 +202,11 @@ class Elicitation(msgspec.Struct, frozen=True):
 
 @final
 class ElicitAnswer(msgspec.Struct, frozen=True):
-    """The answer of the person: accepted, with the form's fields; declined; or cancelled."""
+    """The user's answer. `"accept"` includes the fields of the form."""
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any] | None = None
-    """The form's fields, where it was accepted."""
+    """The fields of an accepted form."""
 
     @override
     def __hash__(self) -> int:
@@ -214,27 +214,25 @@ class ElicitAnswer(msgspec.Struct, frozen=True):
 
 
 Elicit: TypeAlias = Callable[[Elicitation], ElicitAnswer | EffectOf[ElicitAnswer]]
-"""Answers an elicitation: at once, or by an effect that waits for a person."""
+"""A function that answers an elicitation, immediately or with an effect that waits for a person."""
 
 
 @final
 class McpLimits(msgspec.Struct, frozen=True):
-    """How much a server may send. What is more is a failure of the kind `"limit"`, or the tool is refused.
+    """The limits of the data that a server can send. An excess is a failure of the kind `"limit"`, or blocks the tool.
 
     Attributes:
-        tools: how many tools it may list; more are a failure.
-        pages: how many pages a listing may have; more are a failure.
-        message_bytes: the largest message, in bytes; a larger one ends the connection (stdio) or fails its request.
-        schema_bytes: the largest input or output schema of a tool, in bytes of JSON; a larger one refuses the tool.
-        schema_depth: the deepest nesting of a schema; deeper ones refuse the tool. What a schema may ask for beyond
-            size and depth (references that double, patterns that multiply) is bounded for every document alike, by
-            `JsonSchema.of`.
-        contents: the most content blocks of a result; more fail the call.
-        description: how many characters a description may have; more refuse the tool.
-        noise: how many lines that are no JSON-RPC messages a server may write to its standard output; more end the
-            connection.
-        requests: how many requests of a server may wait for our answers; more end the connection.
-        stderr: how many bytes of the end of its standard error are kept.
+        tools: Maximum number of listed tools. An excess is a failure.
+        pages: Maximum number of pages of a list. An excess is a failure.
+        message_bytes: Maximum size of a message, in bytes. An excess ends the connection (stdio) or fails the request.
+        schema_bytes: Maximum size of a tool's input or output schema, in bytes of JSON. An excess excludes the tool.
+        schema_depth: Maximum nesting of a schema. An excess excludes the tool. For every document, `JsonSchema.of`
+            also limits other costs, such as references that double and patterns that multiply.
+        contents: Maximum number of content blocks of a result. An excess fails the call.
+        description: Maximum number of characters of a description. An excess excludes the tool.
+        noise: Maximum number of lines on standard output that are not JSON-RPC messages. An excess ends the connection.
+        requests: Maximum number of the server's requests that wait for an answer. An excess ends the connection.
+        stderr: Number of bytes that fxai keeps from the end of standard error.
     """
 
     tools: int = 2_000
@@ -254,16 +252,16 @@ LIMITS: Final = McpLimits()
 
 
 OnLog: TypeAlias = Callable[[str, Any], None]
-"""Called with what a server logs over the protocol: the level, such as `"warning"`, and the data."""
+"""A function that receives the server's log messages: the level, such as `"warning"`, and the data."""
 
 Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
-"""How the protocol is agreed on: the newest, and the handshake of older ones where the server does not know it
-(`"auto"`); the handshake at once (`"legacy"`); or the newest without asking."""
+"""The negotiation of the protocol. `"auto"`: the newest version, or the handshake of older versions if the server does
+not support it. `"legacy"`: only the handshake. `"2026-07-28"`: the newest version without negotiation."""
 
 
 @final
 class ServerSettings(msgspec.Struct, frozen=True):
-    """A server's endpoint and options, complete; the options are those of `ClientOptions`."""
+    """The endpoint and all options of a server, see `ClientOptions`."""
 
     endpoint: ServerProgram | Address
     name: str
@@ -278,17 +276,17 @@ class ServerSettings(msgspec.Struct, frozen=True):
     failure_mode: FailureMode = "return"
     validation: Validation = "schema"
     prefix: str = ""
-    """The prefix of its tools' names."""
+    """The prefix of the tools' names."""
     only: tuple[str, ...] | None = None
-    """The tools to offer, by their names at the server; None: all."""
+    """The offered tools, by their names at the server. None: all tools."""
     without: tuple[str, ...] = ()
-    """The tools not to offer, by their names at the server."""
+    """The excluded tools, by their names at the server."""
 
     def __post_init__(self) -> None:
         modes = get_args(Mode)
         if self.mode not in modes:
-            raise ValueError(f"mode is {self.mode!r}: it is one of {', '.join(map(repr, modes))}")
+            raise ValueError(f"mode must be one of {', '.join(map(repr, modes))}, got {self.mode!r}")
         for name in ("timeout", "call_timeout", "total_timeout"):
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0:
-                raise ValueError(f"{name} is {seconds!r}: it is more than 0 seconds")
+                raise ValueError(f"{name} must be greater than 0 seconds, got {seconds!r}")

@@ -1,7 +1,7 @@
-"""The client transport over standard streams: a program, read within limits and ended with its children.
+"""The client transport over standard streams, with limits. Sessions use it for servers that are programs.
 
-It replaces the SDK's transport, which keeps no standard error, reads lines without a limit, and leaves behind the
-processes that a server started in a session of its own.
+It replaces the SDK's transport. The SDK's transport does not keep standard error, reads lines without a limit, and
+leaves processes running that a server started in a session of their own.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from fxai.effects.process import GONE, ChildProcess, Lines
 from fxai.mcp.settings import ServerProgram
 from fxai.mcp.watch import BATCH, Watch, parts_of
 
-_FLUSH: Final = 0.5  # seconds to write accepted messages before the input is closed
+_FLUSH: Final = 0.5  # seconds to write accepted messages before the input closes
 
 _Incoming = SessionMessage | Exception
 
 
 @asynccontextmanager
 async def program_transport(program: ServerProgram, watch: Watch) -> AsyncGenerator[tuple[Any, Any], None]:
-    """The streams of a started program, as the SDK takes them; it is ended when the block is left.
+    """Start a program and open its streams for the SDK. At the end of the block, end the program.
 
-    Raises `OSError`: it cannot be started.
+    Raises:
+        OSError: If the program does not start.
     """
     env = get_default_environment() | program.env.reveal()
     command = (program.command, *program.args)
@@ -59,7 +60,7 @@ async def program_transport(program: ServerProgram, watch: Watch) -> AsyncGenera
 
 @final
 class _Running:
-    """A running program: three tasks on its pipes, and its end."""
+    """A running program with three tasks on its pipes."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class _Running:
         self._written = anyio.Event()
 
     async def read(self) -> None:
-        """Reads messages from its standard output, one a line, until it ends or is cut off; then only drains it."""
+        """Read one message per line from standard output until it ends or breaks a limit. Then discard the output."""
         lines = Lines(self._watch.limits.message_bytes)
         with suppress(*GONE):
             async with self._send:
@@ -111,24 +112,24 @@ class _Running:
         await self._send.send(SessionMessage(message))
 
     async def write(self) -> None:
-        """Writes outgoing messages to its standard input."""
+        """Write outgoing messages to standard input."""
         try:
             async for item in self._receive:
                 text = item.message.model_dump_json(exclude_unset=True)
                 await self._process.stdin.send(text.encode() + b"\n")
         except GONE:
-            self._send.close()  # so that its end is known at once
+            self._send.close()  # reports the end immediately
         finally:
             self._written.set()
 
     async def listen(self) -> None:
-        """Keeps the end of its standard error."""
+        """Keep the end of standard error."""
         with suppress(*GONE):
             while True:
                 self._watch.add_stderr(await self._process.stderr.receive())
 
     async def end(self) -> None:
-        """Ends it and its children when the accepted messages are written."""
+        """End the program and its child processes after the accepted messages are written."""
         with anyio.move_on_after(_FLUSH):
             await self._written.wait()
         await self._process.end()

@@ -1,4 +1,4 @@
-"""Definitions of tools: the plain JSON data of a server, and the dynamic tool made of it.
+"""Definitions of tools: the JSON data of a server, and the dynamic tool from it. Use them to inspect a server's tools.
 
 >>> said = ToolDefinition("search", input_schema={"type": "object"}, annotations={"title": "Find"})
 >>> said.title, sorted(said.digests())
@@ -39,40 +39,40 @@ HINTS: Final[dict[str, Annotation[bool]]] = {
     "idempotentHint": Idempotent,
     "openWorldHint": OpenWorld,
 }
-"""The annotations that MCP knows, by their names there."""
+"""The annotations of fxai, by their names in MCP."""
 MEMBERS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
-"""The members of a definition that have a field here."""
+"""The members of a definition with their own field."""
 
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 @final
 class Refused(msgspec.Struct, frozen=True):
-    """A tool that a server lists and that cannot be offered."""
+    """An invalid tool that a server lists. fxai does not offer it."""
 
     name: str
-    """The tool's name at the server, or its place in the listing where it has none."""
+    """The name of the tool at the server, or its position in the list if it has no name."""
     reason: str
-    """Why not."""
+    """The reason."""
 
 
 @final
 class ToolDefinition(msgspec.Struct, frozen=True):
-    """A server's definition of one tool: immutable plain JSON data as it was sent."""
+    """A server's definition of one tool: the sent JSON data as immutable values."""
 
     name: str
-    """Its name at the server."""
+    """The name of the tool at the server."""
     own_title: str | None = None
     description: str | None = None
-    """What it does, for the model."""
+    """The description for the model."""
     input_schema: Mapping[str, Any] = {}
-    """The JSON Schema of its arguments."""
+    """The JSON Schema of the arguments."""
     output_schema: Mapping[str, Any] | None = None
-    """The JSON Schema of its structured content, if it has any."""
+    """The JSON Schema of the structured content, or None."""
     annotations: Mapping[str, Any] = {}
-    """Its hints, as the protocol spells them."""
+    """The hints with their names in the protocol."""
     meta: Mapping[str, Any] = {}
-    """Its `_meta`."""
+    """The member `_meta`."""
     other: Mapping[str, Any] = {}
     """All other members, such as `icons`."""
 
@@ -82,7 +82,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str | None:
-        """A name for people: its own, else that among its annotations."""
+        """The title of the tool, or the title in its annotations."""
         hinted = self.annotations.get("title")
         return self.own_title or (hinted if isinstance(hinted, str) else None)
 
@@ -99,14 +99,15 @@ class ToolDefinition(msgspec.Struct, frozen=True):
         return {part: sha256(_SORTED(said)).hexdigest() for part, said in parts.items()}
 
     def check(self, limits: McpLimits) -> JsonSchema | None:
-        """Checks the definition against the limits, and gives its output schema.
+        """Check the definition against the limits, and return its output schema.
 
-        Raises `SchemaError`: it cannot be offered; the message says why.
+        Raises:
+            SchemaError: If fxai cannot offer the tool. The message contains the reason.
         """
         if not self.name:
-            raise SchemaError("it has no name")
+            raise SchemaError("the name is empty")
         if len(self.description or "") > limits.description:
-            raise SchemaError(f"its description has more than {limits.description} characters")
+            raise SchemaError(f"the description has more than {limits.description} characters")
         _check_schema("inputSchema", self.input_schema, limits)
         return None if self.output_schema is None else _check_schema("outputSchema", self.output_schema, limits)
 
@@ -117,18 +118,19 @@ class ToolDefinition(msgspec.Struct, frozen=True):
 
 @final
 class McpTool(msgspec.Struct, frozen=True):
-    """A tool of a server: its definition, and the dynamic tool made of it."""
+    """A server's tool: its definition and the dynamic tool from it."""
 
     definition: ToolDefinition
     tool: Tool[object, object, McpCallError]
     output: JsonSchema | None
-    """The schema that its structured content is checked against, if it has one."""
+    """The schema for the check of structured content, or None."""
 
     @staticmethod
     def make(definition: ToolDefinition, origin: str, settings: ServerSettings) -> McpTool:
-        """The tool of a definition; tools of servers with two `origin`s are never one, however alike.
+        """Return the tool of a definition. Tools with different `origin`s always have different identities.
 
-        Raises `SchemaError`: it cannot be offered; the message says why.
+        Raises:
+            SchemaError: If fxai cannot offer the tool. The message contains the reason.
         """
         output = definition.check(settings.limits)
         tool = Tool.dynamic(
@@ -147,14 +149,14 @@ class McpTool(msgspec.Struct, frozen=True):
 
 def _check_schema(part: str, schema: Mapping[str, Any], limits: McpLimits) -> JsonSchema:
     if deeper_than(dict(schema), limits.schema_depth):
-        raise SchemaError(f"its {part} is too large: it is more than {limits.schema_depth} levels deep")
+        raise SchemaError(f"{part} is too large: more than {limits.schema_depth} levels deep")
     try:
         document = JsonSchema.of(schema)
     except SchemaError as error:
-        raise SchemaError(f"its {part}: {error}") from None
+        raise SchemaError(f"{part}: {error}") from None
     size = len(document.to_json())
     if size > limits.schema_bytes:
-        raise SchemaError(f"its {part} is too large: it has {size} bytes, more than {limits.schema_bytes}")
+        raise SchemaError(f"{part} is too large: {size} bytes, more than {limits.schema_bytes}")
     return document
 
 

@@ -1,7 +1,7 @@
-"""The watch on a connection: it filters every message before the SDK makes tasks and models of it.
+"""The watch on a connection. Transports use it to filter every message before the SDK creates tasks and models.
 
-It drops notifications without a listener and answers without a request, limits the requests of the server, keeps
-progress in order, drops single invalid tools of a listing, and collects hints for failures.
+The watch drops notifications without a listener and answers without a request. It limits the server's requests, keeps
+progress in order, removes single invalid tools from a list, and collects hints for failures.
 """
 
 from __future__ import annotations
@@ -26,109 +26,109 @@ from fxai.mcp.settings import McpLimits
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 UNREAD: Final = "Failed to parse"
-"""The beginning of the message of an error for an answer that cannot be parsed, as in the SDK."""
+"""The start of the SDK's error message for an answer that it cannot parse."""
 
 BATCH: Final = 1_000
-"""The messages that one line may hold."""
+"""Maximum number of messages in one line."""
 
 Trouble = tuple[McpErrorKind, str, str]
-"""Why we ended a connection: the kind of failure, what happened and what to do."""
+"""The reason why fxai ended a connection: the kind of failure, the event, and the remedy."""
 
 _log = logging.getLogger("fxai.mcp")
 
 _SHOWN: Final = 120
-_RAISE: Final = "leave the server out, or raise its limits"
+_RAISE: Final = "Omit the server, or raise its limits"
 _PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknowledged")
 
-_LARGE: Final = 64 * 1024  # bytes of a message from which on it is read in two passes
+_LARGE: Final = 64 * 1024  # bytes; larger messages are read in two passes
 _LIGHT: Final[dict[str, Any]] = {"content": [], "resultType": "complete"}
 
-# What stands between two brackets, colons or commas of a JSON text; possessive, so that no text takes longer than its
-# length, and without a stack, so that none is too deep.
+# A token between two brackets, colons, or commas of JSON. It is possessive, so that no text takes longer than its
+# length, and it uses no stack, so that no text is too deep.
 _TOKEN: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)')
-_TOKENS: Final = 50_000  # that are looked at from the beginning of a line, before its end is
-_TAIL: Final = 512  # bytes of a line, in which an id stands that comes last
+_TOKENS: Final = 50_000  # read from the start of a line; then only its end is read
+_TAIL: Final = 512  # bytes at the end of a line that can contain an id in the last place
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _JSON: Final = json.JSONDecoder()
 _LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\s*+$')
 
 
 class _Response(msgspec.Struct):
-    """A response, with its result unread."""
+    """A response with a raw result."""
 
     id: int | str
     result: msgspec.Raw
 
 
 class _Contents(msgspec.Struct):
-    """A result of a call, with its contents unread."""
+    """A result of a call with raw contents."""
 
     content: list[msgspec.Raw] | str | dict[str, msgspec.Raw] | None = None
 
 
 @final
 class Watch:
-    """The state of one connection on the wire."""
+    """The state of one connection below the SDK."""
 
     def __init__(self, limits: McpLimits) -> None:
         self.limits = limits
         self.trouble: Trouble | None = None
         self.version: str
-        """The protocol version, there when the handshake is over: before any tools are listed."""
+        """The protocol version. It is set after the handshake, before any list of tools."""
         self.progress: dict[str, Callable[[dict[str, Any]], None]] = {}
         """The listeners to the progress of calls, by token."""
         self.on_changed: Callable[[], None] = lambda: None
         self.on_log: Callable[[str, Any], None] | None = None
         self.process: Callable[[], int | None] = lambda: None
-        """The exit code of the program, None while it runs or where there is none."""
+        """A function that returns the exit code of the program. None while it runs, or without a program."""
         self.results: dict[str, dict[str, Any]] = {}
-        """The results of calls as the server sent them, by token. The SDK sees none of their contents."""
+        """The results of calls as the server sent them, by token. The SDK never sees their contents."""
         self.refused: dict[str, str] = {}
-        """The invalid tools of the listing that is being read, by name or place, with the reason."""
+        """The invalid tools of the current list, by name or position, with the reason."""
         self.page: list[dict[str, Any]] = []
-        """The valid tools of the last page as the server sent them, with the members that the SDK drops."""
+        """The valid tools of the last page as the server sent them, with members that the SDK drops."""
         self.listed: int = 0
         self.is_cut = False
-        """Whether the connection has ended."""
+        """True if the connection has ended."""
         self._stderr = bytearray()
         self._noise = 0
         self._first_noise = ""
         self._strangers = 0
-        self._asked: dict[str, wire.JSONRPCRequest] = {}  # our open requests, by the texts of their ids
-        self._tokens: set[str] = set()  # of their progress, which ends with the answer
+        self._asked: dict[str, wire.JSONRPCRequest] = {}  # open requests by the string of their id
+        self._tokens: set[str] = set()  # progress tokens of the open requests
         self._waiting: set[str] = set()
 
     @property
     def stderr(self) -> str:
-        """The end of the program's standard error, as text."""
+        """The end of the program's standard error."""
         return self._stderr.decode(errors="replace").strip()
 
     @property
     def hints(self) -> str:
-        """What else was odd, for the message of a failure; may be empty."""
+        """Other irregularities, for the message of a failure. It can be empty."""
         odd: list[str] = []
         if self._noise:
-            odd.append(f"{self._noise} lines on its output were no messages, first {self._first_noise!r}")
+            odd.append(f"{self._noise} lines on its output were not messages, first {self._first_noise!r}")
         if self._strangers:
-            odd.append(f"{self._strangers} answers were to requests that nobody made")
+            odd.append(f"{self._strangers} answers did not match a request")
         return "; ".join(odd)
 
     def add_stderr(self, chunk: bytes) -> None:
-        """Keeps the end of the program's standard error."""
+        """Keep the end of the program's standard error."""
         self._stderr += chunk
         del self._stderr[: -self.limits.stderr]
 
     def count_noise(self, line: bytes | str) -> None:
-        """Counts a line that is no message."""
+        """Count a line that is not a message."""
         self._noise += 1
         text = line.decode(errors="replace") if isinstance(line, bytes) else line
         self._first_noise = self._first_noise or text.strip()[:_SHOWN]
         if self._noise > self.limits.noise:
-            remedy = "its standard output must hold nothing but messages; logs belong on its standard error"
-            self._end("invalid-answer", "it answers garbage", remedy)
+            remedy = "Write only messages to standard output, and logs to standard error"
+            self._end("invalid-answer", "sent too many lines that are not messages", remedy)
 
     def unreadable(self, line: bytes, error: ValueError) -> SessionMessage | None:
-        """An error for our request where a line is its answer, cut off, too deep or no text; else None."""
+        """Return an error for the request that an unreadable line answers. Otherwise count the line and return None."""
         asked = self._asked.get(answered_id(line))
         if asked is None:
             self.count_noise(line)
@@ -137,12 +137,12 @@ class Watch:
         return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked.id, error=told))
 
     def too_large(self, limit: int) -> None:
-        """Ends the connection over a message that is too large."""
-        self._end("limit", f"it sent a message of more than {limit} bytes", _RAISE)
+        """End the connection because of a message that is too large."""
+        self._end("limit", f"sent a message of more than {limit} bytes", _RAISE)
 
     def too_many(self) -> None:
-        """Ends the connection over a line of too many messages."""
-        self._end("limit", f"it sent more than {BATCH} messages in one line", "tell its makers")
+        """End the connection because of a line with too many messages."""
+        self._end("limit", f"sent more than {BATCH} messages in one line", "Report this to the server's authors")
 
     def _end(self, kind: McpErrorKind, said: str, remedy: str) -> None:
         self.trouble = self.trouble or (kind, said, remedy)
@@ -150,12 +150,12 @@ class Watch:
     # -- messages
 
     def after_send(self, item: SessionMessage) -> None:
-        """Notes that a message was sent: the request that it answers is no longer open."""
+        """Record that a message was sent. If it is an answer, its request is no longer open."""
         if isinstance(item.message, wire.JSONRPCResponse | wire.JSONRPCError):
             self._waiting.discard(str(item.message.id))
 
     def before_send(self, item: SessionMessage) -> None:
-        """Notes a message that is about to be sent: a new request, or that one is cancelled."""
+        """Record a message before it is sent: a new request, or the cancellation of a request."""
         message = item.message
         if isinstance(message, wire.JSONRPCRequest):
             self._asked[str(message.id)] = message
@@ -164,7 +164,7 @@ class Watch:
             self._asked.pop(str((message.params or {}).get("requestId")), None)
 
     def receive(self, item: SessionMessage | Exception) -> SessionMessage | None:
-        """The message for the SDK, or None where it is dropped."""
+        """Return the message for the SDK, or None to drop it."""
         if isinstance(item, Exception):
             self.count_noise(str(item))
             return None
@@ -174,7 +174,7 @@ class Watch:
         if isinstance(message, wire.JSONRPCRequest):
             self._waiting.add(str(message.id))
             if len(self._waiting) > self.limits.requests:
-                self._end("limit", f"it made more than {self.limits.requests} requests at once", _RAISE)
+                self._end("limit", f"made more than {self.limits.requests} requests at the same time", _RAISE)
             return item
         return self._answer(item, message)
 
@@ -187,7 +187,7 @@ class Watch:
         elif method == "notifications/tools/list_changed":
             self.on_changed()
         elif method == "notifications/cancelled":
-            self._waiting.discard(str(params.get("requestId")))  # the SDK does not answer what was cancelled
+            self._waiting.discard(str(params.get("requestId")))  # the SDK does not answer a cancelled request
         elif method == "notifications/message" and self.on_log is not None:
             self._log(self.on_log, params)
         return method in _PASSED
@@ -215,9 +215,9 @@ class Watch:
         return item
 
     def lighten(self, line: bytes) -> bytes:
-        """Take the contents out of a large result of a call, and put them in `results`.
+        """Move the contents of a call's large result to `results`, and return the line without them.
 
-        The SDK's parser takes seconds for a result of many contents.
+        The SDK's parser takes seconds for a result with many contents.
         """
         if len(line) < _LARGE:
             return line
@@ -231,7 +231,7 @@ class Watch:
                 result: dict[str, Any] = {"content": [None] * len(contents)}
             else:
                 result = msgspec.json.decode(said.result, type=dict[str, Any])
-        except JSON_ERRORS:  # the SDK's parser reports it
+        except JSON_ERRORS:  # the SDK's parser reports the error
             return line
         if result.get("resultType") == "input_required":
             return line
@@ -239,7 +239,7 @@ class Watch:
         return msgspec.json.encode({"jsonrpc": "2.0", "id": asked.id, "result": _LIGHT})
 
     def _without_contents(self, token: str, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the form of a call's result for the SDK. One question more than the limit stays."""
+        """Return the form of a call's result for the SDK. It has at most one question more than the limit."""
         questions = result.get("inputRequests")
         if result.get("resultType") == "input_required":
             if is_object(questions):
@@ -249,9 +249,9 @@ class Watch:
         return dict(_LIGHT)
 
     def _valid_tools(self, page: dict[str, Any]) -> list[Any]:
-        """The valid tools of a page; the others are noted. No more than the limit are checked."""
+        """Return the valid tools of a page, and record the invalid ones. Check at most one tool more than the limit."""
         tools: list[Any] = page["tools"]
-        # Large members of a page are checked once, with the page, and not with each of its tools.
+        # check large members of a page once, with the page, and not again with each tool
         small = {key: value for key, value in page.items() if isinstance(value, str | int | float | bool | None)}
         room = self.limits.tools + 1 - self.listed
         kept: list[Any] = []
@@ -270,7 +270,7 @@ class Watch:
             wire.Tool.model_validate(tool, by_name=False)
             methods.validate_server_result("tools/list", self.version, {**page, "tools": [tool]})
         except ValueError as error:
-            return f"the protocol allows no such tool: {brief(error)}"
+            return f"the protocol does not allow this tool: {brief(error)}"
         return None
 
 
@@ -280,9 +280,9 @@ def _token(request: wire.JSONRPCRequest) -> str:
 
 
 def parts_of(line: bytes) -> list[bytes]:
-    """The messages of a line: those of a batch, which protocol 2025-03-26 has, else the line itself.
+    """Return the messages of a line: the messages of a batch (protocol 2025-03-26), or the line itself.
 
-    Of a batch of more than `BATCH`, one more is read.
+    From a batch of more than `BATCH` messages, return one message more than `BATCH`.
     """
     if not line.lstrip().startswith(b"["):
         return [line]
@@ -293,10 +293,12 @@ def parts_of(line: bytes) -> list[bytes]:
 
 
 def _elements(text: str) -> list[str]:
-    """The texts of the elements of a JSON array that is not empty, `BATCH` and one more at most.
+    """Return the texts of the elements of a JSON array that is not empty, at most `BATCH` and one more.
 
-    Raises `ValueError`: it is none; so do `IndexError` where it ends too early, and `RecursionError` where it is too
-    deep.
+    Raises:
+        ValueError: If the text is not an array.
+        IndexError: If the array ends too early.
+        RecursionError: If the array is too deep.
     """
     place = text.index("[") + 1
     found: list[str] = []
@@ -308,7 +310,7 @@ def _elements(text: str) -> list[str]:
         if text[place - 1] == "]" and _space_end(text, place) == len(text):
             break
         if text[place - 1] != ",":
-            raise ValueError("it is no array")
+            raise ValueError("not a JSON array")
     return found
 
 
@@ -318,17 +320,16 @@ def _space_end(text: str, place: int) -> int:
 
 
 def answered_id(line: bytes) -> str:
-    """The text of the id of an answer, as far as a line can be read; empty where it is none.
+    """Return the id of an answer as a string, from the readable part of a line. Return "" if it is not an answer.
 
-    It is the member `id` of the object that the line is, which has no `method`; whatever else is wrong with it.
-
+    The id is the member `id` of the line's object, if the object has no `method`. The rest of the line can be invalid.
     >>> answered_id(b'{"jsonrpc": "2.0", "id": 7, "result": {"id": 8, "content": [{"ty'), answered_id(b'{"method": "x"')
     ('7', '')
     """
     depth, end, name, last = 0, 0, b"", b""
     members: dict[bytes, bytes] = {}
     for count, token in enumerate(_TOKEN.finditer(line)):
-        if token.start() != end or count == _TOKENS:  # a text that does not end, or a line that goes on and on
+        if token.start() != end or count == _TOKENS:  # an unterminated string, or a very long line
             break
         text, end = token[1], token.end()
         if depth == 1 and text == b":":
@@ -347,7 +348,7 @@ def answered_id(line: bytes) -> str:
 
 
 def brief(error: Exception) -> str:
-    """The first fault of a validation error, in one line."""
+    """Return the first error of a validation error, in one line."""
     found: Any = getattr(error, "errors", None)
     if not callable(found):
         return str(error)[:_SHOWN]
@@ -359,7 +360,7 @@ def brief(error: Exception) -> str:
 
 
 def watch_streams(streams: tuple[Any, Any], watch: Watch) -> tuple[Any, Any]:
-    """The streams of a transport with the watch on both."""
+    """Return the streams of a transport with the watch on both."""
     reading, writing = streams
     return _Reading(reading, watch), _Writing(writing, watch)
 

@@ -1,6 +1,6 @@
-"""Floor 2. Messages: conversations with a language model, its responses, and the errors of a request.
+"""Floor 2. Represent conversations, responses, and errors of models as values. Use this package in every program.
 
-A `Prompt` is a conversation, a `Response` the answer to it, an `AiError` the reason why there is none. All are values.
+A `Prompt` is a conversation, a `Response` is the answer to it, and an `AiError` is the reason of a failed request.
 
 >>> prompt = Prompt.make("Hello")
 >>> (prompt + Prompt.from_parts([Text("Good day."), Finish("stop")])).messages[-1].content

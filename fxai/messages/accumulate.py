@@ -1,4 +1,4 @@
-"""From the parts of a response to what they amount to: whole parts, and the messages that they leave in the history.
+"""Accumulation: combine streamed parts to whole parts, and convert them to messages of the history.
 
 >>> from fxai.messages.part import ToolResult
 >>> gather([TextStart("1"), TextDelta("1", "Hel"), ToolCall("c", "add", {}), TextDelta("1", "lo")])
@@ -44,7 +44,7 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 
-# Ids are unique within a family only: a text and a line of reasoning may both be called "0".
+# Ids are unique only within a family: text and reasoning can both have the id "0".
 _FAMILY: Final[Mapping[type[Any], str]] = {
     **dict.fromkeys((TextStart, TextDelta, TextEnd), "text"),
     **dict.fromkeys((ReasoningStart, ReasoningDelta, ReasoningEnd), "reasoning"),
@@ -59,11 +59,11 @@ _End: TypeAlias = TextEnd | ReasoningEnd | ToolParamsEnd
 
 @final
 class _Open(msgspec.Struct):
-    """A part that comes in pieces."""
+    """A part that arrives in pieces."""
 
     family: str
     id: str
-    place: int  # among the parts of the response
+    place: int  # the index among the parts of the response
     metadata: Mapping[str, Any] = {}
     name: str = ""
     provider_executed: bool = False
@@ -76,14 +76,14 @@ _OpenParts: TypeAlias = dict[tuple[str, str], _Open]
 
 
 def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
-    """The whole parts that a stream amounts to; parts that are whole already pass through.
+    """Return the whole parts of a stream. Whole parts in the stream stay unchanged.
 
-    Every delta is looked at once and every text joined once, so the work grows with the length of the stream and no
-    faster. Text that was never ended, as when a stream is cut, is kept as far as it came. Parameters whose call never
-    came are kept as a call that cannot be run, with the text in `params_text`. Preliminary results are dropped. A
-    repaired call takes the place of the call that it stands for.
+    The function reads each delta once and joins each text once, so that its time is linear in the length of the stream.
+    After an interrupted stream, the result contains the text so far. Parameters without their call become a call that
+    cannot run, with the text in `params_text`. The function drops preliminary results. A repaired call replaces the
+    original call.
     """
-    # By `type` and a table, not by class patterns: those cost several times as much on a Struct, for every part.
+    # by `type` and a table, because class patterns take several times as long on a Struct, for every part
     parts = tuple(parts)
     for part in parts:
         if part.__class__ in _FAMILY or (part.type == "tool-result" and part.preliminary):
@@ -94,7 +94,7 @@ def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
         return cast("tuple[Part, ...]", parts)
     places: _Places = []
     open_parts: _OpenParts = {}
-    calls: dict[str, int] = {}  # where each call of this turn is
+    calls: dict[str, int] = {}  # the index of each call of this turn
     for part in parts:
         if part.__class__ in _FAMILY:
             _join(cast("_Start | _Delta | _End", part), places, open_parts)
@@ -111,7 +111,7 @@ def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
 
 
 def _join(piece: _Start | _Delta | _End, places: _Places, open_parts: _OpenParts) -> None:
-    """Add a piece to the part that it belongs to; one without a start, as in a stream joined late, begins a part."""
+    """Add a piece to its part. A piece without a start, as in a stream that the reader joined late, starts a part."""
     key = _FAMILY[piece.__class__], piece.id
     opened = open_parts.get(key)
     match piece.type:
@@ -125,7 +125,7 @@ def _join(piece: _Start | _Delta | _End, places: _Places, open_parts: _OpenParts
         case "text-end" | "reasoning-end" | "tool-params-end":
             if opened is not None and piece.metadata:
                 opened.metadata = merge_metadata(opened.metadata, piece.metadata)
-            if piece.type != "tool-params-end":  # the call itself is still to come, and takes this place
+            if piece.type != "tool-params-end":  # the call itself follows and replaces the pieces
                 open_parts.pop(key, None)
         case _:
             opened = open_parts[key] = _Open(*key, len(places), piece.metadata)
@@ -136,7 +136,7 @@ def _join(piece: _Start | _Delta | _End, places: _Places, open_parts: _OpenParts
 
 
 def _place_call(call: ToolCall, places: _Places, open_parts: _OpenParts, calls: dict[str, int]) -> None:
-    """Put a call in the place of its pieces, or of the call that it repairs; else behind all."""
+    """Replace the pieces of a call, or the call that it repairs. Otherwise append the call."""
     opened = open_parts.pop(("tool-params", call.id), None)
     place = opened.place if opened is not None else calls.get(call.id) if call.repaired else None
     if place is None:
@@ -159,14 +159,14 @@ def _whole(part: _Open) -> Part:
 
 
 def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
-    """The messages that the parts of one response, or of several in a row, leave in the history.
+    """Return the messages for the history from the parts of a response or of multiple responses.
 
-    A turn ends with its `Finish`. Its assistant message holds, in order, its texts, reasoning, files, calls, approval
-    requests and the results of tools that the provider ran; the tool message after it holds the results of its other
-    calls. Requests and results are in the order of their calls, in whatever order they came. Results of calls made in
-    an earlier turn come first, in a tool message of their own, right after that turn. Results are kept as encoded,
-    preliminary ones dropped. Metadata stays with its part. Sources, warnings, errors and the provider's data about the
-    response are no part of the conversation; nor is an empty text that carries nothing.
+    A turn ends with its `Finish`. Its assistant message contains, in order, its text, reasoning, files, calls,
+    approval requests, and the results of tools that the provider ran. The next tool message contains the results of its
+    other calls. Requests and results have the order of their calls. Results of calls in an earlier turn are first,
+    in a separate tool message directly after that turn. Results are in their encoded form, without preliminary results.
+    Parts keep their metadata. The messages contain no sources, warnings, errors, data of the provider about the
+    response, or empty text parts without metadata.
     """
     messages: list[Message] = []
     content: list[AssistantContent] = []
@@ -188,8 +188,8 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
 
 
 def _end_turn(messages: list[Message], content: list[AssistantContent], results: list[ToolResultPart]) -> None:
-    """Add the messages of one turn: results of earlier calls, the model's message, results of its own calls."""
-    calls: dict[str, int] = {}  # the place of each call by its id: the first one, where several have it
+    """Add the messages of a turn: results of earlier calls, the message of the model, and results of its calls."""
+    calls: dict[str, int] = {}  # the position of each call by its id, or of the first call if calls share an id
     requests: list[ToolApprovalRequestPart] = []
     for part in content:
         if part.type == "tool-call":
@@ -201,7 +201,7 @@ def _end_turn(messages: list[Message], content: list[AssistantContent], results:
         early = [result for result in results if result.id not in calls]
         messages.append(ToolMessage(tuple(early)))
     if content:
-        if len(requests) > 1:  # each where one stood, in the order of the calls
+        if len(requests) > 1:  # sort the requests in the order of the calls
             ordered = iter(sorted(requests, key=lambda part: calls.get(part.tool_call_id, -1)))
             content = [next(ordered) if part.type == "tool-approval-request" else part for part in content]
         messages.append(AssistantMessage(tuple(content)))
@@ -212,7 +212,7 @@ def _end_turn(messages: list[Message], content: list[AssistantContent], results:
 
 
 def _content_of(part: Part) -> AssistantContent | None:
-    """What a part of a response is in the history; None where it leaves nothing there."""
+    """Return the content for the history from a part of a response, or None if the history does not contain it."""
     match part.type:
         case "text":
             return TextPart(part.text, metadata=part.metadata) if part.text or part.metadata else None

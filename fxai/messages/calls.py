@@ -1,4 +1,4 @@
-"""The calls of a history and their answers: which are open, which result belongs to which call, where a result goes.
+"""Calls of a history: find open calls, pair calls with results, and insert results. Agents and providers use it.
 
 >>> from fxai.messages.message import AssistantMessage
 >>> from fxai.messages.part import ApprovalRequest, ToolCall
@@ -33,68 +33,72 @@ from fxai.messages.message import (
 from fxai.messages.part import AnyPart
 
 UNANSWERED: Final = {
-    "expired": "nobody answered in time whether it may run, and nobody denied it",
-    "unavailable": "nobody could be asked whether it may run, and nobody denied it",
+    "expired": "no user answered the approval request in time, and no user denied the call",
+    "unavailable": "no user was available for the approval, and no user denied the call",
 }
-"""The default reasons of approvals that were not answered."""
+"""The default reasons of approvals without an answer."""
 
 
 @final
 class Pending(msgspec.Struct, frozen=True):
-    """An open call: it waits for a person's approval, or for a result from outside the program."""
+    """An open call, which needs an approval or an external result."""
 
     id: str
-    """The call's id."""
+    """The id of the call."""
     name: str
-    """The tool's name; empty where the call of an approval request is not there."""
+    """The name of the tool. Empty for an approval request without its call."""
     params: Any
-    """The parameters, as plain JSON data."""
+    """The parameters as JSON values."""
     approval_id: str | None = None
-    """What an answer refers to; None for a call whose result comes from outside."""
+    """The id of the approval for an answer, or None for a call that needs an external result."""
     dynamic: bool = False
-    """Whether the tool is a dynamic one."""
+    """True if the tool is dynamic."""
 
     def approve(self, reason: str | None = None) -> ToolApprovalResponsePart:
-        """The answer that lets the call run, for a tool message behind the turn.
+        """Return the answer that approves the call, for a tool message after the turn.
 
         Raises:
-            ValueError: the call waits for no approval; `answer` it.
+            ValueError: If the call needs no approval. Use `answer` instead.
         """
         return ToolApprovalResponsePart(_approval_of(self), True, reason)
 
     def deny(self, reason: str | None = None) -> ToolApprovalResponsePart:
-        """The answer that keeps the call from running, for a tool message behind the turn.
+        """Return the answer that denies the call, for a tool message after the turn.
 
         Raises:
-            ValueError: the call waits for no approval; `answer` it.
+            ValueError: If the call needs no approval. Use `answer` instead.
         """
         return ToolApprovalResponsePart(_approval_of(self), False, reason)
 
     def expire(self, reason: str | None = None) -> ToolApprovalResponsePart:
-        """The answer where none came in time: the call is not run, and the model does not read it as a denial.
+        """Return the answer for an approval that did not arrive in time. The call does not run.
+
+        The model does not receive a denial.
 
         Raises:
-            ValueError: the call waits for no approval; `answer` it.
+            ValueError: If the call needs no approval. Use `answer` instead.
         """
         return ToolApprovalResponsePart(_approval_of(self), False, reason or UNANSWERED["expired"], "expired")
 
     def abandon(self, reason: str | None = None) -> ToolApprovalResponsePart:
-        """The answer where there is no person to ask: the call is not run, and the model does not read it as a denial.
+        """Return the answer for an approval without an available user. The call does not run.
+
+        The model does not receive a denial.
 
         Raises:
-            ValueError: the call waits for no approval; `answer` it.
+            ValueError: If the call needs no approval. Use `answer` instead.
         """
         why = reason or UNANSWERED["unavailable"]
         return ToolApprovalResponsePart(_approval_of(self), False, why, "unavailable")
 
     def answer(self, result: Any, *, is_failure: bool = False) -> ToolResultPart:
-        """The result of a call that was run outside, as plain JSON data, for a tool message behind the turn.
+        """Return the result of an external call as a JSON value, for a tool message after the turn.
 
         Raises:
-            ValueError: the call waits for an approval; `approve` or `deny` it.
+            ValueError: If the call needs an approval. Use `approve` or `deny` instead.
         """
         if self.approval_id is not None:
-            raise ValueError(f"the call {self.id!r} of {self.name!r} waits for an approval: approve or deny it")
+            raise ValueError(f"call {self.id!r} of {self.name!r} needs an approval. Use approve or deny.")
         return ToolResultPart(self.id, self.name, result, is_failure, dynamic=self.dynamic)
 
     @override
@@ -104,18 +108,18 @@ class Pending(msgspec.Struct, frozen=True):
 
 def _approval_of(call: Pending) -> str:
     if call.approval_id is None:
-        raise ValueError(f"the call {call.id!r} of {call.name!r} waits for a result, not for an approval: answer it")
+        raise ValueError(f"call {call.id!r} of {call.name!r} needs a result, not an approval. Use answer.")
     return call.approval_id
 
 
 def pending_in(parts: Iterable[AnyPart | Content]) -> tuple[Pending, ...]:
-    """What is open among the parts of a turn, or of a whole conversation, in order.
+    """Return the open calls among the parts of a turn or of a whole conversation.
 
-    That is each approval request without an answer, and each call without a result, but for those of a provider.
+    Open calls are approval requests without an answer and calls without a result, except calls of a provider.
     """
     waiting: dict[str, Pending] = {}
     of_provider: dict[str, Pending] = {}
-    asked: dict[str, list[str]] = {}  # by approval, the calls
+    asked: dict[str, list[str]] = {}  # the calls by approval id
     for part in parts:
         match part.type:
             case "tool-call":
@@ -141,9 +145,9 @@ def pending_in(parts: Iterable[AnyPart | Content]) -> tuple[Pending, ...]:
 
 
 def unpaired_calls(messages: Iterable[Message]) -> list[str]:
-    """The ids of the calls without a result right behind their turn, and of such results without a call, in order.
+    """Return the ids of calls without a result directly after their turn, and of results without a call.
 
-    Calls that a provider runs have theirs in the same message, and are not looked at.
+    It ignores calls that a provider runs, because their results are in the same message.
     """
     alone: list[str] = []
     called: list[str] = []
@@ -161,14 +165,14 @@ def unpaired_calls(messages: Iterable[Message]) -> list[str]:
 
 @final
 class PairedCall:
-    """A call of a history, its own id, and its result."""
+    """A call of a history with its unique id and its result."""
 
     __slots__ = ("call", "id", "is_early", "result")
 
     def __init__(self, call: ToolCallPart, id_: str) -> None:
         self.call = call
         self.id = id_
-        """The id of this call alone: the id of the call, with a number if an earlier call has that id."""
+        """The unique id: the id of the call, with a number if an earlier call has the same id."""
         self.result: ToolResultPart | None = None
         self.is_early: bool = False
         """True if the result is before the call."""
@@ -176,20 +180,20 @@ class PairedCall:
 
 @final
 class PairedMessages(msgspec.Struct, frozen=True, eq=False):
-    """The calls and the results of some messages of a history, in order."""
+    """The calls and the results of some messages of a history."""
 
     calls: tuple[PairedCall, ...]
     """The calls, without the calls that a provider runs."""
     results: tuple[PairedCall | None, ...]
-    """For each result of a tool message, its call. None if no call needs the result."""
+    """The call of each result of a tool message, or None if no call needs the result."""
 
 
 @final
 class Pairing:
-    """The calls of a history that grows, and their results, wherever these are.
+    """The calls of a growing history with their results at any position.
 
     A result belongs to the first open call before it with the same id. A result before its only call belongs to that
-    call too. Each call gets an id of its own, because some servers repeat ids.
+    call too. Each call gets a unique id, because some servers repeat ids.
 
     >>> from fxai.messages.message import AssistantMessage
     >>> turn = AssistantMessage.make(ToolCallPart("call_0", "add", {}))
@@ -203,12 +207,12 @@ class Pairing:
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
-        self._open: defaultdict[str, deque[PairedCall]] = defaultdict(deque)  # by id, of every id that was called
+        self._open: defaultdict[str, deque[PairedCall]] = defaultdict(deque)  # an entry for each id of a call
         self.has_strays: bool = False
-        """True if a result waits for a call: a call in later messages can change the meaning of these messages."""
+        """True if a result has no call yet: a call in later messages can change the meaning of these messages."""
 
     def add(self, messages: Sequence[Message]) -> PairedMessages:
-        """Pair the messages that come next."""
+        """Pair the following messages."""
         calls: list[PairedCall] = []
         results: list[PairedCall | None] = []
         early: defaultdict[str, deque[tuple[int, ToolResultPart]]] = defaultdict(deque)
@@ -250,9 +254,9 @@ class Pairing:
 
 
 def stray_result(messages: Iterable[Message]) -> ToolResultPart | None:
-    """Return the first result in the middle of a conversation that no call waits for. None if no such result exists.
+    """Return the first result inside a conversation without a call that needs it, or None.
 
-    Results before every other message are the rest of a turn that a window cut, so they are not strays.
+    Results before every other message are the rest of a turn that a window cut, so that they do not count.
 
     >>> stray_result([ToolMessage.make(ToolResultPart("c", "add", 5))]) is None
     True
@@ -283,15 +287,15 @@ def _results(messages: Iterable[Message]) -> Iterator[ToolResultPart]:
             yield from (part for part in message.content if part.type == "tool-result")
 
 
-# ---- where results go
+# ---- insert results
 
 
 def place_results(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> list[Message]:
-    """The messages with each result in the tool message right behind the latest turn that made its call.
+    """Return the messages with each result in the tool message directly after the latest turn with its call.
 
-    Where there is no such message yet, the turn gets one; a result whose call is nowhere goes to the end. Where a turn
-    that asked for an approval stands there more than once, as in a history that was merged, each copy that has no
-    result gets it. Results are put there in the order of their calls.
+    If this message does not exist, the function adds it. It appends a result without a call. If a history contains
+    copies of a turn with an approval request, for example after a merge, each copy without a result gets the result.
+    Results have the order of their calls.
     """
     made, given = list(messages), tuple(results)
     turns = _turns(made, {result.id for result in given})
@@ -305,9 +309,10 @@ def place_results(messages: Iterable[Message], results: Iterable[ToolResultPart]
 
 
 def place_late(messages: Iterable[Message]) -> list[Message]:
-    """Move late answers and results behind the turns that made their calls.
+    """Return the messages with late answers and results directly after the turns of their calls.
 
-    An answer to an approval that was left open arrives behind later turns. An answer that is there already stays alone.
+    The answer to an earlier approval request arrives after later turns. If the earlier turn already has this answer, it
+    does not get it again.
     """
     made: list[Message] = []
     turns: dict[tuple[str, str], int] = {}
@@ -333,7 +338,7 @@ _ASKING: Final = ("tool-call", "tool-approval-request")
 
 
 def _about(part: Any) -> tuple[str, str]:
-    """The call or the request that a part is, or is about."""
+    """Return the key of the call or the request of a part."""
     return ("call", part.id) if part.type in ("tool-call", "tool-result") else ("approval", part.approval_id)
 
 
@@ -349,14 +354,14 @@ def _put_new(messages: list[Message], turn: int, parts: list[ToolContent]) -> No
 
 
 def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:
-    """The results in the order of their calls; those whose call is nowhere last."""
+    """Return the results in the order of their calls. Results without a call are last."""
     places = {call.id: place for place, call in enumerate(_calls(messages))}
     return sorted(results, key=lambda result: places.get(result.id, len(places)))
 
 
 @final
 class _Turn(msgspec.Struct):
-    """A turn that makes a call: where it ends, the call, whether it asks for its approval, and whether it is open."""
+    """A turn with a call: its end, the call, whether it requests an approval, and whether it is open."""
 
     end: int
     call: tuple[str, Any]
@@ -365,7 +370,7 @@ class _Turn(msgspec.Struct):
 
 
 def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_Turn]]:
-    """The turns that make the calls of these ids, by id."""
+    """Return the turns with calls of these ids by id."""
     found: dict[str, list[_Turn]] = {}
     for at, message in enumerate(messages):
         if message.role != "assistant":
@@ -387,7 +392,7 @@ def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_Turn]]:
 
 
 def _places(turns: list[_Turn]) -> list[int]:
-    """Where the turns end that get a result of the call that they all make."""
+    """Return the ends of the turns that get a result of their common call."""
     if not turns:
         return []
     copies = [turn for turn in turns if turn.asks and turn.is_open]

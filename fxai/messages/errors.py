@@ -1,27 +1,27 @@
-"""Errors of models and of the requests to them: one wrapper, `AiError`, with a closed set of reasons.
+"""Errors of models and of their requests: the wrapper `AiError` with a closed set of reasons.
 
     AiError(module, method, reason)
     │
-    ├── RateLimitError            retryable   too much in too short a time
-    ├── QuotaExhaustedError                   nothing left to spend
+    ├── RateLimitError            retryable   too many requests or tokens in a period
+    ├── QuotaExhaustedError                   the account has no remaining quota
     ├── AuthenticationError                   the key: missing, invalid, expired, not permitted
     ├── ContentPolicyError                    refused for its content
-    ├── InvalidRequestError                   the request is wrong
+    ├── InvalidRequestError                   the request is invalid
     ├── InternalProviderError     retryable   the provider failed or is overloaded
-    ├── NetworkError              retryable   on the way; not when the request could not be written
-    ├── RequestTimeoutError       retryable   no whole answer in time
-    ├── InvalidOutputError        retryable   what the provider sent is not what it should be
-    ├── StructuredOutputError     retryable   the answer does not fit the schema asked for
+    ├── NetworkError              retryable   a connection failed; not retryable if fxai could not write the request
+    ├── RequestTimeoutError       retryable   no complete answer in time
+    ├── InvalidOutputError        retryable   the provider sent invalid data
+    ├── StructuredOutputError     retryable   the answer does not satisfy the requested schema
     ├── UnsupportedSchemaError                found before the request
     ├── ToolkitRequiredError                  approvals without their tools
-    ├── InvalidApprovalError                  an answer to an approval request that is not trusted
+    ├── InvalidApprovalError                  an untrusted answer to an approval request
     ├── InvalidUserInputError                 a part of the prompt cannot be sent
-    ├── ContextOverflowError                  prompt and answer do not fit the model
-    ├── ModelUnavailableError                 no such model, or not on this machine
-    └── UnknownError                          anything else
+    ├── ContextOverflowError                  prompt and answer exceed the context window of the model
+    ├── ModelUnavailableError                 the model is unknown, or not on this machine
+    └── UnknownError                          any other error
 
-Errors are values: frozen, comparable, hashable, written to tagged JSON and read back. Failures of tools are
-described in `fxai.tools`.
+Errors are values: frozen, comparable, hashable, with a tagged JSON form that fxai can read back. For failures of tools,
+see `fxai.tools`.
 
 >>> error = AiError("Acme", "generate_text", RateLimitError(retry_after=7.0))
 >>> print(error)
@@ -64,12 +64,12 @@ from fxai.schema.fault import DecodeFailure
 
 
 class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forbid_unknown_fields=True):
-    """What went wrong with a model or on the way to it. A run of an agent fails with one that holds its history.
+    """An error of a model or of its request. A run of an agent fails with a subclass that contains its history.
 
     Attributes:
         module: The provider or the service that reports it, such as "OpenAI".
         method: The operation that failed, such as "generate_text".
-        reason: Why: one of a closed set; `match` tells them apart.
+        reason: The reason from a closed set. Use `match` to distinguish the reasons.
     """
 
     module: str
@@ -78,51 +78,51 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same request may succeed when it is sent again, as the reason says."""
+        """True if the same request can succeed later, as the reason states."""
         return self.reason.is_retryable
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds to wait before that, where the provider gave them; else None."""
+        """Seconds to wait before a retry, or None if the provider did not state them."""
         return self.reason.retry_after
 
     @property
     def message(self) -> str:
-        """Where it happened and what, in one line; `str(error)` adds the advice."""
+        """The location and the error in one line. `str(error)` adds the advice."""
         return f"{self.module}.{self.method}: {self.reason.message}"
 
     @property
     def advice(self) -> str:
-        """What to do about it, in one line."""
+        """The remedy in one line."""
         return self.reason.advice
 
     def __str__(self) -> str:
         return f"{self.module}.{self.method}: {self.reason}"
 
     def to_data(self) -> dict[str, Any]:
-        """The error as plain JSON data: `{"_tag": "AiError", "module", "method", "reason": {"_tag", …}}`."""
+        """Return the error as a JSON value: `{"_tag": "AiError", "module", "method", "reason": {"_tag", …}}`."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return data
 
     def to_json(self) -> str:
-        """The error as JSON text, in the form of `to_data`."""
+        """Return the error as a JSON string, in the form of `to_data`."""
         return msgspec.json.encode(self).decode()
 
     @staticmethod
     def from_data(data: object) -> Result[AiError, DecodeFailure]:
-        """The error that `to_data` wrote.
+        """Return the error from a JSON value of `to_data`.
 
         Fails with:
-            DecodeFailure: What is not in that form, by JSON pointer.
+            DecodeFailure: If the value does not have this form. It contains JSON pointers.
         """
         return Schema.of(AiError).decode(data)
 
     @staticmethod
     def from_json(text: str | bytes) -> Result[AiError, DecodeFailure]:
-        """The error that `to_json` wrote.
+        """Return the error from a JSON string of `to_json`.
 
         Fails with:
-            DecodeFailure: What is not JSON or not in that form, by JSON pointer.
+            DecodeFailure: If the string is not JSON or does not have this form. It contains JSON pointers.
         """
         return Schema.of(AiError).decode_json(text)
 
@@ -130,17 +130,17 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
     def from_status(
         module: str, method: str, status: int, body: object = None, headers: Mapping[str, str] | None = None
     ) -> AiError:
-        """The error that an HTTP answer means.
+        """Return the error of an HTTP response.
 
-        A pure mapping of RFC 9110 status codes, refined by the error codes that providers put into the body: an
-        exhausted quota, a full context, refused content, an unknown model. `retry-after` is read in all its forms.
+        The function maps the status codes of RFC 9110. Error codes in the body refine the reason: an exhausted quota, a
+        full context, refused content, or an unknown model. It reads all forms of `retry-after`.
 
         Args:
             module: The provider or the service that reports it.
             method: The operation that failed.
-            status: The HTTP status, 400 and above.
-            body: The body: bytes, text or parsed JSON.
-            headers: The headers, their names in any case.
+            status: The HTTP status, at least 400.
+            body: The body as bytes, text, or parsed JSON. Default: None.
+            headers: The headers, with names in upper or lower case. Default: None.
 
         >>> AiError.from_status("Acme", "generate_text", 429, headers={"Retry-After": "7"}).retry_after
         7.0
@@ -148,7 +148,7 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
         return AiError(module, method, reason_of_status(status, body, headers or {}))
 
 
-# ---- the reason that an HTTP answer means
+# ---- the reason of an HTTP response
 
 _LONGEST = 500
 _LONGEST_START = 400
@@ -163,7 +163,7 @@ _MODEL_NAME = re.compile(r"model:? [`'\"]?([\w./:@-]*\w)", re.IGNORECASE)
 
 
 class _ErrorBody(msgspec.Struct, frozen=True):
-    """The body of an error: its text for people, its codes for programs, and the parameter or output that it blames."""
+    """The body of an error: its text for people, its codes, and the parameter or output that it names."""
 
     description: str = ""
     codes: str = ""
@@ -175,10 +175,10 @@ class _ErrorBody(msgspec.Struct, frozen=True):
 
 
 def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> Reason:
-    """Return the reason of an answer with this status, of 400 and above; body and headers as they came.
+    """Return the reason of a response with a status of at least 400, from its original body and headers.
 
-    The headers `retry-after`, `retry-after-ms` and `x-should-retry` are the advice about a retry. Without them, the
-    words of the error can state how long to wait.
+    The headers `retry-after`, `retry-after-ms`, and `x-should-retry` state advice about a retry. Without them, the text
+    of the error can contain the time to wait.
     """
     named = {name.lower(): value for name, value in headers.items()}
     error = _read(body, named)
@@ -195,7 +195,7 @@ def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> R
 _ADVICE: Mapping[str, bool] = {"true": True, "false": False}
 
 
-# -- errors that have no status of their own: in the body of a 200, in a choice, in an event
+# -- errors without a status: in the body of a 200, in a choice, in an event
 
 _STATUSES: Mapping[str, int] = {
     "invalid_request_error": 400,
@@ -224,12 +224,12 @@ _OUTAGES: tuple[tuple[re.Pattern[str], int], ...] = (
 
 
 def reason_of_body(body: object, otherwise: int | None = None, headers: Mapping[str, str] = {}) -> Reason:
-    """Return the reason of an error without a status of its own, by its code or, without a code, by its words.
+    """Return the reason of an error without a status, by its code or otherwise by its text.
 
     Args:
         body: The object that contains the error under `error`, or the error itself: an object or a string.
-        otherwise: The status of an error whose code is unknown. Default: 400.
-        headers: The headers of the answer, with its advice about a retry. Default: none.
+        otherwise: The status for an unknown code. Default: 400.
+        headers: The headers of the response with advice about a retry. Default: no headers.
 
     >>> reason_of_body({"error": {"code": "rate_limit_exceeded", "message": "Try again in 7.66s."}}).retry_after
     7.66
@@ -254,7 +254,7 @@ _CODES = ("code", "type", "status", "status_code")
 
 
 def _status_number(code: object) -> int | None:
-    """Return the HTTP status that a code states. A number that is no error status counts as 500."""
+    """Return the HTTP status in a code, or None. A number that is not an error status counts as 500."""
     if isinstance(code, int) and not isinstance(code, bool):
         return code if 400 <= code < 600 else 500
     return int(code) if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code) else None
@@ -297,7 +297,7 @@ _BROKEN_OFF: Mapping[str, int] = {
 
 
 def error_of_finish(reason: object) -> object:
-    """Return the error that a finish reason of a server states, because the answer broke off, or None.
+    """Return the error for a finish reason that states that the server interrupted the answer, or None.
 
     >>> reason_of_body(error_of_finish("insufficient_system_resource")).overloaded
     True
@@ -310,7 +310,7 @@ def error_of_finish(reason: object) -> object:
     return {"code": reason, "status_code": _BROKEN_OFF[reason], "message": message}
 
 
-# -- how long to wait
+# -- the time to wait
 
 _UNITS: Mapping[str, float] = {"m": 60.0, "s": 1.0, "h": 3600.0, "d": 86_400.0}
 _UNIT = r"(?:milliseconds?|ms|minutes?|mins?|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)(?![a-z])"
@@ -324,9 +324,9 @@ _WAIT = re.compile(
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the headers (named in lower case) ask to wait, or None.
+    """Return the seconds to wait from the headers (with names in lower case), or None.
 
-    A date (RFC 9110 section 10.2.3) is compared with the header `date` of the answer, otherwise with the clock here.
+    For a date (RFC 9110 section 10.2.3), the function subtracts the header `date` of the response, or the local time.
     """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -348,7 +348,7 @@ def _until(given: str, date: str | None) -> float | None:
 
 
 def _time(text: str) -> float | None:
-    """Return the seconds since 1970 of a date, of RFC 9110 or ISO 8601. A date without a time zone is in UTC."""
+    """Return the seconds since 1970 of a date in the form of RFC 9110 or ISO 8601. The default time zone is UTC."""
     from email.utils import parsedate_to_datetime
 
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
@@ -361,7 +361,7 @@ def _time(text: str) -> float | None:
 
 
 def _seconds(text: str) -> float:
-    """Return the sum of the amounts of time in a text, such as "1m30s"."""
+    """Return the sum of the amounts of time in a string, such as "1m30s"."""
     amounts = ((float(number), unit.lower()) for number, unit in _DURATION.findall(text))
     return math.fsum(
         number * (0.001 if unit.startswith(("ms", "milli")) else _UNITS[unit[0]]) for number, unit in amounts
@@ -369,7 +369,7 @@ def _seconds(text: str) -> float:
 
 
 def _wait_in(error: Mapping[str, Any], words: str) -> float | None:
-    """Return the seconds that an error asks to wait: in a field, in the headers of a router, or in its words."""
+    """Return the seconds to wait from an error: from a field, the headers of a router, or its text."""
     for name, scale in (("retry_after_ms", 1000.0), ("retry_after", 1.0), ("retryAfter", 1.0)):
         given = error.get(name)
         if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
@@ -388,7 +388,7 @@ def _wait_in(error: Mapping[str, Any], words: str) -> float | None:
 
 def _of_codes(status: int, error: _ErrorBody) -> Reason | None:
     text = f"{error.codes} {error.description}"
-    if error.written is not None:  # Groq refuses what a model wrote as the fault of the request
+    if error.written is not None:  # Groq reports invalid output of a model as an invalid request
         return InvalidOutputError(f"{error.description}; the model wrote: {_shorten(error.written) or 'nothing'}")
     if status in {400, 402, 403, 429} and _QUOTA.search(text):
         return QuotaExhaustedError(error.description)
@@ -452,12 +452,12 @@ _MESSAGES = ("message", "detail", "msg", "error_message")
 
 
 def _words(error: Mapping[str, Any]) -> str:
-    """Return the words of an error for people; empty if it has none."""
+    """Return the text of an error for people, or an empty string."""
     return next((one for key in _MESSAGES if isinstance(one := error.get(key), str) and one), "")
 
 
 def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:
-    """The words of a router with those of the server behind it, which OpenRouter has in `metadata`."""
+    """Return the text of a router with the text of its server, which OpenRouter returns in `metadata`."""
     name, raw = metadata.get("provider_name"), metadata.get("raw")
     more = raw if isinstance(raw, str) else "" if raw is None else msgspec.json.encode(raw).decode()
     who = f"{name}: " if isinstance(name, str) and name else ""
@@ -465,17 +465,17 @@ def _with_upstream(words: str, metadata: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str | None:
-    """A name or a number as a text; None for nothing, and for whatever else stands there."""
+    """Return a name or a number as a string, or None for any other value."""
     plain = isinstance(value, str | int) and not isinstance(value, bool) and value != ""
     return str(value)[:_LONGEST] if plain else None
 
 
 def _shorten(words: str) -> str:
-    """Both ends of what is too long for a message: what is wrong often stands first, and what to do last."""
+    """Return both ends of a long text, because the start often states the error and the end the remedy."""
     left_out = len(words) - _LONGEST
     if left_out <= 0:
         return words
-    return f"{words[:_LONGEST_START]} … ({left_out} characters left out) … {words[_LONGEST_START - _LONGEST :]}"
+    return f"{words[:_LONGEST_START]} … ({left_out} characters omitted) … {words[_LONGEST_START - _LONGEST :]}"
 
 
 def _mapping(data: object) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
-r"""Media types by the first bytes of a file. Use this module before a file goes to a provider that checks its label.
+r"""Media types by the first bytes of a file. Use this module before you send a file to a provider that checks labels.
 
-Tools, browsers, and MCP servers label files wrongly, and a provider refuses the whole request for one wrong label.
+Tools, browsers, and MCP servers can label files incorrectly, and a provider refuses a request with an incorrect label.
 
 >>> media_type_of(b"\xff\xd8\xff\xe0", "image/png"), media_type_of(b"a,b", "text/csv")
 ('image/jpeg', 'text/csv')
@@ -48,14 +48,14 @@ _ALIASES: Final = {
     "audio/x-flac": "audio/flac",
 }
 _FAMILIES: Final = {"audio/ogg": ("audio/", "video/"), "image/heif": ("image/hei",)}
-_FIRST: Final = 512  # bytes that decide
+_FIRST: Final = 512  # number of bytes to read
 _GENERIC: Final = ("", "application/octet-stream", "binary/octet-stream", "image/*", "*/*")
 
 
 def media_type_of(data: bytes, label: str) -> str:
-    """Return the media type of a file by its first bytes. If they have no known form, return the label.
+    """Return the media type of a file by its first bytes. If the form is unknown, return the label.
 
-    Another name of an image or a document, such as `image/jpg`, becomes the common name. Another name of a sound stays.
+    Another name of an image or a document, such as `image/jpg`, becomes the common name. Another name of audio stays.
 
     Args:
         data: The file, or its first bytes.
@@ -94,7 +94,7 @@ def _read_start(start: bytes, label: str) -> str | None:
 
 
 def first_bytes(text: str) -> bytes:
-    """Return the first bytes of a file that is base64 text. Return no bytes if the text is not base64."""
+    """Return the first bytes of a file in base64. If the text is not base64, return no bytes."""
     start = "".join(text[: 2 * _FIRST].split())
     try:
         return b64decode(start[: len(start) // 4 * 4])
@@ -103,7 +103,7 @@ def first_bytes(text: str) -> bytes:
 
 
 def read_data_url(url: str) -> tuple[str, bytes] | None:
-    """Return the media type, which can be empty, and the bytes of a `data:` URL. None if the URL is no `data:` URL.
+    """Return the media type, which can be empty, and the bytes of a `data:` URL, or None for another URL.
 
     Raises:
         ValueError: If the data is not base64 although the URL states base64.
@@ -115,32 +115,32 @@ def read_data_url(url: str) -> tuple[str, bytes] | None:
     if head[:5].lower() != "data:":
         return None
     if not comma:
-        raise ValueError("a data: URL has no comma before its data")
+        raise ValueError("data: URL has no comma before its data")
     label, *parameters = head[5:].split(";")
     raw = unquote_to_bytes(data)
     if [one.strip().lower() for one in parameters[-1:]] == ["base64"]:
         try:
             raw = b64decode(b"".join(raw.split()), validate=True)
         except NotBase64 as error:
-            raise ValueError(f"a data: URL is not base64 as it says: {error}") from None
+            raise ValueError(f"data: URL states base64, but its data is not base64: {error}") from None
     return label, raw
 
 
-# -- files of messages and of results
+# -- files of messages and results
 
 Note: TypeAlias = Callable[[str, str, str | None], None]
-"""Receives a wrong label, the media type instead of it, and the name of the file."""
+"""Receives an incorrect label, the media type that replaces it, and the name of the file."""
 
 
 def label_file(part: FilePart, note: Note) -> FilePart:
-    """Return a file with the media type of its first bytes. The file of a `data:` URL is returned as bytes.
+    """Return a file with the media type of its first bytes. Convert a `data:` URL to bytes.
 
     Args:
         part: The file.
-        note: Receives a label that is wrong.
+        note: Receives an incorrect label.
 
     Raises:
-        ValueError: If the file is a `data:` URL that cannot be read.
+        ValueError: If the file is an invalid `data:` URL.
     """
     data, label = part.data, part.media_type
     if isinstance(data, FileUrl):
@@ -156,11 +156,11 @@ def label_file(part: FilePart, note: Note) -> FilePart:
 
 
 def label_contents(result: Any, note: Note) -> Any:
-    """Return the result of a tool whose files have the media types of their first bytes.
+    """Return the result of a tool with the media types of the first bytes for its files.
 
     Args:
-        result: Any result. Files are read in the form of messages and in the form of Anthropic's API.
-        note: Receives a label that is wrong.
+        result: Any result. The function finds files in the form of messages and in the form of Anthropic's API.
+        note: Receives an incorrect label.
     """
     if not is_array(result) or not any(one.get("type") in _FILES for one in result if is_object(one)):
         return result

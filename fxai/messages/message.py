@@ -1,11 +1,12 @@
-"""Messages of a prompt, and the parts that they are made of: texts, files, reasoning, tool calls and their results.
+"""Messages of a prompt and their parts: text, files, reasoning, tool calls, and results. Use it to build a history.
 
-A message is an immutable record told apart by `role`, in code and in JSON. Its content is a tuple of parts, told apart
-by `type`; which parts depends on the role. A system message holds one text. Both type checkers narrow by role and type.
+A message is an immutable record. Its `role` distinguishes messages, in code and in JSON. Its content is a tuple of
+parts, and the `type` distinguishes the parts. The role determines the allowed parts. A system message contains a single
+string. Both type checkers narrow by role and by type.
 
-Messages and parts carry metadata: what a provider adds beside the content (ids, signatures, encrypted reasoning, cache
-marks), as plain data under the provider's name. It goes wherever the part goes, to history, to JSON and back to the
-provider; only that provider's adapter reads it.
+Messages and parts carry metadata: data of a provider next to the content (ids, signatures, encrypted reasoning, cache
+marks), as JSON values under the name of the provider. The metadata stays with the part in the history, in JSON, and in
+requests. Only the adapter of the same provider reads it.
 
 >>> UserMessage.make("Hello").content
 (TextPart(text='Hello', metadata={}),)
@@ -23,21 +24,21 @@ import msgspec
 from fxai.schema.data import frozen, is_listed
 
 Metadata: TypeAlias = Mapping[str, Any]
-"""Provider name to that provider's data, which is plain JSON data."""
+"""The data of providers by their names, as JSON values."""
 
-_TOOLS: Final = "tools"  # in the metadata of a system message: which tools change there, for every provider
-_NO_METADATA: Final[Metadata] = frozen({})  # that of all records without any: a long history holds very many of them
+_TOOLS: Final = "tools"  # key in the metadata of a system message for changes of tools, for every provider
+_NO_METADATA: Final[Metadata] = frozen({})  # shared by all records without metadata, because histories contain many
 
-# Plain JSON data is held as Python dicts and lists, which have no hash. Equality still sees all of it.
+# JSON values are dicts and lists without a hash. The hash ignores these fields, but equality compares them.
 _OUTSIDE_HASH = frozenset({"metadata", "params", "result", "encoded_result"})
 
 
-# What holds plain data alone is in no circle of references, and a long history costs the garbage collector nothing.
+# gc=False: these values are never in a reference cycle, so that a long history costs the garbage collector nothing
 class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """An immutable record with metadata of providers: every part and every message is one.
+    """An immutable record with metadata of providers, which is the base of all parts and messages.
 
-    Equality compares everything. The hash leaves out metadata and JSON payloads, so that parts can be members of sets
-    and keys of maps whatever they carry.
+    Equality compares all fields. The hash ignores metadata and JSON payloads, so that sets and keys of maps can contain
+    parts with any payload.
     """
 
     metadata: Metadata = _NO_METADATA
@@ -48,7 +49,7 @@ class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def merge_metadata(*several: Metadata) -> Metadata:
-    """One metadata of several: providers side by side, one provider's keys together, the later value winning."""
+    """Return the combined metadata. If providers or their keys repeat, later values override earlier values."""
     merged: dict[str, Any] = {}
     for metadata in several:
         for provider, data in metadata.items():
@@ -62,14 +63,14 @@ def merge_metadata(*several: Metadata) -> Metadata:
 
 @final
 class FileUrl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a file is, for the provider to fetch; fxai itself never does. `data:` URLs are kept as they are."""
+    """The location of a file that the provider fetches. fxai never fetches it, and stores `data:` URLs unchanged."""
 
     url: str
 
 
 @final
 class TextPart(WithMetadata, frozen=True, tag_field="type", tag="text"):
-    """A text."""
+    """A string."""
 
     type: ClassVar[Literal["text"]] = "text"
     text: str
@@ -77,7 +78,7 @@ class TextPart(WithMetadata, frozen=True, tag_field="type", tag="text"):
 
 @final
 class ReasoningPart(WithMetadata, frozen=True, tag_field="type", tag="reasoning"):
-    """Reasoning of a model. The text may be empty where the provider encrypts it into the metadata."""
+    """Reasoning of a model. The text can be empty if the provider encrypts it in the metadata."""
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
@@ -85,9 +86,9 @@ class ReasoningPart(WithMetadata, frozen=True, tag_field="type", tag="reasoning"
 
 @final
 class FilePart(WithMetadata, frozen=True, tag_field="type", tag="file"):
-    """A file: its media type, and its bytes or where they are.
+    """A file: its media type, and its bytes or its location.
 
-    In JSON the bytes are base64 text, and a URL is an object: `"data": "aGk="` or `"data": {"url": "https://…"}`.
+    In JSON, the bytes are a base64 string, and a URL is an object: `"data": "aGk="` or `"data": {"url": "https://…"}`.
 
     >>> FilePart.of_url("image/png", "https://example.org/cat.png").data
     FileUrl(url='https://example.org/cat.png')
@@ -100,23 +101,23 @@ class FilePart(WithMetadata, frozen=True, tag_field="type", tag="file"):
 
     @staticmethod
     def of_url(media_type: str, url: str, file_name: str | None = None) -> FilePart:
-        """A file that the provider fetches from `url`."""
+        """Return a file that the provider fetches from `url`."""
         return FilePart(media_type, FileUrl(url), file_name)
 
 
 @final
 class ToolCallPart(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
-    """A tool that the model asked for.
+    """A call of a tool by the model.
 
     Attributes:
-        id: What the result refers to.
-        name: The tool's name.
-        params: The parameters as plain JSON data, as the tool was run with; None when they were no JSON.
-        provider_executed: Whether the provider ran the tool itself.
-        dynamic: Whether the tool was a dynamic one.
-        params_text: The text that the model wrote where it is not JSON; None when the parameters were JSON.
-        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers; `params` holds
-            the parsed data there.
+        id: The id of the call, which its result repeats.
+        name: The name of the tool.
+        params: The parameters as JSON values, as the tool received them. None if the model wrote invalid JSON.
+        provider_executed: True if the provider ran the tool.
+        dynamic: True if the tool is dynamic.
+        params_text: The text of the model if it is not JSON, otherwise None.
+        json_text: JSON pointers to objects and arrays that the model wrote as JSON strings. `params` contains the
+            parsed values.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -131,7 +132,7 @@ class ToolCallPart(WithMetadata, frozen=True, tag_field="type", tag="tool-call")
 
 @final
 class ToolResultPart(WithMetadata, frozen=True, tag_field="type", tag="tool-result"):
-    """The result of a tool call, as plain JSON data: its success, or with `is_failure` its failure."""
+    """The result of a tool call as a JSON value. It is a failure if `is_failure` is true, otherwise a success."""
 
     type: ClassVar[Literal["tool-result"]] = "tool-result"
     id: str
@@ -144,14 +145,14 @@ class ToolResultPart(WithMetadata, frozen=True, tag_field="type", tag="tool-resu
 
 @final
 class ToolApprovalRequestPart(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-request"):
-    """A request for a person's approval of the call `tool_call_id`.
+    """A request for approval of the call `tool_call_id`.
 
     Attributes:
-        approval_id: What the answer refers to.
-        tool_call_id: Which call of the same turn.
-        digest: A digest of tool, schemas and parameters, to which the approval is bound. Empty for a provider's own.
-        expires: Until when it may be approved, in seconds since 1970; None: without end.
-        signature: Of the asking program, made with an `ApprovalKey`.
+        approval_id: The id of the request, which the answer repeats.
+        tool_call_id: The id of the call in the same turn.
+        digest: The digest of the approved tool, schemas, and parameters. Empty for a request of the provider.
+        expires: The time when the request expires, in seconds since 1970, or None for no limit.
+        signature: The signature of the requesting program by its `ApprovalKey`.
     """
 
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
@@ -164,14 +165,14 @@ class ToolApprovalRequestPart(WithMetadata, frozen=True, tag_field="type", tag="
 
 @final
 class ToolApprovalResponsePart(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-response"):
-    """A person's answer to the approval request `approval_id`, or that no answer came.
+    """An answer to the approval request `approval_id`, or the information that no answer arrived.
 
     Attributes:
-        approval_id: Which request.
-        approved: Whether the call may run.
-        reason: Why, for the model.
-        unanswered: Why no answer came, with `approved=False`: the time is over, or there is no person to ask. The model
-            then reads that, and not a denial.
+        approval_id: The id of the request.
+        approved: True if the call can run.
+        reason: The reason for the model.
+        unanswered: The reason of a missing answer, with `approved=False`: the request expired, or no user was
+            available. The model then does not receive a denial.
     """
 
     type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
@@ -187,13 +188,13 @@ UserContent: TypeAlias = TextPart | FilePart
 AssistantContent: TypeAlias = (
     TextPart | ReasoningPart | FilePart | ToolCallPart | ToolResultPart | ToolApprovalRequestPart
 )
-"""The parts of an assistant message. A result is among them where the provider ran the tool."""
+"""The parts of an assistant message. They include the results of tools that the provider ran."""
 
 ToolContent: TypeAlias = ToolResultPart | ToolApprovalResponsePart
 """The parts of a tool message."""
 
 Content: TypeAlias = AssistantContent | ToolApprovalResponsePart
-"""Any part of any message."""
+"""A part of any message."""
 
 
 class _WithContent(WithMetadata, frozen=True):
@@ -205,8 +206,8 @@ class _WithContent(WithMetadata, frozen=True):
         if self.content.__class__ is not tuple:
             kind = self.__class__.__name__
             raise TypeError(
-                f"the content of {kind} is a tuple of parts, not {type(self.content).__name__}; "
-                f"{kind}.make(…) makes one of parts and strings"
+                f"content of {kind} must be a tuple of parts, got {type(self.content).__name__}. "
+                f"Create it from parts and strings with {kind}.make(…)."
             )
 
 
@@ -214,8 +215,7 @@ class _WithContent(WithMetadata, frozen=True):
 class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
     """Instructions for the model.
 
-    One that stands in the middle of a conversation may also say which tools there are from there on; see
-    `change_tools`.
+    A system message inside a conversation can also change the tools from this message on. See `change_tools`.
 
     >>> message = SystemMessage.change_tools(add=["search"], content="You may search now.")
     >>> message.added_tools, message.removed_tools
@@ -227,34 +227,34 @@ class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
 
     @staticmethod
     def change_tools(*, add: Iterable[str] = (), remove: Iterable[str] = (), content: str = "") -> SystemMessage:
-        """A message from which on the model has other tools, so that what is before it stays in the provider's cache.
+        """Return a message that changes the tools for the rest of the conversation, without a break of the prefix.
 
-        The tools themselves are those of the request, also the ones that are removed here. A provider that knows no
-        such messages has all of them from the beginning, and a tool that is removed stays there, with a warning.
+        The request declares all tools, including the removed tools. If a provider does not support these messages, the
+        model has all tools from the start, a removed tool stays available, and the response contains a warning.
 
         Args:
-            add: the names of tools that are there from here on.
-            remove: the names of tools that are there no more.
-            content: instructions beside that.
+            add: The names of tools that are available from this message on.
+            remove: The names of tools that are no longer available.
+            content: Instructions in the same message.
 
         Raises:
-            ValueError: it names no tool, or one both ways.
+            ValueError: If it names no tool, or names a tool in both arguments.
         """
         added, removed = list(dict.fromkeys(add)), list(dict.fromkeys(remove))
         both = set(added) & set(removed)
         if both or not (added or removed):
-            problem = f"adds and removes {', '.join(sorted(both))}" if both else "names no tool"
-            raise ValueError(f"a change of tools {problem}: give the names of some in add, of others in remove")
+            problem = f"both contain {', '.join(sorted(both))}" if both else "are empty"
+            raise ValueError(f"add and remove {problem}. Pass the name of each tool in exactly one of them.")
         return SystemMessage(content, metadata={_TOOLS: {"add": added, "remove": removed}})
 
     @property
     def added_tools(self) -> tuple[str, ...]:
-        """The names of the tools that are there from here on."""
+        """The names of the tools that are available from this message on."""
         return self._names("add")
 
     @property
     def removed_tools(self) -> tuple[str, ...]:
-        """The names of the tools that are there no more."""
+        """The names of the tools that are no longer available."""
         return self._names("remove")
 
     def _names(self, which: str) -> tuple[str, ...]:
@@ -265,52 +265,52 @@ class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
 
 @final
 class UserMessage(_WithContent, frozen=True, tag_field="role", tag="user"):
-    """A message of a user: texts and files."""
+    """A message of a user with strings and files."""
 
     role: ClassVar[Literal["user"]] = "user"
     content: tuple[UserContent, ...]
 
     @staticmethod
     def make(*content: str | UserContent) -> UserMessage:
-        """A message of strings and parts."""
+        """Return a message of strings and parts."""
         return UserMessage(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
     @property
     def text(self) -> str:
-        """The texts, joined."""
+        """The joined text parts."""
         return "".join(part.text for part in self.content if part.type == "text")
 
 
 @final
 class AssistantMessage(_WithContent, frozen=True, tag_field="role", tag="assistant"):
-    """A message of a model: texts, reasoning, files, tool calls, and results of tools that the provider ran."""
+    """A message of a model with strings, reasoning, files, tool calls, and results of tools that the provider ran."""
 
     role: ClassVar[Literal["assistant"]] = "assistant"
     content: tuple[AssistantContent, ...]
 
     @staticmethod
     def make(*content: str | AssistantContent) -> AssistantMessage:
-        """A message of strings and parts."""
+        """Return a message of strings and parts."""
         return AssistantMessage(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
     @property
     def text(self) -> str:
-        """The texts, joined; reasoning is not among them."""
+        """The joined text parts, without reasoning."""
         return "".join(part.text for part in self.content if part.type == "text")
 
 
 @final
 class ToolMessage(_WithContent, frozen=True, tag_field="role", tag="tool"):
-    """The answers to a model's calls: their results, and answers to approval requests."""
+    """The answers to the calls of a model: their results, and answers to approval requests."""
 
     role: ClassVar[Literal["tool"]] = "tool"
     content: tuple[ToolContent, ...]
 
     @staticmethod
     def make(*content: ToolContent) -> ToolMessage:
-        """A message of parts."""
+        """Return a message of parts."""
         return ToolMessage(content)
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
-"""One message of a prompt, of any role."""
+"""A message of a prompt with any role."""

@@ -1,7 +1,7 @@
-"""Parts of a model's response, streamed and whole, and the tokens that it used.
+"""Parts of a model's response, streamed and whole, and the token usage. Use it to read streams and responses.
 
-A text, a piece of reasoning and the parameters of a call are streamed in pieces: a start, deltas and an end that share
-an id. Everything else comes whole. `StreamPart` is an item of a stream, `Part` an item of a finished response.
+Providers stream a text, reasoning, and the parameters of a call in pieces: a start, deltas, and an end with the same
+id. All other parts are whole. `StreamPart` is an item of a stream, `Part` an item of a finished response.
 
 >>> parts: list[StreamPart] = [TextStart("1"), TextDelta("1", "Hel"), TextDelta("1", "lo"), TextEnd("1")]
 >>> "".join(part.delta for part in parts if part.type == "text-delta")
@@ -32,16 +32,16 @@ def _plus(left: int | None, right: int | None) -> int | None:
 
 @final
 class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Tokens that a request used, counted by the provider. None means that the provider gave no number.
+    """The token usage of a request, counted by the provider. None means that the provider stated no number.
 
-    What is no number of tokens, such as a negative one, is None as well.
+    An invalid number of tokens, such as a negative number, also becomes None.
 
     Attributes:
-        input_tokens: All tokens of the prompt, cached ones among them.
-        output_tokens: All tokens of the answer, reasoning among them.
-        cached_input_tokens: The input tokens that were read from the provider's cache.
-        cache_write_input_tokens: The input tokens that were written to it.
-        reasoning_tokens: The output tokens that were reasoning.
+        input_tokens: All tokens of the prompt, including cached tokens.
+        output_tokens: All tokens of the answer, including reasoning.
+        cached_input_tokens: The input tokens that the provider read from its cache.
+        cache_write_input_tokens: The input tokens that the provider wrote to its cache.
+        reasoning_tokens: The output tokens of reasoning.
     """
 
     input_tokens: int | None = None
@@ -53,11 +53,11 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             count: object = getattr(self, name)
-            if count is not None and (type(count) is not int or count < 0):  # a server says it: nothing is given back
+            if count is not None and (type(count) is not int or count < 0):  # a server can state an invalid number
                 msgspec.structs.force_setattr(self, name, None)
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum: associative and commutative, with `Usage()` as its neutral value."""
+        """Return the sum. It is associative and commutative, with the neutral value `Usage()`."""
         return Usage(
             _plus(self.input_tokens, other.input_tokens),
             _plus(self.output_tokens, other.output_tokens),
@@ -68,19 +68,24 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=
 
     @property
     def total_tokens(self) -> int | None:
-        """Input and output together, as far as they are known; None when neither is."""
+        """The sum of the known input and output tokens, or None if both are unknown."""
         return _plus(self.input_tokens, self.output_tokens)
 
 
 FinishReason: TypeAlias = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "pause", "pending", "other", "unknown"
 ]
-"""Why a turn ended.
+"""The reason why a turn ended.
 
-`stop`: the model had finished. `length`: a token limit cut the answer. `content-filter`: the provider's filter did.
-`tool-calls`: the model waits for results. `pause`: the provider interrupted a long turn, to be continued by another
-request. `pending`: approvals, or results from outside, are missing. `error`: the answer broke off. `other`: a reason
-that has no name here. `unknown`: the provider gave none.
+- `stop`: the model finished.
+- `length`: a token limit cut the answer short.
+- `content-filter`: a filter of the provider cut the answer short.
+- `tool-calls`: the model needs results.
+- `pause`: the provider interrupted a long turn, which another request continues.
+- `pending`: approvals or external results are missing.
+- `error`: the answer ended with an error.
+- `other`: a reason without a portable name.
+- `unknown`: the provider stated no reason.
 """
 
 PrefixBreak: TypeAlias = Literal["model", "tools", "instructions", "rewrite", "window", "compaction", "edit"]
@@ -93,7 +98,7 @@ changed.
 """
 
 WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "history", "other"]
-"""The subject of a warning. `history`: the request shows an earlier message in a changed form."""
+"""The subject of a warning. With `history`, the request contains an earlier message in a changed form."""
 
 
 @final
@@ -106,7 +111,7 @@ class Text(WithMetadata, frozen=True, tag_field="type", tag="text"):
 
 @final
 class TextStart(WithMetadata, frozen=True, tag_field="type", tag="text-start"):
-    """The text `id` starts, at this place of the response."""
+    """The start of the text `id`, at this position of the response."""
 
     type: ClassVar[Literal["text-start"]] = "text-start"
     id: str
@@ -114,7 +119,7 @@ class TextStart(WithMetadata, frozen=True, tag_field="type", tag="text-start"):
 
 @final
 class TextDelta(WithMetadata, frozen=True, tag_field="type", tag="text-delta"):
-    """The text `id` goes on with `delta`."""
+    """A piece of the text `id`."""
 
     type: ClassVar[Literal["text-delta"]] = "text-delta"
     id: str
@@ -123,7 +128,7 @@ class TextDelta(WithMetadata, frozen=True, tag_field="type", tag="text-delta"):
 
 @final
 class TextEnd(WithMetadata, frozen=True, tag_field="type", tag="text-end"):
-    """The text `id` is whole."""
+    """The end of the text `id`."""
 
     type: ClassVar[Literal["text-end"]] = "text-end"
     id: str
@@ -131,7 +136,7 @@ class TextEnd(WithMetadata, frozen=True, tag_field="type", tag="text-end"):
 
 @final
 class Reasoning(WithMetadata, frozen=True, tag_field="type", tag="reasoning"):
-    """A whole piece of reasoning; the text may be empty where the provider encrypts it into the metadata."""
+    """Whole reasoning. The text can be empty if the provider encrypts it in the metadata."""
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
@@ -139,7 +144,7 @@ class Reasoning(WithMetadata, frozen=True, tag_field="type", tag="reasoning"):
 
 @final
 class ReasoningStart(WithMetadata, frozen=True, tag_field="type", tag="reasoning-start"):
-    """The reasoning `id` starts, at this place of the response."""
+    """The start of the reasoning `id`, at this position of the response."""
 
     type: ClassVar[Literal["reasoning-start"]] = "reasoning-start"
     id: str
@@ -147,7 +152,7 @@ class ReasoningStart(WithMetadata, frozen=True, tag_field="type", tag="reasoning
 
 @final
 class ReasoningDelta(WithMetadata, frozen=True, tag_field="type", tag="reasoning-delta"):
-    """The reasoning `id` goes on with `delta`."""
+    """A piece of the reasoning `id`."""
 
     type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
     id: str
@@ -156,7 +161,7 @@ class ReasoningDelta(WithMetadata, frozen=True, tag_field="type", tag="reasoning
 
 @final
 class ReasoningEnd(WithMetadata, frozen=True, tag_field="type", tag="reasoning-end"):
-    """The reasoning `id` is whole."""
+    """The end of the reasoning `id`."""
 
     type: ClassVar[Literal["reasoning-end"]] = "reasoning-end"
     id: str
@@ -164,7 +169,7 @@ class ReasoningEnd(WithMetadata, frozen=True, tag_field="type", tag="reasoning-e
 
 @final
 class ToolParamsStart(WithMetadata, frozen=True, tag_field="type", tag="tool-params-start"):
-    """The parameters of the call `id` of the tool `name` start."""
+    """The start of the parameters of the call `id` of the tool `name`."""
 
     type: ClassVar[Literal["tool-params-start"]] = "tool-params-start"
     id: str
@@ -175,7 +180,7 @@ class ToolParamsStart(WithMetadata, frozen=True, tag_field="type", tag="tool-par
 
 @final
 class ToolParamsDelta(WithMetadata, frozen=True, tag_field="type", tag="tool-params-delta"):
-    """More of the JSON text of the call `id`."""
+    """A piece of the JSON text of the call `id`."""
 
     type: ClassVar[Literal["tool-params-delta"]] = "tool-params-delta"
     id: str
@@ -184,7 +189,7 @@ class ToolParamsDelta(WithMetadata, frozen=True, tag_field="type", tag="tool-par
 
 @final
 class ToolParamsEnd(WithMetadata, frozen=True, tag_field="type", tag="tool-params-end"):
-    """The JSON text of the call `id` is whole; the call itself follows as a `ToolCall`."""
+    """The end of the JSON text of the call `id`. The call itself follows as a `ToolCall`."""
 
     type: ClassVar[Literal["tool-params-end"]] = "tool-params-end"
     id: str
@@ -192,20 +197,20 @@ class ToolParamsEnd(WithMetadata, frozen=True, tag_field="type", tag="tool-param
 
 @final
 class ToolCall(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
-    """A call of a tool, made by the model.
+    """A call of a tool by the model.
 
     Attributes:
-        id: What the result refers to; unique in the response.
-        name: The tool's name.
-        params: The parameters as plain JSON data; None when the model wrote no JSON.
-        provider_executed: Whether the provider runs the tool itself.
-        dynamic: Whether the tool is a dynamic one.
-        params_text: The text that the model wrote where it is not JSON, or as much as came before the stream was cut;
-            None when the parameters are JSON. A call with a text here cannot be run.
-        repaired: Whether it replaces a call of the model's that could not be run. In a stream it comes after that call,
-            under the same id, before its result, and takes the place of that call.
-        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers; `params` holds
-            the parsed data there. Such a call is marked as repaired, too.
+        id: The id of the call, unique in the response. Its result repeats the id.
+        name: The name of the tool.
+        params: The parameters as JSON values. None if the model wrote invalid JSON.
+        provider_executed: True if the provider runs the tool.
+        dynamic: True if the tool is dynamic.
+        params_text: The text of the model if it is not JSON, or the text until the stream was interrupted. None if the
+            parameters are JSON. A call with this text cannot run.
+        repaired: True if it replaces an invalid call of the model. In a stream, it follows that call with the same id,
+            before its result.
+        json_text: JSON pointers to objects and arrays that the model wrote as JSON strings. `params` contains the
+            parsed values. These calls are also marked as repaired.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -220,18 +225,18 @@ class ToolCall(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
 
 
 @final
-class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result", gc=True):  # it holds any object
+class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result", gc=True):  # it contains any object
     """The result of a tool call.
 
     Attributes:
-        id: The call's id.
-        name: The tool's name.
-        result: The success or failure, as the Python value that the handler returned.
-        encoded_result: The same as plain JSON data: what the model reads and what history keeps. `result` by default.
-        is_failure: Whether it is a failure.
-        preliminary: Whether more is to come; of each call exactly one result is not preliminary.
-        provider_executed: Whether the provider ran the tool.
-        dynamic: Whether the tool is a dynamic one.
+        id: The id of the call.
+        name: The name of the tool.
+        result: The success or failure as the Python value that the handler returned.
+        encoded_result: The result as a JSON value for the model and the history. Default: `result`.
+        is_failure: True if it is a failure.
+        preliminary: True if another result of the call follows. Each call has exactly one final result.
+        provider_executed: True if the provider ran the tool.
+        dynamic: True if the tool is dynamic.
     """
 
     type: ClassVar[Literal["tool-result"]] = "tool-result"
@@ -251,14 +256,14 @@ class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result",
 
 @final
 class ApprovalRequest(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-request"):
-    """The call `tool_call_id` waits until a person answers `approval_id`.
+    """A request for approval of the call `tool_call_id`. The call is pending until a user answers `approval_id`.
 
     Attributes:
-        approval_id: What the answer refers to.
-        tool_call_id: Which call of the same turn.
-        digest: A digest of tool, schemas and parameters, to which the approval is bound. Empty for a provider's own.
-        expires: Until when it may be approved, in seconds since 1970; None: without end.
-        signature: Of the asking program, made with an `ApprovalKey`.
+        approval_id: The id of the request, which the answer repeats.
+        tool_call_id: The id of the call in the same turn.
+        digest: The digest of the approved tool, schemas, and parameters. Empty for a request of the provider.
+        expires: The time when the request expires, in seconds since 1970, or None for no limit.
+        signature: The signature of the requesting program by its `ApprovalKey`.
     """
 
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
@@ -271,7 +276,7 @@ class ApprovalRequest(WithMetadata, frozen=True, tag_field="type", tag="tool-app
 
 @final
 class File(WithMetadata, frozen=True, tag_field="type", tag="file"):
-    """A file that the model made: its media type, and its bytes or where they are."""
+    """A file that the model created: its media type, and its bytes or its location."""
 
     type: ClassVar[Literal["file"]] = "file"
     media_type: str
@@ -293,30 +298,30 @@ class Source(WithMetadata, frozen=True, tag_field="type", tag="source"):
 
 @final
 class ResponseMetadata(WithMetadata, frozen=True, tag_field="type", tag="response-metadata"):
-    """The provider's data about the response: its id there, the model that answered, the time of the answer."""
+    """The provider's data about the response: its id, the model that answered, and the time of the answer."""
 
     type: ClassVar[Literal["response-metadata"]] = "response-metadata"
     id: str | None = None
     model: str | None = None
     timestamp: datetime | None = None
     prefix_break: PrefixBreak | None = None
-    """The reason why the request did not extend the previous one, or None if the request extended it."""
+    """The reason why the request did not extend the previous request, or None if it did."""
 
 
 @final
 class Finish(WithMetadata, frozen=True, tag_field="type", tag="finish"):
-    """The end of a turn: the reason, and the tokens used."""
+    """The end of a turn: the reason, and the token usage."""
 
     type: ClassVar[Literal["finish"]] = "finish"
     reason: FinishReason
     usage: Usage = Usage()
     refusal: ContentPolicyError | None = None
-    """The reason of a refusal, by the model or by a filter of the provider. None if the model did not refuse."""
+    """The refusal of the model or of a filter of the provider, or None."""
 
 
 @final
 class ErrorPart(WithMetadata, frozen=True, tag_field="type", tag="error"):
-    """The provider reported an error in the middle of its answer."""
+    """An error that the provider reported during its answer."""
 
     type: ClassVar[Literal["error"]] = "error"
     error: AiError
@@ -324,12 +329,12 @@ class ErrorPart(WithMetadata, frozen=True, tag_field="type", tag="error"):
 
 @final
 class WarningPart(WithMetadata, frozen=True, tag_field="type", tag="warning"):
-    """Something that was asked for and not done, without a failure.
+    """A requested feature that fxai or the provider did not apply, without a failure.
 
     Attributes:
-        message: What was not done, and why, in words.
-        kind: What it is about.
-        subject: The name of the option or tool, if it is about one.
+        message: The feature and the reason.
+        kind: The kind of the subject.
+        subject: The name of the option or tool, or None.
     """
 
     type: ClassVar[Literal["warning"]] = "warning"
@@ -376,4 +381,4 @@ StreamPart: TypeAlias = (
 """An item of a stream."""
 
 AnyPart: TypeAlias = Part | StreamPart
-"""Either."""
+"""A part of a response or of a stream."""

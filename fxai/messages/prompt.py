@@ -1,4 +1,4 @@
-"""Prompts: a whole conversation as one immutable value.
+"""Prompts: a whole conversation as an immutable value. Use a prompt to start or continue a conversation.
 
 >>> prompt = Prompt.make("What is 2 + 3?").set_system("You add.")
 >>> [message.role for message in prompt]
@@ -42,12 +42,12 @@ from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
 
 PromptInput: TypeAlias = "str | Prompt | Message | Iterable[Message | Mapping[str, Any]]"
-"""What `Prompt.make` takes: the text of a user, a prompt, a message, or messages as records or as plain data."""
+"""The input of `Prompt.make`: the text of a user, a prompt, a message, or messages as records or JSON values."""
 
 
 @final
 class _Buffer:
-    """Messages that several prompts share: it only ever grows, and each prompt sees a prefix of it."""
+    """Messages that prompts share. The buffer only grows, and each prompt reads a prefix of it."""
 
     __slots__ = ("lock", "messages")
 
@@ -58,24 +58,24 @@ class _Buffer:
 
 @final
 class Prompt:
-    """Messages in order: immutable, comparable, hashable, picklable; a monoid under `concat` with `Prompt.empty`.
+    """A sequence of messages: immutable, comparable, hashable, picklable, and a monoid with `concat` and `empty`.
 
-    Appending takes the same time however long the prompt is: what an agent's loop does a thousand times. `messages` and
-    everything that edits system messages takes time by the length.
+    The time to append is independent of the length of the prompt, because an agent appends thousands of times. The time
+    of `messages`, and of methods that edit system messages, is linear in the length.
     """
 
-    # A prompt is a prefix of a shared buffer. Appending to the prompt that ends where its buffer ends writes behind
-    # that end, which no other prompt can see; any other prompt's messages are copied to a buffer of their own first.
-    # So a loop that appends to the newest prompt copies nothing, branches never disturb each other, and the lock lets
-    # only one of two threads have the end. A tuple would copy all pointers each round. The price: a prompt keeps alive
-    # what was appended behind it in its buffer.
+    # A prompt is a prefix of a shared buffer. If a prompt ends at the end of its buffer, append writes to this buffer,
+    # because no other prompt reads this part. Otherwise append copies the messages to a new buffer. Therefore a loop
+    # that appends to the newest prompt copies nothing, and branches do not disturb each other. The lock allows only one
+    # thread to extend the buffer. A tuple would copy all pointers in each step. The cost: a prompt keeps alive the
+    # messages after it in its buffer.
     __slots__ = ("__buffer__", "__length__")
 
     __buffer__: _Buffer
     __length__: int
 
     empty: ClassVar[Prompt]
-    """No messages."""
+    """The prompt without messages."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.__buffer__ = _Buffer(list(messages))
@@ -83,15 +83,15 @@ class Prompt:
 
     @staticmethod
     def make(content: PromptInput) -> Prompt:
-        """A prompt of a string, a message or messages.
+        """Return a prompt from a string, a message, or messages.
 
-        A string is one user message. A message, or messages, may be records or plain data such as
-        `{"role": "user", "content": "hi"}`, in the form of `to_data`, where the content of user and assistant may be a
-        string. A prompt is itself.
+        A string becomes a user message. A message can be a record or a JSON value such as
+        `{"role": "user", "content": "hi"}`, in the form of `to_data`. The content of a user or an assistant can be a
+        string. A prompt stays unchanged.
 
         Raises:
-            MessageError: Something is not a message; the text names it and its place. For data from outside there is
-                `from_data`.
+            MessageError: If a value is not a message. The error contains the value and its location. For data from
+                outside, use `from_data`.
 
         >>> Prompt.make([{"role": "system", "content": "Add."}, UserMessage.make("2 + 3?")]).system()
         'Add.'
@@ -104,10 +104,11 @@ class Prompt:
 
     @staticmethod
     def from_parts(parts: Iterable[AnyPart]) -> Prompt:
-        """What the parts of a response, streamed or whole, leave in the history.
+        """Return the messages for the history from the parts of a response, streamed or whole.
 
-        Calls go to an assistant message, results to the tool message after it, encoded; results of tools that the
-        provider ran stay in the assistant message. Preliminary results are dropped. Order and metadata are kept.
+        Calls become an assistant message. Results become the tool message after it, in encoded form, except results of
+        tools that the provider ran, which stay in the assistant message. The function drops preliminary results and
+        preserves order and metadata.
 
         >>> from fxai.messages.part import ToolCall, ToolResult
         >>> [m.role for m in Prompt.from_parts([ToolCall("c", "add", {}), ToolResult("c", "add", 3)])]
@@ -117,21 +118,21 @@ class Prompt:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages, as a tuple made anew."""
+        """The messages as a new tuple."""
         return tuple(self)
 
     def append(self, *messages: Message) -> Prompt:
-        """The prompt with these messages behind."""
+        """Return the prompt with these messages at the end."""
         return self.extend(messages)
 
     def extend(self, messages: Iterable[Message]) -> Prompt:
-        """The prompt with these messages behind."""
+        """Return the prompt with these messages at the end."""
         more = list(messages)
         if not more:
             return self
         buffer = self.__buffer__
         with buffer.lock:
-            # The buffer of `Prompt.empty` stays empty: it would live forever.
+            # never extend the buffer of `Prompt.empty`, because it would grow forever
             if self.__length__ and len(buffer.messages) == self.__length__:
                 buffer.messages.extend(more)
             else:
@@ -142,10 +143,10 @@ class Prompt:
         return prompt
 
     def with_response(self, parts: Iterable[AnyPart]) -> Prompt:
-        """The prompt with what the parts of a response leave in the history.
+        """Return the prompt with the messages for the history from the parts of a response.
 
-        As `extend` with `from_parts`, but for the results of calls made before, which an approval let run: each goes to
-        the tool message right behind the turn that made its call.
+        It works like `extend` with `from_parts`, except that the results of approved earlier calls go to the tool
+        message directly after the turn of their call.
         """
         messages = fold(parts)
         if not messages or messages[0].role != "tool":
@@ -155,7 +156,7 @@ class Prompt:
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The open calls of the last turn, in order: approval requests without an answer, calls without a result."""
+        """The open calls of the last turn: approval requests without an answer, and calls without a result."""
         start = self.__length__ - 1
         while start > 0 and self[start].role != "assistant":
             start -= 1
@@ -163,14 +164,14 @@ class Prompt:
         return pending_in(part for message in turn if message.role != "system" for part in message.content)
 
     def reply(self, answer: Callable[[Pending], ToolContent | None]) -> Prompt:
-        """The prompt with an answer to each call of `pending`, in a tool message; itself where there is none.
+        """Return the prompt with a tool message that answers the calls of `pending`, or the prompt itself.
 
-        Another run of an agent or a model goes on from it. `answer` may be a method, as in
-        `history.reply(Pending.approve)`, or a function that gives `call.approve()`, `call.deny("…")` or
-        `call.answer(result)`; where it gives None, the call waits on.
+        Another run of an agent or a model continues from it. `answer` can be a method, as in
+        `history.reply(Pending.approve)`, or a function that returns `call.approve()`, `call.deny("…")`, or
+        `call.answer(result)`. If it returns None, the call stays pending.
 
         Raises:
-            ValueError: the answer is of the wrong kind, see `Pending`.
+            ValueError: If the answer has the wrong kind, see `Pending`.
 
         >>> from fxai.messages.message import AssistantMessage, ToolCallPart
         >>> asked = Prompt((AssistantMessage.make(ToolCallPart("c", "add", {"a": 1, "b": 2})),))
@@ -182,7 +183,7 @@ class Prompt:
         return self.append(ToolMessage.make(*answers)) if answers else self
 
     def concat(self, other: PromptInput) -> Prompt:
-        """The prompt with another behind it; `other` may be all that `make` takes."""
+        """Return the prompt with another prompt at the end. `other` can be any input of `make`."""
         behind = Prompt.make(other)
         return self.extend(behind) if self.__length__ else behind
 
@@ -190,58 +191,58 @@ class Prompt:
         return self.concat(other)
 
     def system(self) -> str | None:
-        """The texts of the system messages, a blank line between them; None when there is none."""
+        """Return the contents of the system messages with a blank line between them, or None."""
         texts = [message.content for message in self if message.role == "system"]
         return "\n\n".join(texts) if texts else None
 
     def set_system(self, content: str) -> Prompt:
-        """The prompt with this one system message, at the front, in place of all that it had."""
+        """Return the prompt with this system message at the start instead of all its system messages."""
         return Prompt((SystemMessage(content), *self.without_system()))
 
     def prepend_system(self, content: str) -> Prompt:
-        """The prompt with this text before that of its first system message, or as a new one at the front."""
+        """Return the prompt with this text before the text of its first system message, or as a new system message."""
         return _with_system(self, content, "")
 
     def append_system(self, content: str) -> Prompt:
-        """The prompt with this text behind that of its first system message, or as a new one at the front."""
+        """Return the prompt with this text after the text of its first system message, or as a new system message."""
         return _with_system(self, "", content)
 
     def without_system(self) -> Prompt:
-        """The prompt without its system messages."""
+        """Return the prompt without its system messages."""
         return Prompt(message for message in self if message.role != "system")
 
     def to_data(self) -> list[dict[str, Any]]:
-        """The messages as plain JSON data, nothing lost: `[{"role": "user", "content": [{"type": "text", …}]}, …]`.
+        """Return the messages as JSON values without loss: `[{"role": "user", "content": [{"type": "text", …}]}, …]`.
 
         Raises:
-            MessageError: A payload (parameters, a result, metadata) is no JSON data; the message names it.
+            MessageError: If a payload (parameters, a result, metadata) is not a JSON value. The message names it.
         """
         return messages_to_data(self.messages)
 
     def to_json(self) -> str:
-        """The messages as JSON text, in the form of `to_data`; bytes are base64.
+        """Return the messages as a JSON string, in the form of `to_data`. Bytes are in base64.
 
         Raises:
-            MessageError: A payload (parameters, a result, metadata) is no JSON data; the message names it.
+            MessageError: If a payload (parameters, a result, metadata) is not a JSON value. The message names it.
         """
         return messages_to_json(self.messages)
 
     @staticmethod
     def from_data(data: object) -> Result[Prompt, DecodeFailure]:
-        """The prompt that plain JSON data holds; the content of user and assistant may be a string.
+        """Return the prompt from JSON values. The content of a user or an assistant can be a string.
 
         Fails with:
-            DecodeFailure: An unknown role, a part that its role does not have, an unknown field or a wrong type, each
-                by JSON pointer.
+            DecodeFailure: If a role is unknown, a role does not allow a part, a field is unknown, or a type differs.
+                It contains JSON pointers.
         """
         return messages_from_data(data).map(Prompt)
 
     @staticmethod
     def from_json(text: str | bytes, limits: Limits = HISTORY_LIMITS) -> Result[Prompt, DecodeFailure]:
-        """The prompt that JSON text holds, of at most 1 GiB and 256 levels unless `limits` says otherwise.
+        """Return the prompt from a JSON string. Default limits: 1 GiB and 256 levels.
 
         Fails with:
-            DecodeFailure: As `from_data`, and what is not JSON or beyond the limits.
+            DecodeFailure: See `from_data`. Also if the string is not JSON or exceeds the limits.
 
         >>> print(Prompt.from_json('[{"role": "nobody", "content": "A"}]').failure())
         /0/role: expected ..., found ...
@@ -257,7 +258,7 @@ class Prompt:
     def __getitem__(self, index: int) -> Message:
         place = index + self.__length__ if index < 0 else index
         if not 0 <= place < self.__length__:
-            raise IndexError(f"message {index} of a prompt of {self.__length__}")
+            raise IndexError(f"message {index} does not exist: the prompt has {self.__length__} messages")
         return self.__buffer__.messages[place]
 
     def __eq__(self, other: object) -> bool:
@@ -281,7 +282,7 @@ class Prompt:
 
 
 def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
-    """The prompt with text around that of its first system message, or as a new one at the front."""
+    """Return the prompt with text around the text of its first system message, or as a new system message."""
     messages = list(prompt)
     for place, message in enumerate(messages):
         if message.role == "system":
@@ -293,11 +294,11 @@ def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
 Prompt.empty = Prompt()
 
 
-# ---- as a person reads it
+# ---- the form for readers
 
 
 def _transcript(messages: Iterable[Message]) -> str:
-    """The messages as text, each part on lines of its own behind its role; for reading, not for reading back."""
+    """Return the messages as text for people, with the role before each part. fxai cannot read this form back."""
     return "\n".join(line for message in messages for line in _lines(message))
 
 

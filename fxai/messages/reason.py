@@ -1,9 +1,9 @@
-"""Reasons why a model could not be asked or understood: a closed set of records.
+"""Reasons of failed requests to a model: a closed set of records. Use them to decide how to handle an `AiError`.
 
-Each tells what happened (`message`), what to do (`advice`), whether the same request can succeed later
-(`is_retryable`) and how many seconds to wait first (`retry_after`). They are values in the error channel and are never
-raised. Their names end in `Error` because `RateLimit`, `StructuredOutput` or `Authentication` alone would name a
-feature, and because the field and its JSON use these names: the name of the class is the tag.
+Each reason states what happened (`message`), the remedy (`advice`), whether the same request can succeed later
+(`is_retryable`), and the seconds to wait before a retry (`retry_after`). Reasons are values in the error channel, and
+fxai never raises them. Their names end in `Error` because `RateLimit`, `StructuredOutput`, or `Authentication` alone
+would name a feature. The name of the class is also the tag in JSON.
 
 >>> reason = InvalidRequestError("max_tokens", "must be > 0")
 >>> reason.message, reason.is_retryable
@@ -18,12 +18,12 @@ import msgspec
 
 
 def sentence(summary: str, description: str) -> str:
-    """The summary, with the description behind it where there is one."""
+    """Return the summary, followed by the description if it is not empty."""
     return f"{summary}: {description}" if description else summary
 
 
 def place_in(pointer: str, description: str) -> str:
-    """The place that a summary names, by its pointer; empty where the description names it itself.
+    """Return the location for a summary, or an empty string if the description already contains the pointer.
 
     >>> place_in("/a", "expected integer"), place_in("/a", "/a: expected integer")
     (' at /a', '')
@@ -35,13 +35,13 @@ def place_in(pointer: str, description: str) -> str:
 class ReasonBase(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What every reason offers, and what the provider said of the failure, where it did.
+    """The common fields of all reasons: the data of the provider about the failure.
 
     Attributes:
-        retry_after: The seconds to wait.
-        code: The provider's own code of it, such as `"insufficient_quota"`: of no closed set.
-        request_id: The provider's id of the request, which its support asks for.
-        should_retry: The advice of the provider about a retry, which wins over the kind of the reason, or None.
+        retry_after: Seconds to wait before a retry, or None.
+        code: The provider's code of the failure, such as `"insufficient_quota"`, or None. The set of codes is open.
+        request_id: The provider's id of the request for its support, or None.
+        should_retry: The advice of the provider about a retry, which overrides the kind of the reason, or None.
     """
 
     retry_after: float | None = None
@@ -54,17 +54,17 @@ class ReasonBase(
 
     @property
     def is_retryable(self) -> bool:
-        """True if the same request may succeed when it is sent again."""
+        """True if the same request can succeed later."""
         return self.__may_pass__() if self.should_retry is None else self.should_retry
 
     @property
     def message(self) -> str:
-        """What happened, in one line."""
+        """The failure in one line."""
         return self.__summary__()
 
     @property
     def advice(self) -> str:
-        """What to do about it, in one line."""
+        """The remedy in one line."""
         if self.should_retry is None or self.should_retry == self.__may_pass__():
             return self.__remedy__()
         return _RETRY if self.should_retry else "Do not retry: the provider states that the request will fail again"
@@ -82,30 +82,37 @@ class ReasonBase(
         return f"{self.message.removesuffix('.')}. {self.advice}"
 
 
-_RETRY = "Retry with growing pauses; if it lasts, look at the provider's status page"
+_RETRY = "Retry with growing pauses. If the failure persists, check the status page of the provider"
 
 AuthenticationKind: TypeAlias = Literal["MissingKey", "InvalidKey", "ExpiredKey", "InsufficientPermissions", "Unknown"]
-"""What is wrong with the key."""
+"""The problem with the key."""
 
 NetworkKind: TypeAlias = Literal["TransportError", "EncodeError", "InvalidUrlError"]
-"""Where a request got stuck: on the way, or before it could leave."""
+"""The failed phase of a request: its way to the provider, or its preparation."""
 
 ApprovalProblem: TypeAlias = Literal[
     "no-request", "no-call", "altered", "forged", "expired", "used", "denied", "in-doubt"
 ]
-"""What is wrong with the answer to an approval request: there is no such request, or it is answered already;
-its call is not there; call or tool are not what was asked about; the request is not signed by a key that is trusted
-here; it is too late; it was used before; it was denied before; its call was begun before, and whether it was run to its
-end is not known."""
+"""The problem with the answer to an approval request.
+
+- `no-request`: the request does not exist, or already has an answer.
+- `no-call`: the call of the request does not exist.
+- `altered`: the call or the tool differs from the request.
+- `forged`: no trusted key signed the request.
+- `expired`: the request has expired.
+- `used`: an earlier answer already used the approval.
+- `denied`: a user denied the call before.
+- `in-doubt`: the outcome of the call is unknown, because it started but has no recorded end.
+"""
 
 ModelProblem: TypeAlias = Literal["missing", "checksum", "not-installed", "unreadable", "unknown-model"]
-"""Why a model cannot be used: its file is missing or not the expected one, the package that runs it is not installed,
-the file cannot be loaded, or the provider does not know the model."""
+"""The problem with a model: its file is missing, has another checksum, or is unreadable, the package that runs it is
+missing, or its name is unknown."""
 
 
 @final
 class RateLimitError(ReasonBase, frozen=True):
-    """Too many requests or tokens in too short a time. Retryable, after `retry_after` seconds where it is known."""
+    """Too many requests or tokens in a period. The request is retryable after `retry_after` seconds."""
 
     __retryable__: ClassVar[bool] = True
 
@@ -121,9 +128,9 @@ class RateLimitError(ReasonBase, frozen=True):
 
 @final
 class QuotaExhaustedError(ReasonBase, frozen=True):
-    """The account has nothing left to spend. Not retryable."""
+    """An account without remaining quota. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Check the plan and billing of the account; retrying does not help"
+    __advice__: ClassVar[str] = "Check the plan and billing of the account. Retrying does not help"
 
     description: str = ""
 
@@ -133,16 +140,16 @@ class QuotaExhaustedError(ReasonBase, frozen=True):
 
 _KEY_MESSAGES: dict[AuthenticationKind, tuple[str, str]] = {
     "MissingKey": ("No API key provided", "Set the appropriate environment variable"),
-    "InvalidKey": ("The API key was refused", "Check that it is whole and belongs to this provider"),
-    "ExpiredKey": ("The API key has expired", "Make a new one"),
-    "InsufficientPermissions": ("The API key may not do this", "Use one with the permission, or ask for it"),
-    "Unknown": ("The provider refused to say who we are", "Check the API key"),
+    "InvalidKey": ("The API key was refused", "Check that the key is complete and belongs to this provider"),
+    "ExpiredKey": ("The API key has expired", "Create a new key"),
+    "InsufficientPermissions": ("The API key lacks a permission", "Use a key with the permission, or request it"),
+    "Unknown": ("The provider refused the authentication", "Check the API key"),
 }
 
 
 @final
 class AuthenticationError(ReasonBase, frozen=True):
-    """The provider refuses the key, or what it may do. Not retryable."""
+    """An invalid key, or a key without a permission. The request is not retryable."""
 
     kind: AuthenticationKind
     description: str = ""
@@ -156,9 +163,9 @@ class AuthenticationError(ReasonBase, frozen=True):
 
 @final
 class ContentPolicyError(ReasonBase, frozen=True):
-    """The provider refused the content of the request or of the answer. Not retryable."""
+    """Content of the request or the answer that the provider refused. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Change what is asked; the same request will be refused again"
+    __advice__: ClassVar[str] = "Change the request. The provider will refuse the same request again"
 
     description: str = ""
 
@@ -168,15 +175,15 @@ class ContentPolicyError(ReasonBase, frozen=True):
 
 @final
 class InvalidRequestError(ReasonBase, frozen=True):
-    """The provider found the request wrong. Not retryable.
+    """A request that the provider found invalid. The request is not retryable.
 
     Attributes:
-        parameter: The parameter that is wrong, if it is known.
-        constraint: What it has to be, such as "must be > 0".
+        parameter: The invalid parameter, or None if it is unknown.
+        constraint: The requirement of the parameter, such as "must be > 0", or None.
         description: The words of the provider.
     """
 
-    __advice__: ClassVar[str] = "Change the request; the same one will fail again"
+    __advice__: ClassVar[str] = "Change the request. The same request will fail again"
 
     parameter: str | None = None
     constraint: str | None = None
@@ -190,7 +197,7 @@ class InvalidRequestError(ReasonBase, frozen=True):
 
 @final
 class InternalProviderError(ReasonBase, frozen=True):
-    """The provider failed, or with `overloaded` has no room just now. Retryable."""
+    """A failure of the provider, or its overload if `overloaded` is true. The request is retryable."""
 
     __retryable__: ClassVar[bool] = True
     __advice__: ClassVar[str] = _RETRY
@@ -207,7 +214,7 @@ class InternalProviderError(ReasonBase, frozen=True):
 
 @final
 class NetworkError(ReasonBase, frozen=True):
-    """The request did not reach the provider, or the answer did not reach us. Retryable if it got stuck on the way."""
+    """A request or an answer that did not arrive. The request is retryable after a failed connection."""
 
     kind: NetworkKind
     description: str = ""
@@ -224,17 +231,17 @@ class NetworkError(ReasonBase, frozen=True):
 
 _NETWORK_MESSAGES: dict[NetworkKind, tuple[str, str]] = {
     "TransportError": ("The connection failed", "Check the connection to the provider, then retry"),
-    "EncodeError": ("The request could not be written", "Give only what JSON can carry"),
+    "EncodeError": ("The request could not be written", "Pass only JSON values"),
     "InvalidUrlError": ("The address is not valid", "Check the provider's base_url"),
 }
 
 
 @final
 class RequestTimeoutError(ReasonBase, frozen=True):
-    """No whole answer came within the time allowed. Retryable."""
+    """A missing or incomplete answer within the time limit. The request is retryable."""
 
     __retryable__: ClassVar[bool] = True
-    __advice__: ClassVar[str] = "Retry, allow more time, or ask for less"
+    __advice__: ClassVar[str] = "Retry, allow more time, or request less"
 
     seconds: float | None = None
     description: str = ""
@@ -246,13 +253,13 @@ class RequestTimeoutError(ReasonBase, frozen=True):
 
 @final
 class InvalidOutputError(ReasonBase, frozen=True):
-    """What the provider sent is not what it should be. Retryable: a model may do better when asked again.
+    """Invalid data from the provider. The request is retryable, because the next answer of a model can be valid.
 
-    `pointer` is the place in the provider's data, as a JSON pointer; empty for the whole.
+    `pointer` is the location in the data as a JSON pointer, or an empty string for the whole data.
     """
 
     __retryable__: ClassVar[bool] = True
-    __advice__: ClassVar[str] = "Retry; if it lasts, the provider speaks a protocol that this version does not know"
+    __advice__: ClassVar[str] = "Retry. If the failure persists, this version does not support the provider's protocol"
 
     description: str
     pointer: str = ""
@@ -264,17 +271,17 @@ class InvalidOutputError(ReasonBase, frozen=True):
 
 @final
 class StructuredOutputError(ReasonBase, frozen=True):
-    """The answer does not fit the schema that was asked for. Retryable: a model may do better when asked again.
+    """An answer that does not satisfy the requested schema. The request is retryable, because answers differ.
 
     Attributes:
-        text: The answer, as the model wrote it.
-        pointer: Where it does not fit, as a JSON pointer; empty for the whole.
-        description: What is wrong there.
-        tool_results: The results of the calls in the same answer, as plain JSON data: they are not lost.
+        text: The text of the answer.
+        pointer: The location of the error as a JSON pointer, or an empty string for the whole answer.
+        description: The error at this location.
+        tool_results: The results of the calls in the same turn as JSON values.
     """
 
     __retryable__: ClassVar[bool] = True
-    __advice__: ClassVar[str] = "Retry, give an example of the answer, or take a simpler schema"
+    __advice__: ClassVar[str] = "Retry, give an example of the answer, or use a simpler schema"
 
     text: str
     pointer: str = ""
@@ -282,7 +289,7 @@ class StructuredOutputError(ReasonBase, frozen=True):
     tool_results: tuple[dict[str, Any], ...] = ()
 
     def __hash__(self) -> int:
-        return hash((self.text, self.pointer))  # results are plain data
+        return hash((self.text, self.pointer))  # the results may be unhashable
 
     def __summary__(self) -> str:
         where = place_in(self.pointer, self.description)
@@ -291,15 +298,15 @@ class StructuredOutputError(ReasonBase, frozen=True):
 
 @final
 class UnsupportedSchemaError(ReasonBase, frozen=True):
-    """A schema that this provider cannot hold a model to, found before anything was sent. Not retryable.
+    """A schema that the provider cannot enforce, found before the request. The request is not retryable.
 
     Attributes:
-        description: Which schema, and what in it.
-        pointer: Where in the schema, as a JSON pointer.
-        keyword: The JSON Schema keyword, if it is one.
+        description: The schema and the problem in it.
+        pointer: The location in the schema as a JSON pointer.
+        keyword: The JSON Schema keyword, or None.
     """
 
-    __advice__: ClassVar[str] = "Change the schema there, or do not ask for it to be enforced"
+    __advice__: ClassVar[str] = "Change the schema at this location, or do not require its enforcement"
 
     description: str
     pointer: str = ""
@@ -313,9 +320,9 @@ class UnsupportedSchemaError(ReasonBase, frozen=True):
 
 @final
 class ToolkitRequiredError(ReasonBase, frozen=True):
-    """Approvals are answered, but the toolkit that holds their tools was not given. Not retryable."""
+    """Answered approvals without the toolkit that contains their tools. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Give the toolkit that holds these tools"
+    __advice__: ClassVar[str] = "Pass the toolkit that contains these tools"
 
     pending_approvals: tuple[str, ...]
 
@@ -325,12 +332,12 @@ class ToolkitRequiredError(ReasonBase, frozen=True):
 
 @final
 class InvalidApprovalError(ReasonBase, frozen=True):
-    """An answer to an approval request that is not to be trusted, so nothing was run and nothing asked. Not retryable.
+    """An untrusted answer to an approval request, so that fxai ran no call. The request is not retryable.
 
     Attributes:
-        approval_id: Which approval.
-        problem: What is wrong with it.
-        description: The same in words.
+        approval_id: The id of the approval.
+        problem: The problem with the answer.
+        description: The problem as text.
     """
 
     approval_id: str
@@ -348,9 +355,9 @@ class InvalidApprovalError(ReasonBase, frozen=True):
 
 @final
 class InvalidUserInputError(ReasonBase, frozen=True):
-    """Something in the prompt cannot be sent to this provider. Not retryable."""
+    """A part of the prompt that this provider cannot receive. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Change or leave out that part of the prompt"
+    __advice__: ClassVar[str] = "Change or remove that part of the prompt"
 
     description: str
 
@@ -360,9 +367,9 @@ class InvalidUserInputError(ReasonBase, frozen=True):
 
 @final
 class ContextOverflowError(ReasonBase, frozen=True):
-    """Prompt and answer, of so many `tokens`, do not fit into the model's context window of `limit`. Not retryable."""
+    """A prompt and an answer of `tokens` tokens that exceed the context window of `limit`. Not retryable."""
 
-    __advice__: ClassVar[str] = "Shorten the history or the tools, or take a model with a larger window"
+    __advice__: ClassVar[str] = "Shorten the history or the tools, or use a model with a larger window"
 
     tokens: int | None = None
     limit: int | None = None
@@ -370,39 +377,39 @@ class ContextOverflowError(ReasonBase, frozen=True):
 
     def __summary__(self) -> str:
         tokens = "" if self.tokens is None else f", {self.tokens} tokens"
-        limit = "" if self.limit is None else f", room for {self.limit}"
+        limit = "" if self.limit is None else f", limit {self.limit}"
         return sentence(f"Context window full{tokens}{limit}", self.description)
 
 
 _APPROVAL_MESSAGES: dict[ApprovalProblem, tuple[str, str]] = {
-    "no-request": ("no request of this id waits for an answer", "Answer each request once, behind the turn that asked"),
-    "no-call": ("the call that it is about is not there", "Keep the call beside its request"),
-    "altered": ("the call or the tool is not what was asked about", "Deny it, and let the model call again"),
-    "forged": ("the request was not signed here", "Deny it, or give the `ApprovalKey` that it was signed with"),
-    "expired": ("the request is too old", "Answer with `pending.expire()`, and let the model call again"),
-    "used": ("it was used before", "Go on from the history that holds the result; an approval runs a call once"),
+    "no-request": ("no open request has this id", "Answer each request once, after the turn of its call"),
+    "no-call": ("the call of the request is missing", "Keep the call next to its request"),
+    "altered": ("the call or the tool differs from the request", "Deny it, and let the model call again"),
+    "forged": ("the request has no valid signature", "Deny it, or provide the `ApprovalKey` that signed it"),
+    "expired": ("the request has expired", "Answer with `pending.expire()`, and let the model call again"),
+    "used": ("it was used before", "Continue from the history with the result. An approval runs a call only once"),
     "denied": (
         "it was denied before",
-        "Let the model call again: a denial is final, and a new request can be approved",
+        "Let the model call again. A denial is final, but a user can approve a new request",
     ),
     "in-doubt": (
-        "its call was begun before, and whether it was run to its end is not known: it runs still, or was cut off",
-        "Look what it did, then deny this request: the model is told of the doubt, and asks anew where it calls again",
+        "the outcome of its call is unknown: the call started, and either still runs or was stopped",
+        "Check its effect, then deny this request. The model receives the unknown outcome, and can call again",
     ),
 }
 
 _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
     "missing": ("the file is missing", "Install or download it"),
-    "checksum": ("the file is not the expected one", "Download it again"),
-    "not-installed": ("the package that runs it is not installed", "Install the extra that brings it"),
-    "unreadable": ("the file cannot be loaded", "Check that it is whole and of a supported format"),
-    "unknown-model": ("the provider does not know it", "Check the model's name and what the key may use"),
+    "checksum": ("the file is not the expected file", "Download it again"),
+    "not-installed": ("the package that runs it is not installed", "Install the extra that contains it"),
+    "unreadable": ("the file cannot be loaded", "Check that the file is complete and has a supported format"),
+    "unknown-model": ("the provider does not know it", "Check the name of the model and the permissions of the key"),
 }
 
 
 @final
 class ModelUnavailableError(ReasonBase, frozen=True):
-    """The model cannot be used. Not retryable."""
+    """A model that cannot be used. The request is not retryable."""
 
     model: str
     problem: ModelProblem
@@ -417,9 +424,9 @@ class ModelUnavailableError(ReasonBase, frozen=True):
 
 @final
 class UnknownError(ReasonBase, frozen=True):
-    """Something that no other reason describes. Not retryable."""
+    """A failure that no other reason describes. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Look at the description and at the provider's documentation"
+    __advice__: ClassVar[str] = "Read the description and the documentation of the provider"
 
     description: str = ""
     status: int | None = None
@@ -448,4 +455,4 @@ Reason: TypeAlias = (
     | ModelUnavailableError
     | UnknownError
 )
-"""Every reason there is. A `match` over it is checked for completeness."""
+"""All reasons. Type checkers verify that a `match` over it is complete."""

@@ -1,4 +1,4 @@
-"""Responses: the whole answer of a model, as a value.
+"""Responses: the whole answer of a model as a value. Use a response to read its text, calls, and usage.
 
 >>> from fxai.messages.part import Finish, TextDelta, TextStart
 >>> response = Response.from_stream([TextStart("1"), TextDelta("1", "Hel"), TextDelta("1", "lo"), Finish("stop")])
@@ -54,155 +54,156 @@ _A = TypeVar("_A")
 
 @final
 class Response(msgspec.Struct, frozen=True):
-    """A model's whole answer to one request, with the results of its calls once they are there.
+    """The whole answer of a model to a request, with the results of its calls after they ran.
 
     Attributes:
-        content: The parts, in the order in which they started.
+        content: The parts, in the order of their starts.
     """
 
     content: tuple[Part, ...] = ()
 
     @staticmethod
     def from_stream(parts: Iterable[AnyPart]) -> Response:
-        """The response that a stream amounts to, in time that grows with its length.
+        """Return the response of a stream, in time linear in its length.
 
-        Pieces are joined by id, each part at the place where it started. A stream that was cut gives what came: text
-        as far as it goes, and a call whose parameters broke off as one that cannot be run. Preliminary results are
-        dropped.
+        Pieces with the same id form a part, at the position of its start. If a stream was interrupted, the response
+        contains the text so far, and a call with incomplete parameters as a call that cannot run. It contains no
+        preliminary results.
         """
         return Response(gather(parts))
 
     @property
     def text(self) -> str:
-        """The texts, joined; empty if there are none."""
+        """The joined text parts. Empty if the response contains no text."""
         return "".join(part.text for part in self.content if part.type == "text")
 
     @property
     def reasoning_text(self) -> str | None:
-        """The reasoning, joined; None if there is none."""
+        """The joined reasoning, or None."""
         texts = [part.text for part in self.content if part.type == "reasoning"]
         return "".join(texts) if texts else None
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls, in order."""
+        """The calls, in the order of the parts."""
         return tuple(part for part in self.content if part.type == "tool-call")
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
-        """The final results in the order of their calls; before them those of calls made in an earlier turn."""
+        """The final results in the order of their calls. Results of calls in an earlier turn are first."""
         places = {call.id: place for place, call in enumerate(self.tool_calls)}
         final = (part for part in self.content if part.type == "tool-result" and not part.preliminary)
         return tuple(sorted(final, key=lambda result: places.get(result.id, -1)))
 
     @property
     def approval_requests(self) -> tuple[ApprovalRequest, ...]:
-        """The approval requests, in order."""
+        """The approval requests."""
         return tuple(part for part in self.content if part.type == "tool-approval-request")
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The open calls, in order: those that wait for an approval, and those whose results come from outside."""
+        """The open calls: calls that need an approval, and calls that need an external result."""
         return pending_in(self.content)
 
     @property
     def files(self) -> tuple[File, ...]:
-        """The files that the model made, in order."""
+        """The files that the model created."""
         return tuple(part for part in self.content if part.type == "file")
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources of the answer, in order."""
+        """The sources of the answer."""
         return tuple(part for part in self.content if part.type == "source")
 
     @property
     def warnings(self) -> tuple[WarningPart, ...]:
-        """The warnings, in order: what was asked for and not done."""
+        """The warnings about requested features that the provider did not apply."""
         return tuple(part for part in self.content if part.type == "warning")
 
     @property
     def errors(self) -> tuple[ErrorPart, ...]:
-        """The errors that the provider reported in the middle of its answer, in order."""
+        """The errors that the provider reported during its answer."""
         return tuple(part for part in self.content if part.type == "error")
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the turn ended; "unknown" without a `Finish`."""
+        """The reason why the turn ended. "unknown" without a `Finish`."""
         reasons: list[FinishReason] = [part.reason for part in self.content if part.type == "finish"]
         return reasons[-1] if reasons else "unknown"
 
     @property
     def refusal(self) -> ContentPolicyError | None:
-        """The reason of a refusal: the words of the model or of the provider. None if the model did not refuse."""
+        """The refusal with the words of the model or of the provider, or None."""
         return _last(part.refusal for part in self.content if part.type == "finish")
 
     @property
     def usage(self) -> Usage:
-        """The tokens that were used; all unknown without a `Finish`."""
+        """The token usage. Its numbers are unknown without a `Finish`."""
         return sum((part.usage for part in self.content if part.type == "finish"), Usage())
 
     @property
     def id(self) -> str | None:
-        """The provider's id of the response; None if it gave none."""
+        """The provider's id of the response, or None."""
         return _last(part.id for part in self.content if part.type == "response-metadata")
 
     @property
     def model(self) -> str | None:
-        """The model that answered, by the provider's name; None if it gave none."""
+        """The provider's name of the model that answered, or None."""
         return _last(part.model for part in self.content if part.type == "response-metadata")
 
     @property
     def timestamp(self) -> datetime | None:
-        """When it answered, by the provider's clock; None if it gave no time."""
+        """The time of the answer by the provider's clock, or None."""
         return _last(part.timestamp for part in self.content if part.type == "response-metadata")
 
     @property
     def prefix_break(self) -> PrefixBreak | None:
-        """Return the reason why the request did not extend the previous one, or None if the request extended it."""
+        """The reason why the request did not extend the previous request, or None if it did."""
         for part in self.content:
             if part.type == "response-metadata" and part.prefix_break is not None:
                 return part.prefix_break
         return None
 
     def to_stream(self) -> Iterator[StreamPart]:
-        """The response as stream parts, as `stream_of` gives them: `from_stream` makes it whole again."""
+        """Return the response as stream parts, see `stream_of`. `from_stream` converts them back."""
         return stream_of(self.content)
 
     def to_data(self) -> list[dict[str, Any]]:
-        """The parts as plain JSON data; results in their encoded form.
+        """Return the parts as JSON values, with results in their encoded form.
 
         Raises:
-            MessageError: A payload (parameters, a result, metadata) is no JSON data; the message names it.
+            MessageError: If a payload (parameters, a result, metadata) is not a JSON value. The message names it.
         """
         return parts_to_data(self.content)
 
     def to_json(self) -> str:
-        """The parts as JSON text, in the form of `to_data`."""
+        """Return the parts as a JSON string, in the form of `to_data`."""
         return parts_to_json(self.content)
 
     @staticmethod
     def from_data(data: object) -> Result[Response, DecodeFailure]:
-        """The response that plain JSON data holds.
+        """Return the response from JSON values.
 
         Fails with:
-            DecodeFailure: An unknown kind of part, an unknown field or a wrong type, each by JSON pointer.
+            DecodeFailure: If a part has an unknown kind, an unknown field, or a wrong type. It contains JSON pointers.
         """
         return parts_from_data(data).map(Response)
 
     @staticmethod
     def from_json(text: str | bytes, limits: Limits = HISTORY_LIMITS) -> Result[Response, DecodeFailure]:
-        """The response that JSON text holds, of at most 1 GiB and 256 levels unless `limits` says otherwise.
+        """Return the response from a JSON string. Default limits: 1 GiB and 256 levels.
 
         Fails with:
-            DecodeFailure: As `from_data`, and what is not JSON or beyond the limits.
+            DecodeFailure: See `from_data`. Also if the string is not JSON or exceeds the limits.
         """
         return parts_from_json(text, limits).map(Response)
 
 
 def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
-    """The stream parts of whole parts: texts, reasoning and the parameters of calls as start, one delta and end.
+    """Yield the stream parts of whole parts. Texts, reasoning, and parameters become a start, one delta, and an end.
 
-    Metadata of a text or of reasoning goes with its end, as providers send signatures. Ids are counted up from "0".
+    The end contains the metadata of a text or of reasoning, because providers send signatures there. Ids count from
+    "0".
 
     >>> from fxai.messages.part import Finish
     >>> [part.type for part in stream_of([Text("Hello"), Finish("stop")])]

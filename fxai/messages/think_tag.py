@@ -1,6 +1,6 @@
-r"""Reasoning that a model writes into its text, as `<think>…</think>`. Use this module to read and write such texts.
+r"""Think tags: convert reasoning in a model's text, `<think>…</think>`, to reasoning parts and back. Providers use it.
 
-Many open models begin an answer with their reasoning in tags. Servers that do not separate it send it as text.
+Many open models start an answer with their reasoning in tags. Servers that do not separate it send it as text.
 
 >>> from fxai.messages.part import Text
 >>> split_thoughts([Text("<think>\nHm.\n</think>\n\nYes.")], "acme")
@@ -44,29 +44,29 @@ _State: TypeAlias = Literal["before", "inside", "text"]
 
 @final
 class _Text:
-    """Splits one text, piece by piece: into its thoughts, each by a number, and the text after them."""
+    """A splitter of text pieces: into numbered thoughts, and the text after them."""
 
     def __init__(self, start: TextStart | None = None) -> None:
         self.start = start
         """The start of the text, until the reader receives it."""
         self._state: _State = "before"
         self._rest = ""
-        self._spaces: list[list[str]] = []  # of each thought: before and after both tags
-        self._has_words = False  # whether the open thought has any
+        self._spaces: list[list[str]] = []  # for each thought: the space before and after both tags
+        self._has_words = False  # True if the open thought contains words
 
     @property
     def count(self) -> int:
-        """The number of thoughts that began."""
+        """The number of started thoughts."""
         return len(self._spaces)
 
     def mark(self, number: int) -> dict[str, Any]:
-        """Return the metadata of a thought, with the space around it, so that it goes back as the model wrote it."""
+        """Return the metadata of a thought with its surrounding space, to restore the text of the model."""
         space = self._spaces[number - 1]
         is_cut = self._state == "inside" and number == self.count
         return {**_FIELD, **({} if space == _USUAL else {"space": list(space)}), **({"cut": True} if is_cut else {})}
 
     def feed(self, piece: str) -> Iterator[tuple[int, str]]:
-        """Yield what is certain so far: a number and a piece of a thought, or 0 and a piece of the text."""
+        """Yield certain pieces: a number and a piece of a thought, or 0 and a piece of the text."""
         self._rest += piece
         while self._rest and self._state != "text":
             if self._state == "inside":
@@ -93,7 +93,7 @@ class _Text:
             self._rest = ""
 
     def end(self) -> Iterator[tuple[int, str]]:
-        """Yield what was uncertain until the end of the text."""
+        """Yield the pieces that were uncertain until the end of the text."""
         rest, self._rest = self._rest, ""
         if self._state == "inside":
             yield from self._last(rest)
@@ -104,7 +104,7 @@ class _Text:
                 yield 0, self._rest
 
     def _leave(self, space: str) -> None:
-        """Note the space before a tag that opens; it also is the space after the thought before."""
+        """Record the space before an opening tag, which is also the space after the previous thought."""
         self._spaces.append(["" if self._spaces else space, "", "", ""])
         if self.count > 1:
             self._spaces[-2][3] = space
@@ -134,16 +134,16 @@ class _Text:
 
 
 def _certain(words: str) -> int:
-    """Return the number of characters before space and a part of the last tag, with which the words may end."""
+    """Return the number of characters before trailing space and before a possible part of the closing tag."""
     tag = next((size for size in range(len(_CLOSE) - 1, 0, -1) if words.endswith(_CLOSE[:size])), 0)
     return len(words[: len(words) - tag].rstrip(_SPACE))
 
 
 @final
 class ThinkTags:
-    """Reads the parts of a stream, and converts `<think>…</think>` before a text to reasoning.
+    """A reader of a stream that converts `<think>…</think>` before the text to reasoning.
 
-    A piece that may be part of a tag waits for the next piece.
+    It delays a piece that can be part of a tag until the next piece.
 
     Args:
         provider: The name of the provider in the metadata of the reasoning.
@@ -152,10 +152,10 @@ class ThinkTags:
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._texts: dict[str, _Text] = {}
-        self._open: dict[str, int] = {}  # from a text to its open thought
+        self._open: dict[str, int] = {}  # the open thought of each text
 
     def read(self, part: StreamPart) -> Iterator[StreamPart]:
-        """Yield the parts that a part becomes."""
+        """Yield the parts that replace a part."""
         match part:
             case TextStart():
                 yield from self._starts()
@@ -170,7 +170,7 @@ class ThinkTags:
                 yield part
 
     def _starts(self) -> Iterator[StreamPart]:
-        """Yield the starts of texts that have no piece yet, because another part comes before their pieces."""
+        """Yield starts of text without a piece, because another part arrives before its pieces."""
         for text in self._texts.values():
             if text.start is not None and not text.count:
                 yield text.start
@@ -205,14 +205,14 @@ class ThinkTags:
         yield from self._close(end.id)
         del self._texts[end.id]
         if text.start is not None and text.count and not end.metadata:
-            return  # the text consists of thoughts alone
+            return  # the text contains only thoughts
         if text.start is not None:
             yield text.start
         yield end
 
 
 def split_thoughts(parts: Iterable[Part], provider: str) -> tuple[Part, ...]:
-    """Return the whole parts, with `<think>…</think>` before a text as reasoning.
+    """Return the parts with `<think>…</think>` before the text as reasoning.
 
     Args:
         parts: The parts of a response.
@@ -231,7 +231,7 @@ def split_thoughts(parts: Iterable[Part], provider: str) -> tuple[Part, ...]:
 
 
 def _pieces(text: str) -> tuple[list[tuple[str, dict[str, Any]]], str]:
-    """Return the thoughts before a text, each with its metadata, and the text."""
+    """Return the thoughts before the text with their metadata, and the text."""
     reader = _Text()
     pieces = [*reader.feed(text), *reader.end()]
     numbers = range(1, reader.count + 1)
@@ -240,7 +240,7 @@ def _pieces(text: str) -> tuple[list[tuple[str, dict[str, Any]]], str]:
 
 
 def without_thoughts(text: str) -> str:
-    r"""Return a text without `<think>…</think>` before it. The first tag may be missing, as in some templates.
+    r"""Return the text without `<think>…</think>` before it. The first tag can be missing, as in some templates.
 
     >>> without_thoughts("<think>Hm.</think>\n{}"), without_thoughts("Hm.</think>{}"), without_thoughts("{}")
     ('{}', '{}', '{}')
@@ -250,11 +250,11 @@ def without_thoughts(text: str) -> str:
 
 
 def with_tags(message: AssistantMessage, provider: str) -> AssistantMessage:
-    """Return a message with the reasoning from tags in its texts again, as the model wrote it.
+    """Return a message with reasoning from tags in its text again, as the model wrote it.
 
     Args:
         message: A turn of the model.
-        provider: The name of the provider whose texts had the tags.
+        provider: The name of the provider that sent the tags.
     """
     if not any(_is_from_tags(part, provider) for part in message.content):
         return message

@@ -1,4 +1,4 @@
-"""Messages and parts as plain data and as JSON, nothing lost either way.
+"""Messages and parts as JSON values and JSON strings, without loss. Use this module to store or send messages.
 
 >>> messages_from_data([{"role": "user", "content": "hi"}]).unwrap()[0].content
 (TextPart(text='hi', metadata={}),)
@@ -31,23 +31,23 @@ _PARTS: Final = Schema.of(_Parts)
 _ANY_PARTS: Final = Schema.of(_AnyParts)
 
 HISTORY_LIMITS: Final = Limits(max_bytes=1024 * 1024 * 1024, max_depth=256, max_values=2**62)
-"""What is read of a history at most: more than of one answer, because it holds many of them, and files."""
+"""The default limits of a history in JSON. They exceed the limits of an answer, because it contains many answers."""
 
 
 class MessageError(ValueError):
-    """What cannot be made or written: a mistake in the program. Data from outside gives a failure instead."""
+    """An invalid message from a program. Invalid data from outside is a failure instead."""
 
 
 def messages_of(content: object) -> list[Message]:
-    """The messages that a program wrote as records or as plain data, in any mixture.
+    """Return the messages of a program from records, JSON values, or a mixture.
 
     Raises:
-        MessageError: Something is not a message; the text names it and its place.
+        MessageError: If a value is not a message. The error contains the value and its location.
     """
     if isinstance(content, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return [content]
     if not _is_list(content):
-        raise MessageError(f"a prompt is made of a string, a message or a list of messages, not {found_in(content)}")
+        raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found_in(content)}")
     return [_message_of(one, place) for place, one in enumerate(cast("Iterable[object]", content))]
 
 
@@ -71,7 +71,7 @@ def _message_of(one: object, place: int) -> Message:
 
 
 def _with_parts(data: object) -> object:
-    """The data with the content of users and assistants as parts where it is a mere string."""
+    """Return the data with parts instead of a string as the content of users and assistants."""
     if not isinstance(data, list | tuple):
         return data
     return [_message_with_parts(message) for message in cast("list[object]", data)]
@@ -82,20 +82,20 @@ def _message_with_parts(message: object) -> object:
         return message
     fields = cast("Mapping[str, Any]", message)
     content = fields.get("content")
-    if isinstance(content, str) and fields.get("role") in ("user", "assistant"):  # a tuple: a role may have no hash
+    if isinstance(content, str) and fields.get("role") in ("user", "assistant"):  # a role can lack a hash
         return {**fields, "content": [{"type": "text", "text": content}]}
     return fields
 
 
 def messages_from_data(data: object) -> Result[tuple[Message, ...], DecodeFailure]:
-    """The messages that plain data holds, or everything that is wrong with it."""
+    """Return the messages from JSON values, or all validation errors."""
     return _MESSAGES.decode(_with_parts(data))
 
 
 def messages_from_json(
     text: str | bytes, limits: Limits = HISTORY_LIMITS
 ) -> Result[tuple[Message, ...], DecodeFailure]:
-    """The messages that JSON text holds, or everything that is wrong with it."""
+    """Return the messages from a JSON string, or all validation errors."""
     read = _MESSAGES.decode_json(text, limits)
     if isinstance(read, Success):
         return read
@@ -106,9 +106,9 @@ def messages_from_json(
 
 
 def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """The messages as plain data; raises a `MessageError` that names a payload which is no JSON data.
+    """Return the messages as JSON values. Raise a `MessageError` that names a payload without a JSON form.
 
-    UTF-8 has no form for half a surrogate pair, so U+FFFD is in its place.
+    U+FFFD replaces half of a surrogate pair, because UTF-8 cannot encode it.
     """
     encoded = _MESSAGES.encode(messages)
     whole = encoded if isinstance(encoded, Success) else _MESSAGES.encode(mend_data(messages))
@@ -120,14 +120,14 @@ def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 
 def messages_to_json(messages: tuple[Message, ...]) -> str:
-    """The messages as JSON text; raises as `messages_to_data` does."""
+    """Return the messages as a JSON string. Raise like `messages_to_data`."""
     encoded = _MESSAGES.encode_json(messages)
     text = _require_json(encoded if isinstance(encoded, Success) else _MESSAGES.encode_json(mend_data(messages)))
     return (msgspec.json.encode(messages_to_data(messages)) if b'"metadata":{}' in text else text).decode()
 
 
 def _drop_empty(record: dict[str, Any]) -> dict[str, Any]:
-    """The data of a message or part without metadata that has nothing in it, whether that was given or not."""
+    """Return the data of a message or part without empty metadata."""
     if "metadata" in record and not record["metadata"]:
         del record["metadata"]
     return record
@@ -136,12 +136,12 @@ def _drop_empty(record: dict[str, Any]) -> dict[str, Any]:
 def _require_json(encoded: Result[_A, DecodeFailure]) -> _A:
     if isinstance(encoded, Failure):
         why = encoded.failure()
-        raise MessageError(f"JSON cannot carry this: {why}; parameters, results and metadata are plain JSON data")
+        raise MessageError(f"JSON cannot carry this: {why}. Pass JSON values as parameters, results, and metadata.")
     return encoded.unwrap()
 
 
 def part_from_data(data: object) -> Result[AnyPart, DecodeFailure]:
-    """The part, streamed or whole, that plain data holds, or everything that is wrong with it."""
+    """Return the streamed or whole part from a JSON value, or all validation errors."""
     return _ANY_PARTS.decode([data]).map(lambda parts: parts[0]).alt(_without_index)
 
 
@@ -150,10 +150,10 @@ def _without_index(failure: DecodeFailure) -> DecodeFailure:
 
 
 def part_to_data(part: AnyPart) -> dict[str, Any]:
-    """The part as plain data; of a tool's result the encoded form.
+    """Return the part as a JSON value, with the encoded form of a tool's result.
 
     Raises:
-        MessageError: A payload is no JSON data; the message names it.
+        MessageError: If a payload is not a JSON value. The message names it.
     """
     wired = msgspec.structs.replace(part, result=part.encoded_result) if isinstance(part, ToolResult) else part
     data = cast("list[dict[str, Any]]", _require_json(_ANY_PARTS.encode((wired,))))[0]
@@ -163,20 +163,20 @@ def part_to_data(part: AnyPart) -> dict[str, Any]:
 
 
 def parts_to_data(parts: Iterable[AnyPart]) -> list[dict[str, Any]]:
-    """The parts as plain data, each as `part_to_data` gives it."""
+    """Return the parts as JSON values. See `part_to_data`."""
     return [part_to_data(part) for part in parts]
 
 
 def parts_to_json(parts: Iterable[AnyPart]) -> str:
-    """The parts as JSON text, in the form of `parts_to_data`."""
+    """Return the parts as a JSON string, in the form of `parts_to_data`."""
     return msgspec.json.encode(parts_to_data(parts)).decode()
 
 
 def parts_from_data(data: object) -> Result[tuple[Part, ...], DecodeFailure]:
-    """The parts of a whole response that plain data holds, or everything that is wrong with it."""
+    """Return the parts of a whole response from JSON values, or all validation errors."""
     return _PARTS.decode(data)
 
 
 def parts_from_json(text: str | bytes, limits: Limits = HISTORY_LIMITS) -> Result[tuple[Part, ...], DecodeFailure]:
-    """The parts of a whole response that JSON text holds, or everything that is wrong with it."""
+    """Return the parts of a whole response from a JSON string, or all validation errors."""
     return _PARTS.decode_json(text, limits)

@@ -1,4 +1,4 @@
-"""Floor 4. Models: the language model as a service, asked once, its calls resolved through a toolkit."""
+"""Floor 4. Call a language model and run its tool calls. Use this package to send requests without an agent."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ __all__ = [
     "unavailable",
 ]
 
-# What not every program needs is imported when it is first named.
+# fxai imports these modules when a program first uses a name from them.
 _ROOMS = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
@@ -92,7 +92,7 @@ _ROOMS = {
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # because a checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:

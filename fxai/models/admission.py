@@ -1,9 +1,12 @@
-"""Admission: how requests to one model are let through, as far as limits allow, in the order in which they came.
+"""Admission: let requests to a model wait in line until the limits allow them. `limit` uses this module.
 
-What a request may use is reserved before it, and settled after it. One that has to wait for a rate stands in line. In
-an event loop those who wait for one key are in one line, and only the first of them asks the allowances, when there may
-be room: when something was given back here, or counts no more. The first ones of several loops and processes stand in
-the line of the allowances. So nobody is passed by, however much it wants, and however many wait.
+fxai reserves the possible usage of a request before the request, and records its actual usage afterwards. If a rate
+limit is exhausted, the request waits in line.
+
+Each event loop has a separate line for each key. Only the first request in the line asks the allowances. It asks when
+the allowances can have free capacity: after a request returned its reservation, or after old usage expired. The first
+requests of different loops and processes are in the line of the allowances. Therefore no request overtakes another
+request, regardless of its size and the length of the line.
 """
 
 from __future__ import annotations
@@ -35,15 +38,15 @@ from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown, p
 from fxai.storage.allowance import LEASE, Allowances
 from fxai.storage.allowance_rows import AfterCrash, Claim, Refusal
 
-_PAUSE: Final = 0.25  # seconds between two looks at what others have reserved
-_LONGEST_PAUSE: Final = 2.0  # of one that stands behind others in the line of the allowances
-_LONGEST_WAIT: Final = 3600.0  # of one that is told when to look again
-_STANDS: Final = 10.0  # seconds after which one that does not come back is no more in that line
+_PAUSE: Final = 0.25  # seconds between two checks of the reservations of other processes
+_LONGEST_PAUSE: Final = 2.0  # the same, if other processes are earlier in the line of the allowances
+_LONGEST_WAIT: Final = 3600.0  # seconds to wait for a signal
+_STANDS: Final = 10.0  # seconds until a process that does not return loses its position in the line of the allowances
 
 
 @final
 class Terms(msgspec.Struct, frozen=True):
-    """How limits are held; the fields are the options of `limit`."""
+    """The settings of limits. The fields are the options of `limit`."""
 
     limits: tuple[Limit, ...]
     allowances: Allowances
@@ -56,33 +59,33 @@ class Terms(msgspec.Struct, frozen=True):
 
     @property
     def bounds_answers(self) -> bool:
-        """Whether it matters how long an answer is."""
+        """True if a limit depends on the length of the answer."""
         return any(one.tokens is not None or one.money is not None for one in self.limits)
 
 
 @final
 class _Place:
-    """A place in the lines for some keys."""
+    """The position of a request in the lines of its keys."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self.signal: Channel[None] = Channel()
 
     def wait(self, seconds: float) -> Effect[object]:
-        """Waits until it is told to look again, or for so long."""
+        """Wait for a signal, but at most this number of seconds."""
         return fx.race(fx.sleep(seconds), self.signal.take())
 
 
 @final
 class _Lines:
-    """Who waits in one event loop for what one object allows, by key."""
+    """The pending requests of an event loop for the same allowances, by key."""
 
     def __init__(self) -> None:
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
         self._listening: dict[str, set[_Place]] = {}
 
     def listen(self, place: _Place, key: str) -> None:
-        """Tell a request, which is in no line for this key, when something is given back."""
+        """Signal a request outside the line of this key when another request returns its reservation."""
         self._listening.setdefault(key, set()).add(place)
 
     def join(self, place: _Place) -> None:
@@ -102,7 +105,7 @@ class _Lines:
         self.wake(place.keys)
 
     def wake(self, keys: tuple[str, ...]) -> None:
-        """Has the first ones look again."""
+        """Signal the first request in each line to check again."""
         for key in keys:
             if key in self._lines:
                 next(iter(self._lines[key])).signal.offer(None)
@@ -110,7 +113,7 @@ class _Lines:
                 place.signal.offer(None)
 
     def length(self, place: _Place) -> int:
-        """How many are in its longest line."""
+        """Return the number of requests in the longest line of a request."""
         return max((len(self._lines[key]) for key in place.keys), default=1)
 
     def is_first(self, place: _Place) -> bool:
@@ -121,7 +124,7 @@ _lines: Final[RunVar[WeakKeyDictionary[Allowances, _Lines]]] = RunVar("fxai line
 
 
 def _lines_of(allowances: Allowances) -> _Lines:
-    if event_loop() is None:  # nobody waits where nothing runs beside it
+    if event_loop() is None:  # without an event loop, no concurrent request can wait
         return _Lines()
     known = _lines.get(None)
     every: WeakKeyDictionary[Allowances, _Lines] = WeakKeyDictionary() if known is None else known
@@ -135,24 +138,27 @@ def _lines_of(allowances: Allowances) -> _Lines:
 
 @final
 class Admission:
-    """Where requests to one model are let through."""
+    """The admission of requests to one model."""
 
     def __init__(self, info: ModelInfo, terms: Terms) -> None:
         self.terms: Terms = terms
         self._info = info
         self._places = places_of(terms.limits, info)
-        self._late: deque[tuple[str, tuple[Claim, ...], float]] = deque()  # what could not be settled in its time
+        self._late: deque[tuple[str, tuple[Claim, ...], float]] = deque()  # usage that fxai could not record yet
 
     def admit(self, extent: Extent) -> EffectOf[Reservation, AiError, Scope | None]:
-        """The reservation of a request, once there is room for it; the scope around settles it.
+        """Return an effect that succeeds with the reservation of a request as soon as the limits allow it.
+
+        When the scope closes, fxai records the actual usage.
 
         Fails with:
-            AiError: there will be no room, or not in time; the model has no price; the allowances cannot be reached.
+            AiError: If the limits will never allow the request, or not in time. Also if the model has no price, or
+                fxai cannot reach the allowances.
         """
         table = self.terms.prices
         price = (None if table is None else table.price_of(self._info)) or self.terms.unpriced
         if price is None and any(one.money is not None for one in self.terms.limits):
-            said = f"{self._info} has no price, and money is limited: add it to the prices, or give unpriced=Price(…)"
+            said = f"{self._info} has no price, but money is limited. Add it to prices, or pass unpriced=Price(…)."
             return fx.fail(AiError("limit", "ask", QuotaExhaustedError(description=said)))
 
         def stand() -> EffectOf[Reservation, AiError, Scope | None]:
@@ -168,7 +174,7 @@ class Admission:
     def reserve(
         self, reservation: Reservation, clock: Clock, *, waits: bool
     ) -> EffectOf[Refusal | None, AiError, Scope | None]:
-        """Reserves what the request may use, or says why not; the scope around settles what was reserved."""
+        """Reserve the possible usage, or return the refusal. When the scope closes, fxai records the actual usage."""
         allowances, after_crash = self.terms.allowances, self.terms.after_crash
         lease = LEASE if allowances.blocks else inf
 
@@ -191,7 +197,7 @@ class Admission:
         return self.work(reserve).flat_map(hold).uninterruptible()
 
     def _settle(self, reservation: Reservation, clock: Clock) -> EffectOf[None]:
-        """Commits what was used. Where that cannot be written the answer stands, and it is written with the next."""
+        """Record the actual usage. If fxai cannot write it, the answer is still valid, and fxai writes it later."""
 
         def settle() -> None:
             settled = (reservation.id, reservation.settle(self.terms.unknown), clock.now())
@@ -205,7 +211,7 @@ class Admission:
         def warn(error: AiError) -> None:
             import logging  # few allowances fail
 
-            logging.getLogger("fxai.models").error("what a request used is not written yet: %s", error.message)
+            logging.getLogger("fxai.models").error("usage of a request is not recorded yet: %s", error.message)
 
         def wake(_: object) -> None:
             _lines_of(self.terms.allowances).wake(tuple(claim.key for claim in reservation.claims))
@@ -213,7 +219,7 @@ class Admission:
         return self.work(settle).match(warn, wake)
 
     def _settle_late(self) -> None:
-        with suppress(IndexError):  # other threads do it too
+        with suppress(IndexError):  # another thread can take the last item
             while True:
                 late = self._late.popleft()
                 try:
@@ -224,37 +230,37 @@ class Admission:
 
     @fx.gen
     def renew(self, reservation: Reservation, clock: Clock) -> Gen[None, AiError]:
-        """Keeps the reservation while the request runs."""
+        """Renew the reservation while the request runs."""
         renew = self.terms.allowances.renew
         while True:
             yield from fx.sleep(LEASE / 4)
             yield from self.work(lambda: renew(reservation.id, reservation.claims, now=clock.now())).result()
 
     def work(self, work: Callable[[], Any]) -> Effect[Any, AiError]:
-        """Works with the allowances; where they cannot be reached, no request is made."""
+        """Run work on the allowances. If fxai cannot reach them, fail, so that no request starts."""
 
         def to_error(raised: Exception) -> AiError | None:
             if not isinstance(raised, OSError):
                 return None
-            return AiError("limit", "ask", UnknownError(description=f"the allowances cannot be reached: {raised}"))
+            return AiError("limit", "ask", UnknownError(description=f"allowances cannot be reached: {raised}"))
 
         return attempt_work(work, to_error, in_thread=self.terms.allowances.blocks)
 
 
 @final
 class _Waiting:
-    """One request that waits to be let through."""
+    """A pending request."""
 
     def __init__(self, admission: Admission, reservation: Reservation, lines: _Lines, place: _Place) -> None:
         self._admission = admission
         self._reservation = reservation
         self._lines = lines
         self._place = place
-        self._stands = False  # in the line of the allowances
+        self._stands = False  # True if it is in the line of the allowances
 
     @fx.gen
     def run(self) -> Gen[Reservation, AiError, Scope]:
-        """The reservation, or why there is none."""
+        """Return the reservation, or fail with the reason."""
         clock = yield from Clock
         terms = self._admission.terms
         until = clock.monotonic() + terms.patience
@@ -280,7 +286,7 @@ class _Waiting:
         return self._reservation
 
     def leave(self, end: Exit[Any, Any]) -> EffectOf[None]:
-        """Leaves the lines, however it ended."""
+        """Leave all lines, regardless of the end of the request."""
         leaving = fx.sync(lambda: self._lines.leave(self._place))
         if not (self._stands and isinstance(end, Failed)):
             return leaving
@@ -289,7 +295,7 @@ class _Waiting:
         return left_there.as_(None).on_exit(lambda _: leaving)
 
     def _can_wait(self, refusal: Refusal) -> bool:
-        """Return whether waiting can help: for a rate, or for a budget of which others may give back a part."""
+        """Return whether waiting can help: for a rate, or for a budget with reservations that others can return."""
         if refusal.may_wait or refusal.is_final or not refusal.level.reserved:
             return refusal.may_wait
         self._lines.listen(self._place, refusal.claim.key)
@@ -301,24 +307,24 @@ class _Waiting:
 
     def _in_line(self) -> AiError:
         keys = ", ".join(self._place.keys)
-        said = f"{keys}: {self._lines.length(self._place) - 1} others of this program are in line"
-        return AiError("limit", "ask", RateLimitError(description=f"{said}; the limit is the program's own"))
+        said = f"{keys}: {self._lines.length(self._place) - 1} other requests of this program are in line"
+        return AiError("limit", "ask", RateLimitError(description=f"{said}. The program itself set this limit."))
 
 
 def _pause(refusal: Refusal, now: float) -> float:
-    """How long to wait before the next look."""
+    """Return the seconds until the next check."""
     if refusal.ahead:
         return min(_PAUSE * refusal.ahead, _LONGEST_PAUSE)
     wait = inf if refusal.retry_at is None else refusal.retry_at - now
-    return max(min(wait, _PAUSE) if refusal.level.reserved else wait, 0.001)  # others may give back before that
+    return max(min(wait, _PAUSE) if refusal.level.reserved else wait, 0.001)  # others can return reservations earlier
 
 
 def _error(refusal: Refusal, now: float) -> AiError:
     claim, level = refusal.claim, refusal.level
-    used = f"{_show(claim, level.committed)} are used and {_show(claim, level.reserved)} reserved"
+    used = f"{_show(claim, level.committed)} used and {_show(claim, level.reserved)} reserved"
     said = f"{claim.key}: {used} of {_show(claim, claim.most)}, and the request may take {_show(claim, claim.amount)}"
-    said += f"; {refusal.ahead} wait before it" if refusal.ahead else ""
-    said += "; the limit is the program's own"
+    said += f"; {refusal.ahead} requests wait before it" if refusal.ahead else ""
+    said += ". The program itself set this limit."
     if not refusal.may_wait:
         return AiError("limit", "ask", QuotaExhaustedError(description=said))
     wait = None if refusal.retry_at is None else max(refusal.retry_at - now, 0.0)

@@ -1,12 +1,12 @@
-"""Approvals: requests that are signed and bound to a call, and what a history says of them.
+"""Approvals: sign requests, bind them to calls, and read the approvals in a history. Rounds use this module.
 
-A request is bound to a digest of the tool (its names, kind, schemas, failure mode and, of a composite, the tools
-inside), of the parameters and of the realm of the key, and signed by the `ApprovalKey`. What is approved is run exactly
-so, once, or not at all.
+A request contains a digest of the tool, the parameters, and the realm of the key. The digest of the tool includes its
+names, kind, schemas, failure mode, and the sub-tools of a composite. The `ApprovalKey` signs the request. fxai runs an
+approved call exactly in this form and only once, or not at all.
 
-A history may hold the same turn more than once, as it is or changed: copied, merged, sent again. An approval is one for
-all its copies, found by its id, or by the call and its digest: the first answer stands, a denial wins over any other,
-and a call that has its result anywhere is not run.
+A history can contain the same turn more than once, unchanged or changed, because a client copied, merged, or resent it.
+All copies share one approval, which fxai finds by its id, or by the call and its digest. The first answer counts, but a
+denial overrides any other answer. If any copy of a call has a result, the call does not run.
 
 >>> from fxai.tools.tool import Tool
 >>> wipe = Tool.make("wipe", parameters=str, needs_approval=True)
@@ -50,7 +50,7 @@ from fxai.tools.tool import Tool
 
 @final
 class AnsweredRequest(msgspec.Struct, frozen=True):
-    """An approval that is answered, and whose call has no result yet."""
+    """An answered approval whose call has no result yet."""
 
     request: ToolApprovalRequestPart
     call: ToolCallPart
@@ -59,7 +59,7 @@ class AnsweredRequest(msgspec.Struct, frozen=True):
 
     @property
     def approved(self) -> bool:
-        """Whether the call is to be run."""
+        """True if fxai must run the call."""
         return _is_yes(self.answer)
 
     @override
@@ -69,22 +69,22 @@ class AnsweredRequest(msgspec.Struct, frozen=True):
 
 @final
 class ApprovalHistory(msgspec.Struct, frozen=True):
-    """What a history says of approvals."""
+    """The approvals in a history."""
 
     answered: tuple[AnsweredRequest, ...]
-    """Answered and not settled: to be run, or denied. Each call once, however often its turn stands there."""
+    """Answered requests whose calls fxai must run or deny. Each call occurs once, regardless of copies of its turn."""
     settled: frozenset[str]
-    """The ids of all approvals that are answered."""
+    """The ids of all answered approvals."""
     waiting: bool
-    """Whether the last turn has open requests, and nothing but results and answers for its calls follows."""
+    """True if the last turn has open requests, and only results and answers for its calls follow it."""
     problem: InvalidApprovalError | None = None
-    """What is wrong with an answer; then nothing is to be run."""
+    """The error in an answer, or None. If an error exists, fxai runs no call."""
     approved: tuple[AnsweredRequest, ...] = ()
-    """Every approval by which a call would run, copies among them: all of them are to be good."""
+    """All approvals that allow a call, including copies. All of them must be valid."""
     denied: tuple[ToolApprovalRequestPart, ...] = ()
-    """The requests that are denied, copies among them, and that are not settled or of the last turn."""
+    """The denied requests, including copies, without a result, or from the last turn."""
     repeated: Mapping[str, ToolApprovalResponsePart] = {}
-    """The answers to a provider's own requests that stand there more than once: the one that counts, by its id."""
+    """Repeated answers to the provider's own requests: the answer that counts, by its id."""
 
     @override
     def __hash__(self) -> int:
@@ -93,7 +93,7 @@ class ApprovalHistory(msgspec.Struct, frozen=True):
 
 @final
 class _Request:
-    """A request of a turn that is read, its call, and what was answered."""
+    """A request of a turn, with its call and its answer."""
 
     __slots__ = ("answer", "call", "key", "part", "settled")
 
@@ -115,7 +115,7 @@ class _Request:
 
 @final
 class _Turn:
-    """The requests of a turn, found by what answers and results name."""
+    """The requests of a turn, by the ids that answers and results contain."""
 
     __slots__ = ("_by_approval", "_by_call", "_own", "requests")
 
@@ -132,11 +132,11 @@ class _Turn:
         return id(request) in self._own
 
     def of_call(self, call_id: str) -> list[_Request]:
-        """The requests for a call."""
+        """Return the requests for a call."""
         return self._by_call.get(call_id, [])
 
     def apply(self, answer: ToolApprovalResponsePart) -> _Request | InvalidApprovalError:
-        """Gives the answer to the request that it is for, which is returned; or what is wrong with the answer."""
+        """Store an answer with its request and return the request, or return the error in the answer."""
         asked = self._by_approval.get(answer.approval_id)
         if not asked:
             return InvalidApprovalError(answer.approval_id, "no-request")
@@ -144,9 +144,9 @@ class _Turn:
         if request.of_provider:
             return request
         if request.call is None:
-            return InvalidApprovalError(answer.approval_id, "no-call", f"the call {request.part.tool_call_id!r}")
+            return InvalidApprovalError(answer.approval_id, "no-call", f"call {request.part.tool_call_id!r}")
         if len(asked) > 1 or len(self.of_call(request.call.id)) > 1:
-            return InvalidApprovalError(answer.approval_id, "altered", "there are two requests where there was one")
+            return InvalidApprovalError(answer.approval_id, "altered", "the turn contains two requests for the call")
         if request.settled:
             return InvalidApprovalError(answer.approval_id, "used", f"its call {request.call.id!r} has a result")
         request.answer = _stronger_answer(request.answer, answer)
@@ -158,7 +158,7 @@ def _is_yes(answer: ToolApprovalResponsePart) -> bool:
 
 
 def _stronger_answer(one: ToolApprovalResponsePart | None, other: ToolApprovalResponsePart) -> ToolApprovalResponsePart:
-    """The answer of two that counts: the first, but a denial before one that did not come, and that before a yes."""
+    """Return the answer that counts: a denial, otherwise a missing answer, otherwise the first approval."""
     return other if one is None or _strength(other) > _strength(one) else one
 
 
@@ -167,12 +167,12 @@ def _strength(answer: ToolApprovalResponsePart) -> int:
 
 
 def has_turns(prompt: Prompt) -> bool:
-    """Whether there is anything of approvals or of open calls in it to be looked at."""
+    """Return whether the history can contain approvals or open calls."""
     return any(message.role == "assistant" or message.role == "tool" for message in prompt)
 
 
 def read_approvals(prompt: Prompt) -> ApprovalHistory:
-    """What the history says of approvals; those of calls that a provider runs are the provider's."""
+    """Return the approvals in the history. It ignores calls that a provider runs, because the provider checks them."""
     reading = _Reading()
     for message in prompt:
         if message.role == "assistant":
@@ -184,14 +184,14 @@ def read_approvals(prompt: Prompt) -> ApprovalHistory:
 
 @final
 class _Reading:
-    """A history that is read, message by message."""
+    """A reader of a history, message by message."""
 
     __slots__ = ("_calls", "_denied", "_every", "_problem", "_repeated", "_results", "_theirs", "_turn")
 
     def __init__(self) -> None:
         self._every: list[_Request] = []
         self._turn = _Turn([])
-        # of each id the latest call so far, with its turn, and the calls that have a result
+        # by call id: the latest call with its turn, and the calls with a result
         self._calls: dict[str, tuple[ToolCallPart | None, _Turn]] = {}
         self._results: dict[str, list[ToolCallPart | None]] = {}
         self._denied: dict[Any, ToolApprovalResponsePart] = {}  # by approval id, and by call and digest
@@ -199,10 +199,10 @@ class _Reading:
         self._repeated: dict[str, ToolApprovalResponsePart] = {}
         self._problem: InvalidApprovalError | None = None
 
-    # -- messages in order
+    # -- the messages
 
     def read_turn(self, message: AssistantMessage) -> None:
-        """A model's turn: its calls, its requests, and results that stand in it."""
+        """Read a turn of the model: its calls, its requests, and results inside the turn."""
         self._turn = _Turn(_requests_of(message))
         self._every += self._turn.requests
         for part in message.content:
@@ -212,7 +212,7 @@ class _Reading:
                 self._settle(part.id)
 
     def read_answers(self, message: ToolMessage) -> None:
-        """Results and answers for the calls of the turn before."""
+        """Read results and answers for the calls of the previous turn."""
         for part in message.content:
             if part.type == "tool-result":
                 self._settle(part.id)
@@ -226,7 +226,7 @@ class _Reading:
                 self._repeat(part)
 
     def _settle(self, call_id: str) -> None:
-        """A result: of the latest call of its id, wherever that stands."""
+        """Mark the latest call with this id as finished, in any turn."""
         call, turn = self._calls.get(call_id, (None, None))
         self._results.setdefault(call_id, []).append(call)
         for request in () if turn is None else turn.of_call(call_id):
@@ -239,12 +239,12 @@ class _Reading:
         else:
             self._repeated[answer.approval_id] = _stronger_answer(self._repeated.get(answer.approval_id, first), answer)
 
-    # -- all of it
+    # -- the whole history
 
     def history(self, *, goes_on: bool) -> ApprovalHistory:
-        """What it comes to; `goes_on`: other messages follow the last turn."""
+        """Return the approvals. `goes_on` is true if other messages follow the last turn."""
         ours = [one for one in self._every if not one.of_provider]
-        for one in self._every:  # also of a call that is marked as the provider's meanwhile
+        for one in self._every:  # also if a later copy marks the call as the provider's
             answer = self._denied.get(one.part.approval_id)
             if answer is not None:
                 self._denied[one.key] = _stronger_answer(self._denied.get(one.key), answer)
@@ -262,7 +262,7 @@ class _Reading:
         )
 
     def _answers(self, open_: list[_Request]) -> tuple[tuple[AnsweredRequest, ...], dict[Any, AnsweredRequest]]:
-        """All approvals of calls without a result, and what is to become of each call, by call and digest."""
+        """Return all approvals of calls without a result, and the answer for each call by call and digest."""
         approved: list[AnsweredRequest] = []
         answered: dict[Any, AnsweredRequest] = {}
         taken: set[str] = set()
@@ -285,7 +285,7 @@ class _Reading:
         return tuple(approved), answered
 
     def _is_runnable(self, request: _Request, call: ToolCallPart) -> bool:
-        """Whether an approval may run its call; where that has a result, and the answer is new, it is refused."""
+        """Return whether an approval can run its call. If the call has a result, refuse a new answer."""
         if self._problem is not None:
             return False
         if not self._has_result(call):
@@ -295,12 +295,12 @@ class _Reading:
         return False
 
     def _denial(self, request: _Request) -> ToolApprovalResponsePart | None:
-        """The denial of it or of a copy."""
+        """Return the denial of a request or of its copy, or None."""
         by_id, by_key = (self._denied.get(key) for key in (request.part.approval_id, request.key))
         return by_id if by_key is None else _stronger_answer(by_id, by_key)
 
     def _is_denied(self, request: _Request) -> bool:
-        """Whether it, or a copy, is denied."""
+        """Return whether a user denied a request or its copy."""
         answer = self._denial(request)
         return answer is not None and answer.unanswered is None
 
@@ -308,7 +308,7 @@ class _Reading:
         self._problem = self._problem or InvalidApprovalError(request.approval_id, problem, about)
 
     def _has_result(self, call: ToolCallPart) -> bool:
-        """Whether a result stands anywhere for this call, for a copy of it, or for one that is not there."""
+        """Return whether the history has a result for this call, for its copy, or for a missing call with its id."""
         of_same_id = self._results.get(call.id, ())
         return any(one is None or (one.name, one.params) == (call.name, call.params) for one in of_same_id)
 
@@ -329,10 +329,9 @@ def _requests_of(message: AssistantMessage) -> list[_Request]:
 
 
 def without_requests(messages: Iterable[Message], history: ApprovalHistory) -> list[Message]:
-    """The messages without requests and answers that are settled: what a model is shown.
+    """Return the messages for a model, without processed requests and answers.
 
-    Of answers to a provider's own request that stand there more than once, the one that counts stands where the first
-    one did.
+    If answers to a provider's own request occur more than once, the answer that counts replaces the first answer.
     """
     shown: list[Message] = []
     repeated = dict(history.repeated)
@@ -364,7 +363,7 @@ def _without_settled_parts(
 
 
 def is_waiting(prompt: Prompt, tools: Mapping[str, Tool[Any, Any, Any]]) -> bool:
-    """Whether calls of the last turn wait for results from outside, with nothing behind it but other results."""
+    """Return whether calls of the last turn need external results, and only other results follow the turn."""
     answered: set[str] = set()
     for at in range(len(prompt) - 1, -1, -1):
         message = prompt[at]
@@ -383,14 +382,14 @@ _EXACT = 2**53
 
 @final
 class Authority(msgspec.Struct, frozen=True, eq=False):
-    """What signs the requests for approvals here, and checks the answers."""
+    """The signer of approval requests, which also checks the answers."""
 
     key: ApprovalKey
     ledger: ApprovalLedger
     clock: Clock
 
     def request(self, call: ToolCall, tool: Tool[Any, Any, Any], name: str | None = None) -> ApprovalRequest:
-        """A request for the call, signed; `name` is its id, by default one that nobody can guess."""
+        """Return a signed request for the call. `name` is its id; the default is an unpredictable id."""
         now, lifetime = self.clock.now(), self.key.lifetime
         request = ApprovalRequest(
             f"approval_{os.urandom(12).hex()}" if name is None else name,
@@ -401,17 +400,17 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
         return msgspec.structs.replace(request, signature=self.key.sign(_signed_text(request)))
 
     def is_signed(self, request: ToolApprovalRequestPart) -> bool:
-        """Whether the request was made here, and not changed."""
+        """Return whether this authority signed the request and no value changed."""
         try:
             text = _signed_text(request)
-        except ValueError:  # an end that is no number
+        except ValueError:  # the expiry is not a number
             return False
         return self.key.verify(text, request.signature)
 
     def problem(
         self, request: ToolApprovalRequestPart, call: ToolCallPart, tool: Tool[Any, Any, Any]
     ) -> ApprovalProblem | None:
-        """Why a yes to the request does not count for the call as it stands; None: it does."""
+        """Return the reason why an approval does not apply to the call in its present form, or None if it applies."""
         if not self.is_signed(request):
             return "forged"
         if call.params_text is not None or not _is_digest(request.digest, tool, call.params, self.key.realm):
@@ -421,7 +420,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
 
 
 def authority() -> EffectOf[Authority]:
-    """The key, the ledger and the clock of the context, or those of the process."""
+    """Return the key, the ledger, and the clock of the context, or the defaults of the process."""
     return Ask(_find_authority)
 
 
@@ -432,7 +431,7 @@ def _find_authority(context: ContextOf[Any]) -> Authority:
 def _is_digest(digest: str, tool: Tool[Any, Any, Any], params: Any, realm: str) -> bool:
     try:
         return digest_of(tool, params, realm) == digest
-    except (TypeError, ValueError):  # parameters that are no JSON
+    except (TypeError, ValueError):  # the parameters are not JSON
         return False
 
 
@@ -442,14 +441,14 @@ def _signed_text(request: ApprovalRequest | ToolApprovalRequestPart) -> bytes:
 
 
 def digest_of(tool: Tool[Any, Any, Any], params: Any, realm: str = "") -> str:
-    """Return the digest of a call for its approval: SHA-256 over tool, parameters and realm, in hexadecimal.
+    """Return the digest of a call for its approval: SHA-256 over tool, parameters, and realm, in hexadecimal.
 
-    It is the same in every process, and after the parameters went through JSON: member order and `1` against `1.0`
-    do not count.
+    The digest is the same in every process, and after the parameters were converted to JSON and back. It ignores the
+    order of members and the difference between `1` and `1.0`.
 
     Raises:
-        TypeError: the parameters are no plain JSON data.
-        ValueError: they hold NaN or an infinity, which JSON cannot say.
+        TypeError: If the parameters are not a JSON value.
+        ValueError: If they contain NaN or an infinity, which JSON cannot contain.
     """
     import hashlib  # few programs ask for approvals
 
@@ -458,9 +457,9 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any, realm: str = "") -> str:
 
 
 def describe_tool(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
-    """Return everything that distinguishes the tool from other tools, as plain data."""
+    """Return all data that distinguishes the tool from other tools, as a JSON value."""
     validation: object = tool.validation
-    inside: Mapping[str, Tool[Any, Any, Any]] = getattr(validation, "sub_tools", {})  # of a composite
+    inside: Mapping[str, Tool[Any, Any, Any]] = getattr(validation, "sub_tools", {})  # the sub-tools of a composite
     provider = tool.provider
     return {
         "kind": tool.identity.kind,
@@ -483,7 +482,7 @@ def _canonical(data: Any) -> bytes:
 
 
 def _plain(data: Any) -> Any:
-    """The data with whole numbers written in one way: another JSON reader may have made `1` of `1.0`."""
+    """Return the data with integers in one form, because another JSON reader can convert `1.0` to `1`."""
     if isinstance(data, float):
         return int(data) if data.is_integer() and abs(data) < _EXACT else data
     if isinstance(data, Mapping):

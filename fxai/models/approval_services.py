@@ -1,12 +1,12 @@
-"""The services of approvals: the key that signs requests, and the ledger of those that were used.
+"""Approval services: the key that signs requests, and the ledger of used approvals. Use them to secure approvals.
 
-A history that leaves the process, to a page or a file, may come back changed. Requests are signed, so that only what
-was asked can be approved. By default the process makes up a key: then a request can be answered in the process that
-made it and nowhere else.
+If a history leaves the process, for example to a page or a file, another program can change it. fxai signs each
+request, so that a user can approve only this request. By default each process creates its own key. Then only this
+process accepts the answer to a request.
 
-An approval is used once: it lets one call run, and a denial is used up when it is given. The ledger remembers which
-were used. By default a process remembers for itself, which is enough where one process answers. Where several do, or
-one that may be started again, a ledger in a SQLite database serves them all: `ApprovalLedger.sqlite("approvals.db")`.
+Each approval allows one call. A denial also uses up the request. The ledger stores the used approvals. By default each
+process has its own ledger. If several processes answer requests, or a process can restart, use a ledger in a SQLite
+database: `ApprovalLedger.sqlite("approvals.db")`.
 
 >>> key = ApprovalKey("a secret of sixteen characters or more")
 >>> signature = key.sign(b"wipe the disk")
@@ -39,20 +39,26 @@ if TYPE_CHECKING:
 _A = TypeVar("_A")
 
 DAY: Final = 86_400.0
-"""The seconds of a day: how long a request may be approved, unless a key says otherwise."""
+"""The seconds of a day, which is the default lifetime of a request."""
 
 ApprovalUse: TypeAlias = Literal["begun", "ended", "denied", "used"]
-"""What became of an approval: its call was begun, and no end of it is known; its call was run to its end; it was
-denied; it was used, and that is all that is known."""
+"""The use of an approval.
+
+- `begun`: the call started, but its end is unknown.
+- `ended`: the call finished.
+- `denied`: a user denied the call.
+- `used`: the approval was used. Its outcome is unknown.
+"""
 
 _SHORTEST = 16
 
 
 @final
 class ApprovalKey(Reference):
-    """A secret that signs approval requests (HMAC-SHA256), and for how long they may be approved.
+    """A secret that signs approval requests (HMAC-SHA256), and the lifetime of the requests.
 
-    It is in no repr, no error, no log and no pickle. A child made by `fork` makes up its own default key.
+    The secret never occurs in a repr, an error, a log, or a pickle. A child process after `fork` creates its own
+    default key.
     """
 
     def __init__(
@@ -63,41 +69,42 @@ class ApprovalKey(Reference):
         lifetime: float | None = DAY,
         realm: str = "",
     ) -> None:
-        """A key of a secret of at least 16 bytes.
+        """Create a key from a secret of at least 16 bytes.
 
         Args:
-            secret: what signs: the same in all processes that are to trust each other's requests.
-            accept: older secrets, whose signatures are still good.
-            lifetime: the seconds in which a request may be approved; None: for ever.
-            realm: the application and environment, such as `"shop/production"`. An approval of one realm runs no call
-                in another realm, even with the same secret and the same tool. Default: empty.
+            secret: The secret that signs requests. Use the same secret in all processes that accept each other's
+                requests.
+            accept: Older secrets with valid signatures.
+            lifetime: Seconds until a request expires, or None for no limit. Default: one day.
+            realm: The application and environment, such as `"shop/production"`. An approval for a realm allows no call
+                in another realm, even with the same secret and the same tool. Default: an empty string.
 
         Raises:
-            ValueError: a secret is too short to be one, or the lifetime is not positive.
+            ValueError: If a secret is too short, or the lifetime is not positive.
         """
         self._secrets = [one.encode() if isinstance(one, str) else bytes(one) for one in (secret, *accept)]
         if min(map(len, self._secrets)) < _SHORTEST:
             raise ValueError(
-                f"the secret of an ApprovalKey has at least {_SHORTEST} bytes: secrets.token_hex(32) makes one"
+                f"secret of an ApprovalKey must have at least {_SHORTEST} bytes. Create it with secrets.token_hex(32)."
             )
         if lifetime is not None and lifetime <= 0:
-            raise ValueError(f"the lifetime of an ApprovalKey is {lifetime}: nothing could be approved in that time")
+            raise ValueError(f"lifetime of an ApprovalKey must be greater than 0 seconds, got {lifetime}")
         self.lifetime = lifetime
         self.realm = realm
 
     @property
     def layer(self) -> LayerOf[ApprovalKey, Never, None]:
-        """The layer that gives this key, in the place of the one that the process made up."""
+        """The layer that provides this key instead of the default key of the process."""
         return LayerOf.succeed(ApprovalKey, self)
 
     @staticmethod
     def from_env(
         name: str = "FXAI_APPROVAL_KEY", *, lifetime: float | None = DAY, realm: str = ""
     ) -> LayerOf[ApprovalKey, AiError, None]:
-        """The layer of the key in the environment variable `name`, read when it is built.
+        """Return the layer of the key in the environment variable `name`. fxai reads it when it builds the layer.
 
         Fails with:
-            AiError: `AuthenticationError("MissingKey")`, which names the variable: it is not set, or too short.
+            AiError: `AuthenticationError("MissingKey")` if the variable is not set or too short. It names the variable.
         """
 
         def read() -> EffectOf[ApprovalKey, AiError]:
@@ -105,7 +112,7 @@ class ApprovalKey(Reference):
             if len(secret.encode()) >= _SHORTEST:
                 return Succeed(ApprovalKey(secret, lifetime=lifetime, realm=realm))
             problem = "too short" if secret else "not set"
-            text = f"the environment variable {name} is {problem}: {_SHORTEST} bytes at least"
+            text = f"environment variable {name} is {problem}. Set it to at least {_SHORTEST} bytes."
             return fail(AiError("ApprovalKey", "from_env", AuthenticationError("MissingKey", text)))
 
         return LayerOf.effect(ApprovalKey, Suspend(read))
@@ -113,15 +120,15 @@ class ApprovalKey(Reference):
     @classmethod
     @override
     def default(cls) -> ApprovalKey:
-        """The key that this process made up."""
+        """Return the default key of this process."""
         return _OF_PROCESS[0]
 
     def sign(self, text: bytes) -> str:
-        """The signature of a text, in hexadecimal."""
+        """Return the signature of a byte string, in hexadecimal."""
         return _signature(self._secrets[0], text)
 
     def verify(self, text: bytes, signature: str) -> bool:
-        """Whether the signature of a text is good; in constant time."""
+        """Return whether the signature of a byte string is valid. The comparison takes constant time."""
         import hmac  # few programs ask for approvals
 
         given = signature.encode(errors="replace")
@@ -132,7 +139,7 @@ class ApprovalKey(Reference):
         return "ApprovalKey(…)"
 
     def __reduce__(self) -> Never:
-        raise TypeError("an approval key is never pickled: give each process its own layer of it")
+        raise TypeError("ApprovalKey cannot be pickled. Give each process its own layer of the key.")
 
 
 def _signature(secret: bytes, text: bytes) -> str:
@@ -154,10 +161,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class ApprovalLedger(Reference):
-    """What remembers which approvals were used. A ledger is a value; `ledger.layer` makes it the service.
+    """The store of used approvals. A ledger is a value; provide it as a service with `ledger.layer`.
 
-    An implementation of your own gives `claim`, and the rest if it can.
-
+    If you implement a ledger, define `claim`, and preferably the other methods.
     >>> from fxai.effects import fx
     >>> ledger = ApprovalLedger.in_process()
     >>> [fx.run_sync(ledger.claim({"doc-1": None})) for _ in range(2)]
@@ -168,48 +174,49 @@ class ApprovalLedger(Reference):
 
     @abstractmethod
     def claim(self, uses: Mapping[str, float | None]) -> Effect[tuple[str, ...], AiError]:
-        """Marks approvals as used: all of them, or, where some were used or denied before, none, and gives those.
+        """Mark approvals as used. If some of them were used or denied before, mark none and return these approvals.
 
         Args:
-            uses: by approval id, until when it has to be remembered, in seconds since 1970; None: for ever.
+            uses: For each approval id, the time until which the ledger must store it, in seconds since 1970, or None
+                for no limit.
 
         Fails with:
-            AiError: `UnknownError`, where it cannot be known; then nothing is to be run.
+            AiError: `UnknownError` if the ledger cannot answer. fxai then runs no call.
         """
 
     def deny(self, uses: Mapping[str, float | None]) -> Effect[tuple[str, ...], AiError]:
-        """Marks approvals as denied, each one that was not used before; gives those that had let a call run.
+        """Mark unused approvals as denied, and return the approvals that had already allowed a call.
 
         Args:
-            uses: as for `claim`.
+            uses: See `claim`.
 
         Fails with:
-            AiError: As `claim`.
+            AiError: See `claim`.
         """
         denied = for_each(list(uses.items()), lambda one: self.claim({one[0]: one[1]}))
         return denied.map(lambda _: ())
 
     def finish(self, ids: Iterable[str]) -> Effect[None, AiError]:
-        """Marks claimed approvals as those whose calls have ended, well or not.
+        """Mark claimed approvals as ended after their calls succeeded or failed.
 
         Fails with:
-            AiError: As `claim`; what is not marked stays in doubt.
+            AiError: See `claim`. The outcome of approvals without this mark stays unknown.
         """
-        del ids  # a ledger that only claims does not know them
+        del ids  # the default implementation stores only claims
         return Succeed(None)
 
     def look_up(self, ids: Iterable[str]) -> Effect[Mapping[str, ApprovalUse], AiError]:
-        """What became of approvals; those that were never used, or of which that is not known, are not there.
+        """Return the uses of approvals by id. Unused approvals and approvals with unknown use are missing.
 
         Fails with:
-            AiError: As `claim`.
+            AiError: See `claim`.
         """
         del ids
         return Succeed({})
 
     @property
     def layer(self) -> LayerOf[ApprovalLedger, Never, None]:
-        """The layer that gives this ledger, in the place of the one of the process."""
+        """The layer that provides this ledger instead of the default ledger of the process."""
         return LayerOf.succeed(ApprovalLedger, self)
 
     if TYPE_CHECKING:
@@ -222,48 +229,48 @@ class ApprovalLedger(Reference):
     @classmethod
     @override
     def default(cls) -> ApprovalLedger:
-        """The ledger of this process."""
+        """Return the default ledger of this process."""
         return _LEDGERS.get("process") or _LEDGERS.setdefault("process", ApprovalLedger.in_process())
 
     @staticmethod
     def in_process() -> ApprovalLedger:
-        """A new ledger that ends with the process."""
-        from fxai.storage.once import ProcessUses  # only where calls wait for approval
+        """Return a new ledger that exists until the process ends."""
+        from fxai.storage.once import ProcessUses  # imported late, because only approvals need it
 
         return _UsesLedger(ProcessUses())
 
     @staticmethod
     def file(path: str | os.PathLike[str]) -> ApprovalLedger:
-        """The ledger in a JSON file, for all processes that use it; made where it is not there, and replaced whole.
+        """Return the ledger in a JSON file for all processes. fxai creates the file, and each write replaces it.
 
         Raises:
-            ValueError: no file can have that path.
+            ValueError: If `path` is not valid for a file.
         """
-        from fxai.storage.once import FileUses  # only where calls wait for approval
+        from fxai.storage.once import FileUses  # imported late, because only approvals need it
         from fxai.storage.private_file import file_path
 
         return _UsesLedger(FileUses(file_path(path)))
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> ApprovalLedger:
-        """The ledger in a SQLite database, for all processes that use it; made where it is not there.
+        """Return the ledger in a SQLite database for all processes. fxai creates the database if it does not exist.
 
         Raises:
-            ValueError: no database can have that path.
+            ValueError: If `path` is not valid for a database.
         """
-        from fxai.storage.database import database_path  # only where calls wait for approval
+        from fxai.storage.database import database_path  # imported late, because only approvals need it
         from fxai.storage.once import TableUses
 
         return _UsesLedger(TableUses(database_path(path)))
 
 
-_LEDGERS: dict[str, ApprovalLedger] = {}  # threads that ask for the first time at once get the same one
+_LEDGERS: dict[str, ApprovalLedger] = {}  # concurrent first calls of threads must get the same ledger
 _CLOCK: EffectOf[Clock] = Fetch(Clock)
 
 
 @final
 class _UsesLedger(ApprovalLedger):
-    """A ledger of the uses of `fxai.storage`."""
+    """A ledger that stores its data as `Uses` of `fxai.storage`."""
 
     def __init__(self, uses: Uses) -> None:
         self._uses = uses
@@ -288,6 +295,6 @@ class _UsesLedger(ApprovalLedger):
         def fail(error: Exception) -> AiError | None:
             if not isinstance(error, OSError):
                 return None
-            return AiError("ApprovalLedger", "claim", UnknownError(description=f"which approvals were used: {error}"))
+            return AiError("ApprovalLedger", "claim", UnknownError(description=f"ledger cannot find uses: {error}"))
 
         return attempt_work(work, fail, in_thread=self._uses.blocks)

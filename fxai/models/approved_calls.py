@@ -1,8 +1,8 @@
-"""Approved calls: run before a model is asked, where the history answers requests for approvals.
+"""Approved calls: run the calls that a history approves, before the request. Rounds and agents use this module.
 
-Calls that were approved run, exactly as they stand there; those that were denied get a result that says so. One answer
-that is not to be trusted, and nothing runs at all. Before anything runs, the ledger has it, and the history may be
-committed with the calls in doubt: if the process stops then, no call is run again without being approved again.
+fxai runs approved calls exactly as the history contains them. Denied calls get a result that states the denial. If one
+answer is invalid, fxai runs no call. Before fxai runs calls, it records them in the ledger, and a memory can commit the
+history with unknown outcomes of the calls. If the process then stops, no call runs again without a new approval.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.message import UserMessage
@@ -57,34 +57,34 @@ from fxai.tools.tool_error import (
 _A = TypeVar("_A")
 
 OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
-"""Is given the history as it is to be remembered if nothing comes after.
+"""Receives the history to commit if the run stops now.
 
-Before approved calls run, each of them is in doubt there; when they have ended, also where one of them failed, their
-results stand in its place.
+Before approved calls run, each of them has an unknown outcome. After they ended, including calls that failed, the
+history contains their results.
 """
 
-_NO_REASON: Final = "the user denied it, and gave no reason"
-_BEGUN: Final = "it was approved and begun, and whether it ran to its end is not known; look before calling it again"
-_BEFORE: Final = "it was approved before, and may have been run; look before calling it again"
+_NO_REASON: Final = "the user denied the call without a reason"
+_BEGUN: Final = "the call was approved and started, but its end is unknown. Check its effect before you call it again."
+_BEFORE: Final = "the call was approved before and may have run. Check its effect before you call it again."
 _PROBLEMS: Final[Mapping[ApprovalUse, ApprovalProblem]] = {"begun": "in-doubt", "denied": "denied"}
 
 
 @final
 class SettledHistory(msgspec.Struct, frozen=True):
-    """A history whose approvals are settled."""
+    """A history after its approvals were processed."""
 
     history: Prompt
-    """The history, each new result behind the turn that made its call."""
+    """The history, with each new result after the turn of its call."""
     shown: Prompt
-    """What the model is shown: the same without the requests and answers that are settled."""
+    """The history for the model, without processed requests and answers."""
     results: tuple[ToolResult, ...] = ()
     """The new results, in the order of the calls."""
     waiting: bool = False
-    """Whether it still waits for answers or for results from outside, so that the model is not to be asked."""
+    """True if the history still needs answers or external results, so that fxai sends no request."""
 
     @property
     def pending(self) -> Response:
-        """What a round gives where the model is not asked."""
+        """The response of a round without a request to the model."""
         return Response((*self.results, Finish("pending")))
 
     @override
@@ -93,15 +93,16 @@ class SettledHistory(msgspec.Struct, frozen=True):
 
 
 Settling: TypeAlias = Callable[[Emit | None], EffectOf[SettledHistory, Any, Any]]
-"""Gives the effect that settles a history, of an `emit` that is given each result as soon as it is there."""
+"""Returns the effect that processes a history. The effect passes each result to `emit` immediately."""
 
 
 def settle_approvals(prompt: Prompt, resolution: Resolution, on_settled: OnSettled | None = None) -> Settling | None:
-    """What settles the history; None where there is nothing to settle.
+    """Return a function that processes the approvals of the history, or None if it has none.
 
-    Its effect fails with `AiError` for `InvalidApprovalError` and `ToolkitRequiredError`, with `UnknownTool` for an
-    approved call of a tool that is not there, before anything runs; and as a round, when the approved calls have ended.
-    It fails as `on_settled` does, before anything runs where that fails first.
+    Its effect fails with `AiError` for `InvalidApprovalError` and `ToolkitRequiredError`, and with `UnknownTool` if the
+    tool of an approved call does not exist. These failures happen before fxai runs a call. After the approved calls
+    ended, it fails like a round. It also fails like `on_settled`. If the first call of `on_settled` fails, no call
+    runs.
     """
     if not has_turns(prompt):
         return None
@@ -116,7 +117,7 @@ def settle_approvals(prompt: Prompt, resolution: Resolution, on_settled: OnSettl
 
 
 def relay(program: Callable[[Emit | None], EffectOf[_A, Any, Any]], emit: Emit | None) -> EffectOf[_A, Any, Any]:
-    """The value of a program that emits parts from several fibers at once, which are handed on to `emit` one by one."""
+    """Run a program that emits parts concurrently. Pass each part to `emit`, and return the value of the program."""
     if emit is None:
         return program(None)
     values: list[_A] = []
@@ -140,7 +141,7 @@ def _settle(
     emit: Emit | None,
     on_settled: OnSettled | None,
 ) -> Steps:
-    """Uses up what is denied, checks every answer, uses up what is approved, then runs the calls."""
+    """Record denials, check all answers, record approvals, and then run the calls."""
     checking = yield authority()
     doubtful = yield from _use_denied(history, checking)
     problem = _problem(history, checking, resolution.tools)
@@ -150,7 +151,7 @@ def _settle(
     approved = [one for one in history.answered if one.approved]
     if approved:
         yield from _use_approved(approved, checking.ledger)
-        if on_settled is not None:  # known before anything runs
+        if on_settled is not None:  # commit before any call runs
             doubts = [failed_result(one.call, InDoubt(one.call.name, _BEGUN)) for one in approved]
             yield on_settled(prompt.with_response(_in_order([*unrun, *doubts], history)))
     if emit is not None:
@@ -173,7 +174,7 @@ def _end(
     unrun: list[ToolResult],
     on_settled: OnSettled | None,
 ) -> Steps:
-    """The settled history; `on_settled` has it first, also where a call failed, unless that was a bug."""
+    """Return the processed history after `on_settled` received it. Skip `on_settled` only after a defect."""
     results, failed = _in_order([*unrun, *turn.response().tool_results], history), turn.failed
     done = _settled_history(prompt, history, results, waiting)
     if on_settled is not None and results and (failed is None or (failed.failures and not failed.defects)):
@@ -184,7 +185,7 @@ def _end(
 
 
 def _use_denied(history: ApprovalHistory, checking: Authority) -> Steps:
-    """Uses up what is denied; gives which of the approvals that are not given now let their call run before."""
+    """Record denials, and return the refused approvals whose call had already run."""
     denied = {one.approval_id: one.expires for one in history.denied if checking.is_signed(one)}
     unanswered = [one.request.approval_id for one in history.answered if one.answer.unanswered is not None]
     before: tuple[str, ...] = (yield checking.ledger.deny(denied)) if denied else ()
@@ -193,7 +194,7 @@ def _use_denied(history: ApprovalHistory, checking: Authority) -> Steps:
 
 
 def _use_approved(approved: list[AnsweredRequest], ledger: ApprovalLedger) -> Steps:
-    """Uses up what is approved; fails where that has been done before."""
+    """Record approvals as used. Fail if an approval was used before."""
     before: tuple[str, ...] = yield ledger.claim({one.request.approval_id: one.request.expires for one in approved})
     if before:
         about = next(_about(one) for one in approved if one.request.approval_id == before[0])
@@ -205,7 +206,7 @@ def _use_approved(approved: list[AnsweredRequest], ledger: ApprovalLedger) -> St
 def _problem(
     history: ApprovalHistory, checking: Authority, tools: Mapping[str, Tool[Any, Any, Any]]
 ) -> AiError | UnknownTool | None:
-    """What is wrong with the answers, if anything."""
+    """Return the error in the answers, or None."""
     if history.problem is not None:
         return _error(history.problem)
     if history.answered and not tools:
@@ -225,10 +226,10 @@ def _error(reason: Reason) -> AiError:
 
 
 def _log_unmarked(error: AiError) -> EffectOf[None]:
-    """The calls could not be marked as ended: they stay in doubt, and their results are not lost."""
+    """Log that the ledger could not mark calls as ended. Their outcome stays unknown there, but no result is lost."""
     import logging  # few ledgers break
 
-    logging.getLogger("fxai.models").warning("the calls have ended and stay in doubt in the ledger: %s", error)
+    logging.getLogger("fxai.models").warning("ledger could not record the end of calls: %s", error)
     return Succeed(None)
 
 
@@ -238,7 +239,7 @@ def _in_order(results: list[ToolResult], history: ApprovalHistory) -> tuple[Tool
 
 
 def _about(one: AnsweredRequest) -> str:
-    return f"the call {one.call.id!r} of {one.call.name!r}"
+    return f"call {one.call.id!r} of {one.call.name!r}"
 
 
 def _call(part: ToolCallPart) -> ToolCall:
@@ -246,16 +247,16 @@ def _call(part: ToolCallPart) -> ToolCall:
 
 
 def encode_denial(reason: str | None) -> dict[str, str]:
-    """What a model reads of a call that was denied, and why, if there is a reason."""
+    """Return the report that a model receives about a denied call, with the reason of the denial."""
     return {"type": "execution-denied", "reason": reason or _NO_REASON}
 
 
 def _unrun_result(one: AnsweredRequest, doubtful: tuple[str, ...]) -> ToolResult:
-    """The result of a call that is not run: where its approval was used before, that it may have been run then."""
+    """Return the result of a refused call. If its approval was used before, the outcome is unknown."""
     call, reason = one.call, one.answer.reason
     if one.request.approval_id in doubtful:
         return failed_result(
-            call, InDoubt(call.name, _BEFORE if reason is None else f"{_BEFORE}; denied now: {reason}")
+            call, InDoubt(call.name, _BEFORE if reason is None else f"{_BEFORE} The user has now denied it: {reason}")
         )
     if one.answer.unanswered is not None:
         why = reason or UNANSWERED[one.answer.unanswered]

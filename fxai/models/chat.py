@@ -1,12 +1,12 @@
-"""Chats: a conversation with a model as a service, one turn after another, and the stores that keep conversations.
+"""Chats: a conversation with a model as a service, and the stores of conversations. Use a chat without an agent.
 
-A turn's prompt and its answer are saved together, when the turn has succeeded. A turn that fails leaves the history as
-it was, so that it can be tried again; only the results of calls that it approved stay, because they have been run.
-Before such calls run, the history is saved with them in doubt: whatever stops the process then, none of them is run
-again unasked.
+A chat saves the prompt and the answer of a turn together when the turn succeeds. If a turn fails, the history stays
+unchanged, so that you can repeat the turn. Only the results of approved calls remain, because these calls have run.
+Before approved calls run, the chat saves the history with unknown outcomes of the calls. If the process then stops, no
+call runs again without a new approval.
 
-A `Chat` is for a program that talks with a model turn by turn, and does not need an agent. A `Memory` (`fxai.agents`)
-is for agents, which read it and add to it by themselves.
+A `Chat` is for a program that talks with a model turn by turn. A `Memory` (`fxai.agents`) is for agents, which read and
+extend it automatically.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -74,10 +74,10 @@ _V = TypeVar("_V")
 
 @final
 class ChatStoreError(msgspec.Struct, frozen=True):
-    """A chat could not be held, loaded, saved or deleted: which, and why.
+    """The failure of a store operation: the chat, the operation, and the reason.
 
     >>> print(ChatStoreError("c1", "load", "no such file"))
-    the chat 'c1' could not be loaded: no such file
+    chat 'c1' could not be loaded: no such file
     """
 
     chat_id: str
@@ -86,17 +86,18 @@ class ChatStoreError(msgspec.Struct, frozen=True):
 
     @override
     def __str__(self) -> str:
-        return f"the chat {self.chat_id!r} could not be {_DONE[self.doing]}: {self.description}"
+        return f"chat {self.chat_id!r} could not be {_DONE[self.doing]}: {self.description}"
 
 
 _DONE = {"hold": "held", "load": "loaded", "save": "saved", "delete": "deleted"}
 
 
 class ChatStore(Service):
-    """Keeps histories, each under the id of its chat. A store is a value; `store.layer` makes it the service.
+    """A store of histories by the id of their chat. A store is a value; provide it as a service with `store.layer`.
 
-    `ChatStore.files(folder)` has a file of JSON lines for each chat, and `ChatStore.sqlite(path)` one database in WAL
-    mode. Both append the messages of each turn, and serve many processes. A store of your own gives the four methods.
+    `ChatStore.files(folder)` uses a file of JSON lines for each chat. `ChatStore.sqlite(path)` uses one database in WAL
+    mode. Both append the messages of each turn, and many processes can use them. To implement a store, define the four
+    abstract methods.
 
     >>> from fxai.effects import fx
     >>> store = ChatStore.in_process()
@@ -106,36 +107,36 @@ class ChatStore(Service):
 
     @abstractmethod
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
-        """Waits until no other program, in this process or another, holds the chat; holds it until the scope closes.
+        """Wait until no other program in any process uses the chat, and reserve the chat until the scope closes.
 
-        A process that dies holds nothing any more.
+        If a process dies, its reservations end.
         """
 
     @abstractmethod
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
-        """The history; None where there is none, or none any more.
+        """Return the history, or None if the store has no history or the history expired.
 
         Fails with:
-            ChatStoreError: It cannot be read, or what stands there is no history.
+            ChatStoreError: If the store cannot read it, or its data is not a history.
         """
 
     @abstractmethod
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
-        """Puts the history in the place of the one that is there, whole or not at all.
+        """Replace the history completely. If the effect fails, the stored history stays unchanged.
 
         Args:
-            chat_id: the chat.
-            history: all its messages.
-            expires: when it is forgotten, in seconds since 1970 by the `Clock`; None: never.
+            chat_id: The id of the chat.
+            history: All messages.
+            expires: The time when the store may forget the chat, in seconds since 1970 by the `Clock`, or None.
         """
 
     @abstractmethod
     def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
-        """Forgets the chat; nothing happens where there is none."""
+        """Delete the chat. The effect also succeeds if the chat does not exist."""
 
     @property
     def layer(self) -> LayerOf[ChatStore, Never, None]:
-        """The layer that gives this store as the service `ChatStore`."""
+        """The layer that provides this store as the service `ChatStore`."""
         return LayerOf.succeed(ChatStore, self)
 
     if TYPE_CHECKING:
@@ -147,8 +148,8 @@ class ChatStore(Service):
 
     @staticmethod
     def in_process() -> ChatStore:
-        """A new store that ends with the process."""
-        from fxai.storage.history import ProcessHistories  # only where there is a store
+        """Return a new store that exists until the process ends."""
+        from fxai.storage.history import ProcessHistories  # imported late, because only stores need it
 
         return _HistoryStore(ProcessHistories())
 
@@ -156,24 +157,24 @@ class ChatStore(Service):
 
     @staticmethod
     def files(folder: str | os.PathLike[str]) -> ChatStore:
-        """The store of files of JSON lines in a folder, made where it is not there.
+        """Return the store of files of JSON lines in a directory. fxai creates the directory if it does not exist.
 
         Raises:
-            ValueError: no folder can have that path.
+            ValueError: If `folder` is not a valid path of a directory.
         """
-        from fxai.storage.history import FileHistories  # only where there is a store
+        from fxai.storage.history import FileHistories  # imported late, because only stores need it
         from fxai.storage.private_file import full_path
 
         return _HistoryStore(FileHistories(full_path(folder)))
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> ChatStore:
-        """The store in a SQLite database, made where it is not there; locks stand in a folder beside it.
+        """Return the store in a SQLite database. fxai creates it if necessary, with a directory of locks next to it.
 
         Raises:
-            ValueError: no database can have that path.
+            ValueError: If `path` is not valid for a database.
         """
-        from fxai.storage.database import database_path  # only where there is a store
+        from fxai.storage.database import database_path  # imported late, because only stores need it
         from fxai.storage.history import TableHistories
 
         return _HistoryStore(TableHistories(database_path(path)))
@@ -181,7 +182,7 @@ class ChatStore(Service):
 
 @final
 class _HistoryStore(ChatStore):
-    """A store of the histories of `fxai.storage`."""
+    """A store that uses `Histories` of `fxai.storage`."""
 
     def __init__(self, histories: Histories) -> None:
         self._histories = histories
@@ -217,41 +218,41 @@ _CLOCK: EffectOf[Clock] = Fetch(Clock)
 
 
 ChatError = AiError | ToolError | ChatStoreError
-"""What can go wrong in a turn."""
+"""The failures of a turn."""
 
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
 @final
 class Chat(Service):
-    """A conversation: its history, and turns that go on from it.
+    """A conversation: its history, and turns that continue it.
 
-    Turns take place one after another, in the order in which they came; those of a chat in a store also where several
-    processes talk at once. Inside a turn there is no turn of the same chat: that is a defect, for it could never begin.
+    Turns run one after the other in the order of their start, also if multiple processes use the same stored chat. A
+    turn cannot start inside another turn of the same chat. This is a defect, because it would wait forever.
     """
 
     def __init__(self, store: ChatStore, chat_id: str, first: Prompt, time_to_live: float | None = None) -> None:
-        """A chat in a store; use `from_prompt`, `layer` or `stored`."""
+        """Create a chat in a store. Programs use `from_prompt`, `layer`, or `stored` instead."""
         self._store = store
         self._id = chat_id
         self._first = first
         self._time_to_live = time_to_live
         self._lock = Lock()
-        self._last: SentRequest | None = None  # of the last turn that this object led
+        self._last: SentRequest | None = None  # the request of the last turn of this object
 
     # -- constructors
 
     @staticmethod
     def from_prompt(prompt: PromptInput = Prompt.empty) -> EffectOf[Chat]:
-        """The effect of a new chat in this process, which goes on from `prompt`: instructions, say, or a history."""
+        """Return the effect of a new chat in this process that continues `prompt`: instructions or a history."""
         return Sync(lambda: Chat(ChatStore.in_process(), "", Prompt.make(prompt)))
 
     @staticmethod
     def from_json(text: str | bytes) -> EffectOf[Chat, DecodeFailure]:
-        """The effect of a new chat in this process, which goes on from what `to_json` gave.
+        """Return the effect of a new chat in this process that continues the history from `to_json`.
 
         Fails with:
-            DecodeFailure: It is not JSON, or not a history; it says where.
+            DecodeFailure: If the text is not JSON or not a history. The failure contains the location.
         """
 
         def read() -> EffectOf[Chat, DecodeFailure]:
@@ -264,25 +265,25 @@ class Chat(Service):
 
     @staticmethod
     def layer(prompt: PromptInput = Prompt.empty) -> LayerOf[Chat, Never, None]:
-        """The layer of a chat in this process, which goes on from `prompt`; each building of it is a new chat."""
+        """Return the layer of a chat in this process that continues `prompt`. Each build creates a new chat."""
         return LayerOf.effect(Chat, Chat.from_prompt(prompt))
 
     @staticmethod
     def stored(
         chat_id: str, prompt: PromptInput = Prompt.empty, *, time_to_live: float | None = None
     ) -> LayerOf[Chat, Never, ChatStore | None]:
-        """The layer of the chat that a `ChatStore` keeps under an id.
+        """Return the layer of the chat that a `ChatStore` stores under an id.
 
         Args:
-            chat_id: which chat.
-            prompt: what it goes on from where the store has none of this id; by default nothing.
-            time_to_live: seconds after its last turn, by the `Clock`, when it is forgotten; None: never.
+            chat_id: The id of the chat.
+            prompt: The first messages if the store has no chat with this id. Default: no messages.
+            time_to_live: Seconds after the last turn, by the `Clock`, until the chat expires, or None for no limit.
 
         Raises:
-            ValueError: the time to live is not positive.
+            ValueError: If the time to live is not positive.
         """
         if time_to_live is not None and time_to_live <= 0:
-            raise ValueError(f"a chat with a time to live of {time_to_live} s is forgotten before it is kept")
+            raise ValueError(f"time_to_live must be greater than 0 seconds, got {time_to_live}")
         first = Prompt.make(prompt)
         store: EffectOf[ChatStore, Never, ChatStore | None] = Fetch(ChatStore)
         return LayerOf.effect(Chat, store.map(lambda store: Chat(store, chat_id, first, time_to_live)))
@@ -291,29 +292,30 @@ class Chat(Service):
 
     @property
     def history(self) -> EffectOf[Prompt, ChatStoreError]:
-        """All messages of the turns that have ended."""
+        """All messages of the finished turns."""
         return self._store.load(self._id).map(lambda saved: self._first if saved is None else saved)
 
     @property
     def pending(self) -> EffectOf[tuple[Pending, ...], ChatStoreError]:
-        """The calls that the last turn left open; a tool message that answers them goes on with the chat."""
+        """The open calls of the last turn. To continue the chat, pass a tool message that answers them."""
         return self.history.map(lambda history: history.pending)
 
     def to_json(self) -> EffectOf[str, ChatStoreError]:
-        """The history as JSON text, nothing lost: `from_json` goes on from it."""
+        """Return the complete history as a JSON string. `from_json` continues it."""
         return self.history.map(lambda history: history.to_json())
 
     def replace(self, prompt: PromptInput) -> EffectOf[None, ChatStoreError]:
-        """Replaces the history, when the turn that runs has ended."""
+        """Replace the history after the current turn has ended."""
         return self.turn(lambda _: Succeed((None, Prompt.make(prompt))))
 
     # -- turns
 
     def turn(self, f: Callable[[Prompt], EffectOf[tuple[_A, Prompt], _E, _R]]) -> EffectOf[_A, _E | ChatStoreError, _R]:
-        """A turn of your own: `f` is called with the history and gives a value and the new history, which is saved.
+        """Run a custom turn: call `f` with the history, save the new history, and return the value.
 
-        So an agent talks in a chat: `chat.turn(lambda history: agent.execute(history + prompt).map(lambda answer:
-        (answer, answer.history)))`. Nothing is saved when it fails.
+        `f` returns an effect of the value and the new history. For example, an agent talks in a chat with
+        `chat.turn(lambda history: agent.execute(history + prompt).map(lambda answer: (answer, answer.history)))`. If
+        the effect fails, the chat saves nothing.
         """
 
         def save(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
@@ -333,11 +335,10 @@ class Chat(Service):
         schema: TypeForm[Any] | Schema[Any] | None = None,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[TokenCount, AiError | ChatStoreError, LanguageModel | None]:
-        """The tokens that the next turn takes before it is answered: the history, and `prompt` behind it.
+        """Return the number of tokens of the next request: the history, followed by `prompt`.
 
-        It does not wait for a turn that is under way. Arguments as `LanguageModel.count_tokens`.
-
-        Fails as that, and with `ChatStoreError`.
+        It does not wait for the current turn. For the arguments, see `LanguageModel.count_tokens`. The effect fails
+        like `LanguageModel.count_tokens`, or with `ChatStoreError`.
         """
 
         def count(history: Prompt) -> EffectOf[TokenCount, AiError, LanguageModel | None]:
@@ -349,9 +350,10 @@ class Chat(Service):
     def generate_text(
         self, prompt: PromptInput = Prompt.empty, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> EffectOf[Response, ChatError, _T | LanguageModel | None]:
-        """A turn as `LanguageModel.generate_text`; without a prompt the model goes on, with the results of its calls.
+        """Run a turn like `LanguageModel.generate_text`. Without a prompt, the model continues with its results.
 
-        Fails as that, and with `ChatStoreError`. A failure of a tool holds the `history` that would have been kept.
+        The effect fails like `LanguageModel.generate_text`, or with `ChatStoreError`. The failure of a tool contains
+        the `history` with the results of the turn.
         """
 
         def ask(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
@@ -388,7 +390,7 @@ class Chat(Service):
         toolkit: Toolkit[Any] = _NO_TOOLS,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[Any, Any, Any]:
-        """A turn as `LanguageModel.generate_object`. With `ObjectPending` it is saved: it has succeeded so far."""
+        """Run a turn like `LanguageModel.generate_object`. The chat saves a turn that ends with `ObjectPending`."""
         wanted: Schema[Any] = Schema.of(schema)
 
         def ask(history: Prompt) -> EffectOf[tuple[ObjectResponse[Any] | ObjectPending, Prompt], Any, Any]:
@@ -405,9 +407,9 @@ class Chat(Service):
     def stream_text(
         self, prompt: PromptInput = Prompt.empty, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> StreamOf[StreamPart, ChatError, _T | LanguageModel | None]:
-        """A turn as `LanguageModel.stream_text`; it is saved before `finish` comes.
+        """Run a turn like `LanguageModel.stream_text`. The chat saves the turn before the `finish` part.
 
-        The next turn begins when the stream has ended. One that is left before its end has not succeeded.
+        The next turn starts after the end of the stream. If you stop reading early, the turn does not succeed.
         """
 
         def ask(history: Prompt) -> StreamOf[StreamPart, Any, Any]:
@@ -429,18 +431,18 @@ class Chat(Service):
         return StreamOf.unwrap(self._begin().map(ask))
 
     def _begin(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
-        """The history, when it is this turn's turn, until the scope closes."""
+        """Wait for the earlier turns and return the history. Later turns wait until the scope closes."""
 
         def begin(context: ContextOf[Any]) -> EffectOf[Prompt, Any, Any]:
             if context.find(self) is None:
                 return self._lock.hold().and_then(self._store.hold(self._id)).and_then(self.history)
-            text = "a turn of this chat began inside another one and would wait for ever"
-            return FailCause(Cause((Die(RuntimeError(f"{text}: ask `LanguageModel` itself there")),)))
+            text = "a turn of this chat started inside another turn and would wait forever"
+            return FailCause(Cause((Die(RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")),)))
 
         return Within(begin)
 
     def _note(self, growth: Growth) -> Callable[[object], EffectOf[None]]:
-        """Return the effect that keeps the request of a turn that succeeded, for the next turn."""
+        """Return the effect that stores the request of a successful turn for the next turn."""
 
         def note() -> None:
             self._last = growth.last

@@ -1,8 +1,8 @@
-"""Embeddings: texts as vectors, which point nearly the same way where the texts mean nearly the same.
+"""Embeddings: convert strings to vectors. Strings with a similar meaning have vectors with a similar direction.
 
-`EmbeddingModel` is a service, as the language model is: `embed` gives the vector of one text, `embed_many` those of
-several, in as few requests as the provider takes. Providers implement `ask`. Under `batched`, texts that are embedded
-one by one, side by side, share a request.
+`EmbeddingModel` is a service like the language model. `embed` returns the vector of a string. `embed_many` returns the
+vectors of multiple strings with as few requests as possible. Providers implement `ask`. With `batched`, concurrent
+calls of `embed` share a request.
 
 >>> from fxai.effects import fx
 >>> class Lengths(EmbeddingModel):
@@ -46,16 +46,16 @@ _E = TypeVar("_E")
 _R = TypeVar("_R")
 
 Vector: TypeAlias = tuple[float, ...]
-"""What a text means, as a direction; all vectors of one model have the same number of dimensions."""
+"""The meaning of a string as a direction. All vectors of a model have the same number of dimensions."""
 
 
 @final
 class Embeddings(msgspec.Struct, frozen=True):
-    """The vectors of several texts, in their order, and the tokens that they took.
+    """The vectors of multiple strings in their order, and the token usage.
 
     Attributes:
-        vectors: One for each text.
-        usage: Input tokens alone; nothing where the provider did not say.
+        vectors: A vector for each string.
+        usage: Only input tokens. Empty if the provider did not report them.
     """
 
     vectors: tuple[Vector, ...]
@@ -64,42 +64,42 @@ class Embeddings(msgspec.Struct, frozen=True):
 
 @final
 class EmbeddingCall(Operation, eq=False):
-    """A request to a model that embeds, for a tracer; it gives `Embeddings`."""
+    """A request to an embedding model, for a tracer. It succeeds with `Embeddings`."""
 
     info: ModelInfo
     texts: tuple[str, ...]
 
 
 class EmbeddingModel(Service):
-    """A model that embeds texts. Implementations give `ask`; programs use the static methods, which need it."""
+    """A model that embeds strings. Implementations define `ask`. Programs use the static methods."""
 
     @abstractmethod
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        """The vectors of these texts, one at least and `most` at most, in one request."""
+        """Return the vectors of these strings with a single request. Callers pass from 1 to `most` strings."""
 
     @property
     def info(self) -> ModelInfo | None:
-        """Which model it is, by the names of its provider; by default by those of its class.
+        """The model and its provider, or None if it forwards requests to another model.
 
-        None: it only hands requests on to another model.
+        The default contains the package and the name of the class.
         """
         return info_of(self)
 
     @property
     def most(self) -> int | None:
-        """The most texts of one request; None for no limit."""
+        """Maximum number of strings in a request, or None for no limit."""
         return None
 
     def ask_one(self, text: str) -> Effect[Vector, AiError]:
-        """The vector of a text; by default in a request of its own."""
+        """Return the vector of a string. The default implementation sends a separate request."""
         return _ask(self, (text,), "embed").map(lambda found: found.vectors[0])
 
     @staticmethod
     def embed(text: str) -> EffectOf[Vector, AiError, EmbeddingModel | None]:
-        """The vector of a text.
+        """Return the vector of a string.
 
         Fails with:
-            AiError: The model cannot be asked, or its answer is not one vector.
+            AiError: If the request fails, or the response does not contain exactly one vector.
         """
 
         def ask(model: Any) -> Effect[Vector, AiError]:
@@ -111,14 +111,15 @@ class EmbeddingModel(Service):
     def embed_many(
         texts: Iterable[str], *, concurrency: int | None = 1
     ) -> EffectOf[Embeddings, AiError, EmbeddingModel | None]:
-        """The vectors of several texts, in their order; of none, without a request.
+        """Return the vectors of multiple strings in their order. Without strings, it sends no request.
 
         Args:
-            texts: Read once. More of them than one request takes are sent in several.
-            concurrency: How many requests run at once; None for all of them.
+            texts: The strings. fxai iterates once, and splits them if they exceed the limit of a request.
+            concurrency: Maximum number of concurrent requests, or None for no limit. Default: 1.
 
         Fails with:
-            AiError: The model cannot be asked; `InvalidOutputError`: there are not as many vectors as texts.
+            AiError: If a request fails. `InvalidOutputError` if the number of vectors differs from the number of
+                strings.
         """
         every = tuple(texts)
 
@@ -131,7 +132,7 @@ class EmbeddingModel(Service):
 
 
 class ForwardingEmbeddingModel(EmbeddingModel):
-    """A model that hands its requests on to another one."""
+    """A model that forwards its requests to another model."""
 
     def __init__(self, model: EmbeddingModel) -> None:
         self._model = model
@@ -148,24 +149,24 @@ class ForwardingEmbeddingModel(EmbeddingModel):
 
     @override
     def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
-        """As the other model."""
+        """Return the vectors of the other model."""
         return ask_embeddings(self._model, texts)
 
 
 def similarity(one: Vector, other: Vector) -> float:
-    """How nearly two vectors point the same way: 1 the same, 0 across, -1 the opposite (the cosine of the angle).
+    """Return the cosine of the angle between two vectors: 1 for equal, 0 for orthogonal, -1 for opposite directions.
 
     Raises:
-        ValueError: They have not the same number of dimensions, or one has no length.
+        ValueError: If the vectors have different dimensions, or a vector has length 0.
 
     >>> similarity((1.0, 0.0), (2.0, 0.0)), similarity((1.0, 0.0), (0.0, 1.0))
     (1.0, 0.0)
     """
     if len(one) != len(other):
-        raise ValueError(f"vectors of {len(one)} and {len(other)} dimensions: take both from one model")
+        raise ValueError(f"vectors must have the same dimensions, got {len(one)} and {len(other)}. Use a single model.")
     size = math.hypot(*one) * math.hypot(*other)
     if not size:
-        raise ValueError("a vector of length 0 points nowhere")
+        raise ValueError("vectors must have a length greater than 0, because a zero vector has no direction")
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / size
 
 
@@ -183,7 +184,7 @@ def _join_all(several: Sequence[Embeddings]) -> Embeddings:
 
 
 def ask_embeddings(model: EmbeddingModel, texts: tuple[str, ...]) -> EffectOf[Embeddings, AiError]:
-    """`model.ask(texts)`, of which a tracer hears, if there is one and the model itself answers."""
+    """Return the result of `model.ask(texts)`. A tracer records it if the model itself answers."""
 
     def ask(services: ContextOf[Any]) -> AnyEffect:
         tracer: Tracer | None = services.services.get(Tracer)
@@ -212,21 +213,23 @@ def _ask(model: EmbeddingModel, texts: tuple[str, ...], method: str) -> Effect[E
 def batched(
     layer: LayerOf[EmbeddingModel, _E, _R], *, window: float = 0.0, most: int | None = None
 ) -> LayerOf[EmbeddingModel, _E, _R | None]:
-    """The layer whose `embed`s share requests: those that are asked for side by side go out together.
+    """Return a layer whose concurrent calls of `embed` share requests.
 
-    The same text twice is sent once. What fails a request fails each `embed` in it; one that is cancelled leaves the
-    others alone, and a request without a waiting caller is stopped. `embed_many` is as it was.
+    If calls pass the same string twice, fxai sends it once. If a request fails, all its calls fail. If you cancel a
+    call, the other calls continue. fxai stops a request after you cancel its last call. `embed_many` does not change.
 
     Args:
         layer: The layer of the model.
-        window: The seconds that the first waits for others, by the clock; 0: for those that begin together with it.
-        most: The most texts of one request; never more than the model takes. A full one goes out at once.
+        window: Seconds to wait for other calls after the first call, by the clock. With 0 it waits only for calls that
+            start together with it. Default: 0.
+        most: Maximum number of strings in a request, at most the limit of the model. fxai sends a full request
+            immediately. Default: the limit of the model.
 
     Raises:
-        ValueError: The window is negative, or `most` less than 1.
+        ValueError: If `window` is negative, or `most` is less than 1.
     """
     if window < 0 or (most is not None and most < 1):
-        raise ValueError(f"window is {window} and most is {most}: at least 0 seconds, and at least 1 text")
+        raise ValueError(f"window must be at least 0 seconds and most at least 1, got {window} and {most}")
 
     @fx.gen
     def open_model() -> Gen[EmbeddingModel, Never, EmbeddingModel | Scope]:
@@ -241,7 +244,7 @@ def batched(
 
 @final
 class _Batch:
-    """A request that texts still join, or that is under way."""
+    """A request that calls can still join, or that runs."""
 
     __slots__ = ("_done", "_exit", "_waiting", "full", "handle", "places")
 
@@ -254,18 +257,18 @@ class _Batch:
         self._waiting = 0
 
     def settle(self, exit_: Exit[Embeddings, AiError]) -> Effect[None]:
-        """Ends the request: all callers that wait go on."""
+        """Record the end of the request, so that all its callers continue."""
         self._exit = exit_
         self._done.set()
         return fx.succeed(None)
 
     def join(self, text: str) -> None:
-        """Adds a caller that waits for the vector of a text."""
+        """Add a caller that needs the vector of a string."""
         self._waiting += 1
         self.places.setdefault(text, len(self.places))
 
     def vector_of(self, text: str) -> Effect[Vector, AiError]:
-        """The vector, when it is there."""
+        """Wait for the end of the request and return the vector."""
         place = self.places[text]
         return fx.wait(self._done.wait).flat_map(lambda _: self._outcome()).map(lambda found: found.vectors[place])
 
@@ -274,7 +277,7 @@ class _Batch:
         return fx.succeed(exit_.value) if isinstance(exit_, Succeeded) else fx.fail_cause(exit_.cause)
 
     def leave(self) -> Effect[None]:
-        """Takes a caller away; with the last one, a request that is not done is stopped."""
+        """Remove a caller. After the last caller, stop an unfinished request."""
         self._waiting -= 1
         if self._waiting or self._exit is not None or self.handle is None:
             return fx.succeed(None)
@@ -282,7 +285,7 @@ class _Batch:
 
     @property
     def unwanted(self) -> bool:
-        """Whether no caller waits for it."""
+        """True if no caller needs the result."""
         return not self._waiting
 
 
@@ -290,7 +293,7 @@ class _Batch:
 class _Batching(ForwardingEmbeddingModel):
     def __init__(self, model: EmbeddingModel, scope: Scope, window: float, most: int | None) -> None:
         super().__init__(model)
-        # No branching: several callers share a batch, so the request has no place in the program of one of them.
+        # No branching: callers share a batch, so the request does not belong to the program of a single caller.
         self._held: ContextOf[Any] = ContextOf({Scope: scope, Branching: None})
         self._window = window
         self._most = most
@@ -302,7 +305,7 @@ class _Batching(ForwardingEmbeddingModel):
         def waits(batch: _Batch) -> Effect[Vector, AiError]:
             return batch.vector_of(text).on_exit(lambda _: fx.suspend(lambda: self._leave(batch)))
 
-        # a caller that is cancelled here has joined and starts the request all the same: others may be in it by then
+        # uninterruptible: a caller that is cancelled here still starts the request, because others may have joined it
         return fx.suspend(lambda: self._join(text)).uninterruptible().flat_map(waits)
 
     def _join(self, text: str) -> Effect[_Batch]:

@@ -26,7 +26,7 @@ from fxai.messages.part import WarningPart
 from fxai.models.model_facts import FactSource, ModelFacts
 
 _FILE: Final = "model_facts.json"
-_OWN: Final = frozenset(("released", "retires"))  # an unknown model does not take them from another
+_OWN: Final = frozenset(("released", "retires"))  # an unknown model does not use these facts of another model
 
 
 # -- the data file
@@ -83,7 +83,7 @@ class TableData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checked: date
     """The date of the last check."""
     legend: Mapping[str, str]
-    """The sources, spelled out, by their keys."""
+    """The descriptions of the sources by their keys."""
     families: tuple[Entry, ...]
     hosts: Mapping[str, Mapping[str, Fact]] = {}
     """Facts that a host changes for all models, by the name of the host."""
@@ -135,7 +135,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class FactTable:
-    """The facts of a provider's models. The data file is read at the first lookup."""
+    """The facts of a provider's models. fxai reads the data file at the first lookup."""
 
     def __init__(self, read: Callable[[], TableData], parse: Callable[[str], ModelName], policy: Policy) -> None:
         """Create a table.
@@ -208,7 +208,7 @@ def _text_of(value: Any) -> str:
 
 
 def unknown_model(facts: ModelFacts) -> WarningPart | None:
-    """Return the warning that a model is unknown. The result is None if the table has an entry for the model.
+    """Return the warning that a model is unknown, or None if the table has an entry for the model.
 
     Args:
         facts: The facts from a table.
@@ -216,5 +216,5 @@ def unknown_model(facts: ModelFacts) -> WarningPart | None:
     if facts.family is not None:
         return None
     like = "the most careful values" if facts.like is None else f"most facts of {facts.like!r}"
-    message = f"the model {facts.model!r} is unknown: fxai assumes {like}. Pass facts= to state them."
+    message = f"model {facts.model!r} is unknown: fxai assumes {like}. Pass facts= to state them."
     return WarningPart(message=message, kind="other", subject=facts.model)

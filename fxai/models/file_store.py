@@ -1,8 +1,8 @@
-"""Files at a provider: sent there once, and named in prompts by their id, as a service.
+"""Files: upload a file to a provider once and refer to it by its id. Use a file store for large or repeated files.
 
-`FileStore.upload` sends a file; `uploaded.part` is what a prompt says in its place. With `once=True` the same file, by
-its digest, is sent once. Providers give layers of the service (`openai.files_layer`, `anthropic.files_layer`);
-`FileStore.in_process()` keeps files in this process, for tests.
+`FileStore.upload` sends a file. Put `uploaded.part` in a prompt instead of the contents. With `once=True`, fxai sends a
+file with the same digest only once. Providers offer layers of the service (`openai.files_layer`,
+`anthropic.files_layer`). For tests, `FileStore.in_process()` stores files in this process.
 
 >>> from fxai.effects import fx
 >>> report = FilePart("text/plain", b"All is well.", "report.txt")
@@ -44,7 +44,7 @@ from fxai.storage.private_file import file_path, read_file, update_file
 _A = TypeVar("_A")
 
 _UNNAMED: Final = "file"
-_MARGIN: Final = timedelta(minutes=10)  # a file that expires sooner is sent anew
+_MARGIN: Final = timedelta(minutes=10)  # fxai uploads a file again if it expires earlier
 
 
 @final
@@ -52,13 +52,13 @@ class UploadedFile(msgspec.Struct, frozen=True):
     """A file at a provider.
 
     Attributes:
-        id: Its id there.
-        name: Its name.
-        media_type: Its media type: as it was sent, else what the provider says, else as its name ends.
-        size: Its bytes; None where the provider does not say.
-        created: When it was sent.
-        expires: When the provider forgets it; None: not by itself.
-        details: What else the provider says of it, as plain JSON data.
+        id: The id of the file.
+        name: The name of the file.
+        media_type: The media type from the upload, from the provider, or from the extension of the name.
+        size: The number of bytes, or None if the provider does not state it.
+        created: The time of the upload.
+        expires: The time when the provider deletes the file, or None.
+        details: Other data of the provider as JSON values.
     """
 
     id: str
@@ -71,16 +71,16 @@ class UploadedFile(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> FilePart:
-        """The part of a user's message that names the file; for models of the provider that has it."""
+        """The part of a user message that refers to the file. Only models of the same provider accept it."""
         return FilePart(self.media_type, FileUrl(self.id), self.name)
 
     def __hash__(self) -> int:
-        return hash(self.id)  # the details are plain data
+        return hash(self.id)  # the details may be unhashable
 
 
 @final
 class Page(msgspec.Struct, frozen=True):
-    """Some of the files of a store, and what the page after it is called; None: there is none."""
+    """Some files of a store, and the token of the following page. The token is None on the last page."""
 
     files: tuple[UploadedFile, ...]
     following: str | None = None
@@ -90,55 +90,56 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class FileStore(Service):
-    """The files of an account at a provider. Implementations give `send`, `find`, `page`, `read` and `remove`.
+    """The files of an account at a provider. Implementations define `send`, `find`, `page`, `read`, and `remove`.
 
     Args:
-        index: Which files were sent, by their digests, for `once`; None: those that this store sent.
+        index: The index of uploaded files by their digests, for `once`. Default: the files that this store uploads.
     """
 
     def __init__(self, index: FileIndex | None = None) -> None:
         self._index = index or FileIndex()
-        self._locks = Locks()  # by digest
+        self._locks = Locks()  # the keys are digests
 
-    # -- what implementations give
+    # -- methods of implementations
 
     @abstractmethod
     def send(self, file: FilePart, expires_in: float | None) -> Effect[UploadedFile, AiError]:
-        """Sends a file that has bytes and a name. Fails with `AiError`."""
+        """Upload a file that has bytes and a name. Fails with `AiError`."""
 
     @abstractmethod
     def find(self, file_id: str) -> Effect[UploadedFile | None, AiError]:
-        """What the provider says of a file; None: it has none of that id. Fails with `AiError`."""
+        """Return a file, or None if the provider has no file with this id. Fails with `AiError`."""
 
     @abstractmethod
     def page(self, following: str | None) -> Effect[Page, AiError]:
-        """The first files, or those of the page that another one names. Fails with `AiError`."""
+        """Return the first page of files, or the page with this token. Fails with `AiError`."""
 
     @abstractmethod
     def read(self, file_id: str) -> Effect[bytes, AiError]:
-        """The bytes of a file. Fails with `AiError`: there is none; or the provider gives none of what was sent."""
+        """Return the bytes of a file. Fails with `AiError`, also if the provider does not return uploaded bytes."""
 
     @abstractmethod
     def remove(self, file_id: str) -> Effect[bool, AiError]:
-        """Deletes a file; whether it was there. Fails with `AiError`."""
+        """Delete a file, and return whether it existed. Fails with `AiError`."""
 
-    # -- what programs use
+    # -- methods for programs
 
     @staticmethod
     def upload(
         file: FilePart, *, once: bool = False, expires_in: float | None = None
     ) -> EffectOf[UploadedFile, AiError | OSError, FileStore | None]:
-        """Sends a file to the provider, and gives what it is there.
+        """Upload a file to the provider.
 
         Args:
-            file: its media type, its bytes and its name; without a name it is called "file", as its media type ends.
-            once: whether a file that was sent before, and is still there, is not sent again. It is the same where
-                bytes, media type and name are; the store looks it up by its digest, and asks the provider for it.
-            expires_in: after how many seconds the provider forgets it; None: as it does by itself.
+            file: The file with its media type, bytes, and name. The default name is "file" with the extension of the
+                media type.
+            once: True to upload the file only if the provider does not already have it. The bytes, the media type, and
+                the name must be equal. The store finds the file by its digest and checks that it still exists.
+            expires_in: Seconds until the provider deletes the file, or None for the default of the provider.
 
         Fails with:
-            AiError: the file has no bytes, or is named by its address; the provider refuses it or cannot be reached.
-            OSError: the index of a store that keeps one in a file cannot be read or written.
+            AiError: If the file is empty or is an address. Also if the provider refuses it or cannot be reached.
+            OSError: If the store cannot read or write its index file.
         """
 
         def send(store: Any) -> EffectOf[UploadedFile, AiError | OSError]:
@@ -152,49 +153,49 @@ class FileStore(Service):
 
     @staticmethod
     def get(file_id: str) -> EffectOf[UploadedFile | None, AiError, FileStore | None]:
-        """What the provider says of a file; None: it has none of that id.
+        """Return a file, or None if the provider has no file with this id.
 
         Fails with:
-            AiError: the provider cannot be asked.
+            AiError: If the request fails.
         """
         return _using(lambda store: store.find(file_id))
 
     @staticmethod
     def content(file_id: str) -> EffectOf[bytes, AiError, FileStore | None]:
-        """The bytes of a file. Providers give those of files that a model made, and not all of them what was sent.
+        """Return the bytes of a file. Providers return the files of models, but some do not return uploaded files.
 
         Fails with:
-            AiError: there is no such file, or the provider does not give its bytes.
+            AiError: If the file does not exist, or the provider does not return its bytes.
         """
         return _using(lambda store: store.read(file_id))
 
     @staticmethod
     def delete(file_id: str) -> EffectOf[bool, AiError, FileStore | None]:
-        """Deletes a file; whether it was there.
+        """Delete a file, and return whether it existed.
 
         Fails with:
-            AiError: the provider cannot be asked.
+            AiError: If the request fails.
         """
         return _using(lambda store: store.remove(file_id))
 
     @staticmethod
     def files() -> StreamOf[UploadedFile, AiError, FileStore | None]:
-        """The files of the account, the pages of the provider one after another as they are read.
+        """Return a stream of the files of the account. It requests each page when you read it.
 
         Fails with:
-            AiError: the provider cannot be asked, or gives the same page again and again.
+            AiError: If a request fails, or the provider returns the same page again.
         """
         return StreamOf.unwrap(_using(lambda store: fx.succeed(_all(store))))
 
     @staticmethod
     def in_process() -> Layer[FileStore]:
-        """The layer of a store in this process, empty when it is built: for tests."""
+        """Return the layer of a store in this process, for tests. A new store is empty."""
         return LayerOf.effect(FileStore, fx.sync(_ProcessStore))
 
     # -- once
 
     def _send_once(self, file: FilePart, expires_in: float | None) -> EffectOf[UploadedFile, AiError | OSError]:
-        """The file, sent unless it is there; those that send the same one meanwhile wait for it."""
+        """Upload the file unless the provider has it. Concurrent uploads of the same file wait for the first upload."""
         digest = _digest(file)
 
         @fx.gen
@@ -225,8 +226,8 @@ def _all(store: FileStore) -> Stream[UploadedFile, AiError]:
         return store.page(name).flat_map(partial(go_on, name))
 
     def go_on(name: str | None, page: Page) -> Effect[tuple[tuple[UploadedFile, ...], Any] | None, AiError]:
-        if name is not None and page.following == name:  # of a server that knows no pages, for one
-            again = f"the page of files behind {name!r} names itself as the next one"
+        if name is not None and page.following == name:  # for example, a server that does not support pages
+            again = f"page after {name!r} names itself as the next page"
             return fx.fail(AiError("FileStore", "files", InvalidOutputError(again)))
         return fx.succeed((page.files, (page.following, page.following is None)))
 
@@ -250,10 +251,10 @@ def _digest(file: FilePart) -> str:
 
 def _with_name(file: FilePart) -> FilePart | AiError:
     if not isinstance(file.data, bytes):
-        problem = f"the file is named by its address, {file.data.url[:200]!r}: give its bytes, or use the address"
+        problem = f"file is an address, {file.data.url[:200]!r}. Pass its bytes, or use the address in the prompt"
         return AiError("FileStore", "upload", InvalidUserInputError(problem))
     if not file.data:
-        return AiError("FileStore", "upload", InvalidUserInputError("the file is empty"))
+        return AiError("FileStore", "upload", InvalidUserInputError("file is empty"))
     if file.file_name:
         return file
     end = mimetypes.guess_extension(file.media_type) or ""
@@ -261,7 +262,7 @@ def _with_name(file: FilePart) -> FilePart | AiError:
 
 
 def media_type_of(name: str) -> str:
-    """The media type of a file, as its name ends.
+    """Return the media type of a file from the extension of its name.
 
     >>> media_type_of("report.pdf"), media_type_of("report")
     ('application/pdf', 'application/octet-stream')
@@ -269,16 +270,16 @@ def media_type_of(name: str) -> str:
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
-# -- which files were sent
+# -- the index of uploaded files
 
 
 @final
 class FileIndex:
-    """Which files were sent, by their digests: in this process, or in a file that processes share.
+    """The index of uploaded files by their digests: in this process, or in a file that processes share.
 
     Args:
-        path: The file, private to its user; None: in this process. Of an account it is one file: another account has
-            none of these files, and sends them anew.
+        path: The index file, which only its owner can read, or None for an index in this process. Use a separate file
+            for each account, because another account does not have these files.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -286,10 +287,10 @@ class FileIndex:
         self._known: dict[str, UploadedFile] = {}
 
     def load(self, digest: str) -> Effect[UploadedFile | None, OSError]:
-        """The file of this digest, if one was sent.
+        """Return the file with this digest, or None.
 
         Fails with:
-            OSError: The file of the index cannot be read, or holds something else.
+            OSError: If the index file cannot be read or is invalid.
         """
 
         def load() -> UploadedFile | None:
@@ -303,10 +304,10 @@ class FileIndex:
         return self._attempt(load)
 
     def save(self, digest: str, file: UploadedFile) -> Effect[None, OSError]:
-        """Remembers the file of this digest.
+        """Store the file with this digest.
 
         Fails with:
-            OSError: The file of the index cannot be written.
+            OSError: If the index file cannot be written.
         """
 
         def save() -> None:
@@ -330,16 +331,16 @@ def _read_index(path: os.PathLike[str], content: bytes) -> dict[str, UploadedFil
     try:
         return msgspec.json.decode(content, type=dict[str, UploadedFile])
     except JSON_ERRORS as error:
-        problem = f"{os.fspath(path)} is no index of uploaded files ({error}); move it away to begin anew"
+        problem = f"{os.fspath(path)} is not an index of uploaded files ({error}). Move it away to start a new index."
         raise OSError(problem) from None
 
 
-# -- in this process
+# -- a store in this process
 
 
 @final
 class _ProcessStore(FileStore):
-    """Files in this process, by ids that count up."""
+    """A store of files in this process, with ascending ids."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -386,6 +387,6 @@ class _ProcessStore(FileStore):
 
 
 def missing_file(module: str, file_id: str) -> AiError:
-    """The failure that a provider has no file of that id."""
-    problem = f"there is no file {file_id!r}: it was deleted, has expired, or belongs to another account"
+    """Return the failure for a file id that the provider does not have."""
+    problem = f"file {file_id!r} does not exist: a user deleted it, it expired, or it belongs to another account"
     return AiError(module, "content", InvalidRequestError(parameter="file_id", description=problem))

@@ -1,10 +1,10 @@
-"""Growth of requests. Use this module to see whether a request extends the previous request of its conversation.
+"""Growth of requests: detect whether a request extends the last request of its conversation. Rounds use this module.
 
 A request that extends the previous request keeps the provider's cache. Some models also accept their own earlier
-thinking only in such a request. A change of anything that was already sent is a break, and each break has a name.
+thinking only in such a request. Any change of the earlier messages or tools is a break, and each break has a name.
 
-The steps of a run compare their requests here. A memory or a chat can contain many runs. Therefore, this process
-remembers the last request of each memory and each chat.
+The steps of a run compare their requests with this module. A memory or a chat can contain many runs. Therefore, this
+process stores the last request of each memory and each chat.
 
 >>> first = ModelRequest(Prompt.make("Hello").set_system("Be brief."))
 >>> find_break(first, ModelRequest(first.prompt + Prompt.make("How are you?"))) is None
@@ -37,9 +37,9 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
 
     request: ModelRequest
     model: object = None
-    """The model, as a value that is equal for equal models. None if it is unknown."""
+    """The model as a value that is equal for equal models, or None if it is unknown."""
     rendered_from: Prompt | None = None
-    """The conversation that a stateful prompt surrounded. None if no prompt, or also a hook, made the messages."""
+    """The conversation before a stateful prompt added messages, or None without a prompt or after a hook."""
     changes_tools: bool = False
     """True if the model accepts added tools between messages."""
 
@@ -51,7 +51,7 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
         return SentRequest(request, model.info or getattr(model, "layer", None), rendered_from, changes)
 
     def break_of(self, after: SentRequest) -> PrefixBreak | None:
-        """Return the reason why `after` does not extend this request. None if it does."""
+        """Return the reason why `after` does not extend this request, or None if it does."""
         if self.model is not None and after.model is not None and self.model != after.model:
             return "model"
         found = find_break(self.request, after.request, changes_tools=after.changes_tools)
@@ -62,18 +62,18 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class Growth:
-    """The requests of one run, each compared with the previous request."""
+    """The requests of a run. Each request is compared with the previous request."""
 
     __slots__ = ("last", "prefix_break")
 
     def __init__(self, last: SentRequest | None = None) -> None:
         self.last = last
-        """The last request of the conversation; of an earlier run at first. None if it is unknown."""
+        """The last request of the conversation, which can belong to an earlier run, or None if it is unknown."""
         self.prefix_break: PrefixBreak | None = None
         """The reason why the last request did not extend the request before it."""
 
     def send(self, sent: SentRequest) -> PrefixBreak | None:
-        """Note that a request is sent. Return the reason why it does not extend the last one; None if it does."""
+        """Record a request. Return the reason why it does not extend the last request, or None if it does."""
         self.prefix_break = None if self.last is None else self.last.break_of(sent)
         self.last = sent
         return self.prefix_break
@@ -81,7 +81,7 @@ class Growth:
 
 @final
 class LastRequests:
-    """The last request of each conversation that an object of this process leads, such as a memory."""
+    """The last request of each conversation of an object in this process, such as a memory."""
 
     __slots__ = ("_sent",)
 
@@ -89,14 +89,14 @@ class LastRequests:
         self._sent: WeakKeyDictionary[Any, SentRequest] = WeakKeyDictionary()
 
     def of(self, conversation: object) -> SentRequest | None:
-        """Return the last request of a conversation. None if this process sent none."""
+        """Return the last request of a conversation, or None if this process sent none."""
         try:
             return self._sent.get(conversation)
         except TypeError:  # the object has no weak references, or no hash
             return None
 
     def note(self, conversation: object, sent: SentRequest | None) -> None:
-        """Keep a request as the last one of a conversation."""
+        """Store a request as the last request of a conversation."""
         if sent is None:
             return
         try:
@@ -109,7 +109,7 @@ class LastRequests:
 
 
 def find_break(before: ModelRequest, after: ModelRequest, *, changes_tools: bool = False) -> PrefixBreak | None:
-    """Return the reason why a request does not extend another request. None if the request extends it.
+    """Return the reason why a request does not extend another request, or None if it does.
 
     Args:
         before: The previous request of the conversation.
@@ -126,7 +126,7 @@ def find_break(before: ModelRequest, after: ModelRequest, *, changes_tools: bool
 
 
 def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
-    """Return the reason why messages do not extend other messages. None if they do.
+    """Return the reason why messages do not extend other messages, or None if they do.
 
     Args:
         before: The previous messages of the conversation.
@@ -139,7 +139,7 @@ def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
 
 
 def _first_difference(before: Prompt, after: Prompt) -> int | None:
-    """Return the index of the first message that differs. None if `after` begins with all messages of `before`."""
+    """Return the index of the first different message, or None if `after` starts with all messages of `before`."""
     for at, (old, new) in enumerate(zip(before, after, strict=False)):
         if old is not new and old != new:
             return at
@@ -171,7 +171,7 @@ def _lead(messages: Sequence[Message]) -> int:
 
 
 def _is_window(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    """Return True if only the oldest messages are missing."""
+    """Return whether only the oldest messages are missing."""
     if not after:
         return False
     starts = [at for at in range(1, len(before)) if before[at] is after[0] or before[at] == after[0]]

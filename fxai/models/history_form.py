@@ -1,8 +1,8 @@
-"""History form: any history as an API accepts it. Use this module in a provider before it writes messages.
+"""History form: convert any history to a form that an API accepts. Providers use this module to write messages.
 
-Histories come from other providers, from models that invent names, from turns that were cut, and from clients. One part
-that an API refuses makes the whole request fail, now and in every later step. Therefore, each request shows the history
-in a form that meets the rules of its API. Each change is a warning. The stored history stays unchanged.
+Histories come from other providers, from models that invent names, from interrupted turns, and from clients. If an API
+refuses one part, the whole request fails, now and in every later step. Therefore, each request contains the history in
+a form that satisfies the rules of its API. fxai adds a warning for each change. The stored history stays unchanged.
 
 >>> rules = HistoryRules(name="the API of Acme", provider="acme", tool_names=NameRule(64), call_ids=IdRule(longest=8))
 >>> turn = AssistantMessage.make(ToolCallPart("1", "net.look", {}))
@@ -63,11 +63,11 @@ class IdRule(msgspec.Struct, frozen=True):
     """
 
     characters: str | None = None
-    """The characters of an id, as the content of a class of a pattern. None for any characters."""
+    """The allowed characters as the content of a character class, or None for any characters."""
     longest: int | None = None
-    """Maximum length of an id, in characters. None for no limit."""
+    """Maximum length of an id in characters, or None for no limit."""
     digits: int | None = None
-    """Exact number of characters. fxai then sends digits of a digest. None for no exact number."""
+    """Exact number of characters, or None. fxai then sends the digits of a digest."""
 
     def accepts(self, id_: str) -> bool:
         """Return whether the API accepts an id."""
@@ -77,7 +77,7 @@ class IdRule(msgspec.Struct, frozen=True):
         return is_whole_text(id_) if self.characters is None else not self._others.search(id_)
 
     def of(self, id_: str) -> str:
-        """Return the id on the wire: the id itself, or its legal characters with a digest of the id."""
+        """Return the id on the wire: the id itself, or its valid characters with a digest of the id."""
         if self.accepts(id_):
             return id_
         digest = sha256(id_.encode(errors="surrogatepass")).hexdigest()
@@ -114,43 +114,43 @@ def _same(part: Any) -> Any:
 
 @final
 class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one API for the messages of a request."""
+    """The rules of an API for the messages of a request."""
 
     name: str
-    """The API, in words."""
+    """The name of the API for warnings."""
     provider: str
-    """The provider, whose metadata marks reasoning that came as `<think>…</think>`."""
+    """The provider. Its metadata marks reasoning that arrived as `<think>…</think>`."""
     tool_names: NameRule
-    """The names of tools."""
+    """The rule for names of tools."""
     call_ids: IdRule
-    """The ids of the calls that fxai answers."""
+    """The rule for ids of the calls that fxai answers."""
     hosted_ids: IdRule = IdRule()
-    """The ids of the calls that the provider runs."""
+    """The rule for ids of the calls that the provider runs."""
     results_follow: bool = True
-    """True if the results of a turn must be in the next message. False if they can be anywhere."""
+    """True if the results of a turn must be in the next message. False if a later message can contain them."""
     blank_texts: bool = False
-    """True if the API accepts texts without any visible character."""
+    """True if the API accepts strings with only invisible characters."""
     reasoning_last: bool = False
-    """True if reasoning can end a turn that has other content. No API accepts reasoning alone."""
+    """True if reasoning can end a turn with other content. No API accepts a turn with only reasoning."""
     loss: Callable[[AssistantContent, AssistantMessage], str | None] = _accept
-    """Returns why a part of a turn cannot be sent. `""` for a part without content of its own. None if it is sent."""
+    """Returns the reason why fxai omits a part of a turn, `""` for a part without content, or None to send the part."""
     is_block: Callable[[AssistantContent], bool] = _is_block
-    """Returns whether a part that is sent is content of its own, for which reasoning can be."""
+    """Returns whether a part is content. Reasoning must precede content."""
     may_wait: Callable[[ToolCallPart], bool] = _never
     """Returns whether a call can be sent without a result."""
     keeps_id: Callable[[ToolCallPart], bool] = _never
-    """Returns whether the server made the id of a call itself and reads this id only."""
+    """Returns whether the server created the id of a call and accepts only this id."""
     adapt: Callable[[Any], Any] = _same
     """Returns a part with metadata that the API accepts."""
 
 
-# -- the texts of a request
+# -- the strings of a request
 
 
 def mend_request(request: ModelRequest) -> tuple[ModelRequest, tuple[WarningPart, ...]]:
-    """Return a request whose messages have whole texts, and the warning if this changed a message.
+    """Return a request with valid strings in its messages, and a warning if a message changed.
 
-    Use this function for a model that accepts any other history.
+    Use this function for a model that accepts any valid history.
 
     Args:
         request: The request.
@@ -168,7 +168,7 @@ def mend_request(request: ModelRequest) -> tuple[ModelRequest, tuple[WarningPart
 
 @final
 class HistoryForm:
-    """The form of a history that grows, for one API.
+    """The form of a growing history for an API.
 
     Args:
         rules: The rules of the API.
@@ -185,7 +185,7 @@ class HistoryForm:
         self._pairing = Pairing()
         self._calls: dict[str, ToolCallPart] = {}  # by their ids on the wire
         self._used: set[str] = set()  # the ids on the wire
-        self._hosted: dict[str, str] = {}  # the ids of calls that a provider ran, each with its id on the wire
+        self._hosted: dict[str, str] = {}  # ids of calls that a provider ran, with their ids on the wire
         self._names: dict[str, str] = {}
 
     @property
@@ -194,18 +194,18 @@ class HistoryForm:
         return not self._pairing.has_strays
 
     def call(self, id_: str) -> ToolCallPart | None:
-        """Return the call with this id on the wire, in its form. None if no call has the id."""
+        """Return the call with this id on the wire in its form, or None."""
         return self._calls.get(id_)
 
     def hosted_id(self, id_: str) -> str | None:
-        """Return the id on the wire of a call that the provider ran. None if the history has no such call."""
+        """Return the id on the wire of a call that the provider ran, or None if the call is unknown."""
         return self._hosted.get(id_)
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the form of the messages that come next.
+        """Return the form of the following messages.
 
         Args:
-            messages: The messages after those that were added before.
+            messages: The messages after the messages of earlier calls.
 
         Raises:
             PreparationError: If a call has no result.
@@ -214,8 +214,8 @@ class HistoryForm:
         for call in paired.calls:
             if call.result is None and not self._rules.may_wait(call.call):
                 problem = f"the call {call.call.id!r} of the tool {call.call.name!r} has no result in the prompt"
-                remedy = "answer it in a tool message, or leave it out"
-                raise PreparationError(InvalidUserInputError(f"{problem}, and the provider wants one: {remedy}"))
+                remedy = "Add a tool message with the result, or remove the call"
+                raise PreparationError(InvalidUserInputError(f"{problem}, but the provider requires one. {remedy}"))
         calls, results = iter(paired.calls), iter(paired.results)
         formed: list[Message] = []
         for message in messages:
@@ -237,7 +237,7 @@ class HistoryForm:
         content = tuple([part for part in map(self._input, message.content) if not self._is_blank(part)])
         if not content:
             if not message.content:
-                self._note("an empty message of the user is left out")
+                self._note("fxai omits an empty message of the user")
             return []
         is_same = len(content) == len(message.content) and all(
             a is b for a, b in zip(content, message.content, strict=True)
@@ -252,18 +252,18 @@ class HistoryForm:
     def _is_blank(self, part: Any) -> bool:
         if part.type == "file":
             if part.data == b"":
-                self._note(f"an empty file ({part.media_type}) is left out", part.file_name)
+                self._note(f"fxai omits an empty file ({part.media_type})", part.file_name)
                 return True
             return False
         if part.type not in ("text", "reasoning") or part.metadata or part.text.strip():
             return False
         if self._rules.blank_texts and part.type == "text" and part.text:
             return False
-        self._note("an empty text is left out")
+        self._note("fxai omits an empty text")
         return True
 
     def _turn(self, message: AssistantMessage, calls: Iterator[PairedCall]) -> list[Message]:
-        """Return the form of a turn of the model, and the results that must be in the next message."""
+        """Return the form of a turn of the model, with the results that must be in the next message."""
         message = with_tags(message, self._rules.provider)
         content: list[AssistantContent] = []
         answers: list[ToolResultPart] = []
@@ -287,7 +287,7 @@ class HistoryForm:
         whole = self._whole(part, "a message of the model")
         formed: AssistantContent = self._rules.adapt(whole)
         if formed is not whole:
-            self._note_once(f"an item id is changed or left out: {self._rules.name} refuses it")
+            self._note_once(f"fxai changes or omits an item id, because {self._rules.name} refuses it")
         if formed.type == "file":
             return self._label(formed)
         if isinstance(formed, ToolCallPart | ToolResultPart) and formed.provider_executed:
@@ -296,7 +296,7 @@ class HistoryForm:
         return formed
 
     def _hosted_part(self, part: Any) -> Any:
-        """Return the part of a call that the provider ran, with a legal id."""
+        """Return the part of a call that the provider ran, with a valid id."""
         new = self._hosted.get(part.id)
         if new is None:
             new = self._rules.hosted_ids.of(part.id)
@@ -313,18 +313,18 @@ class HistoryForm:
         return why is None and not self._is_blank(part)
 
     def _with_closed_reasoning(self, content: list[AssistantContent]) -> list[AssistantContent]:
-        """Return a turn without reasoning that no other content follows."""
+        """Return a turn without reasoning at its end, because other content must follow reasoning."""
         blocks = [at for at, part in enumerate(content) if part.type != "reasoning" and self._rules.is_block(part)]
         if blocks and self._rules.reasoning_last:
             return content
         end = blocks[-1] + 1 if blocks else 0
         kept = [part for at, part in enumerate(content) if at < end or part.type != "reasoning"]
         if len(kept) < len(content):
-            self._note("reasoning is left out, because the turn of the model ends with it")
+            self._note("fxai omits reasoning, because the turn of the model ends with it")
         return kept
 
     def _call(self, part: ToolCallPart, paired: PairedCall) -> ToolCallPart:
-        """Return a call with a legal id and a legal name."""
+        """Return a call with a valid id and a valid name."""
         id_ = self._id(paired.id, part)
         name = part.name if part.name in self._naming else self._name(part.name)
         formed = part if (id_, name) == (part.id, part.name) else msgspec.structs.replace(part, id=id_, name=name)
@@ -333,7 +333,7 @@ class HistoryForm:
         return formed
 
     def _id(self, own: str, part: ToolCallPart) -> str:
-        """Return the id on the wire, which no other call has."""
+        """Return a unique id on the wire."""
         original, count = part.id, 1
         if own == original and own not in self._used and self._rules.keeps_id(part):
             self._used.add(own)
@@ -357,7 +357,7 @@ class HistoryForm:
         return wire
 
     def _answers(self, message: ToolMessage, results: Iterator[PairedCall | None]) -> list[Message]:
-        """Return the results that stay in their place, and the answers to approval requests."""
+        """Return the results that keep their position, and the answers to approval requests."""
         content: list[ToolContent] = []
         for part in message.content:
             if part.type != "tool-result":
@@ -365,7 +365,7 @@ class HistoryForm:
                 continue
             paired = next(results)
             if paired is None:
-                self._note(f"a result of the call {part.id!r} is left out: no call waits for it", part.id)
+                self._note(f"fxai omits a result of the call {part.id!r}, because no call needs it", part.id)
             elif not self._rules.results_follow and not paired.is_early:
                 content.append(self._result(part, self._calls[paired.id]))
         return [msgspec.structs.replace(message, content=tuple(content))] if content else []
@@ -377,10 +377,10 @@ class HistoryForm:
             return whole
         return msgspec.structs.replace(whole, id=call.id, name=call.name, result=result)
 
-    # -- texts
+    # -- strings
 
     def _whole(self, record: _Record, where: str) -> _Record:
-        """Return a message without content, or a part, whose texts are whole."""
+        """Return a part, or a message without its content, with valid strings."""
         fields = {name: getattr(record, name) for name in record.__struct_fields__ if name not in ("content", "data")}
         if isinstance(record, SystemMessage):
             fields["content"] = record.content

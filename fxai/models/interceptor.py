@@ -1,10 +1,10 @@
-"""Interceptors: what stands around the parts of a run, the runs of agents, turns of models, and calls of tools.
+"""Interceptors: wrap the parts of a run: runs, steps, turns, and calls. Use them for journals and tracing.
 
-An interceptor is a service that no type names: a layer adds it, so that the program around stays as it is. Where there
-is none, a run pays for one look into its context. What makes runs durable is an interceptor: it journals what a part
-gave, and gives it again instead of running the part a second time.
+An interceptor is a service that does not occur in types. A layer adds it, so that the program stays unchanged. Without
+an interceptor, a run only looks once into its context. Durable runs use an interceptor: it records the result of each
+part, and returns the recorded result instead of a second execution.
 
-Several of them stand around each other: that of an outer layer around that of an inner one.
+Multiple interceptors wrap each other. The interceptor of an outer layer wraps the interceptor of an inner layer.
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel
@@ -47,19 +47,19 @@ _R2 = TypeVar("_R2")
 
 @final
 class RunInfo(msgspec.Struct, frozen=True, eq=False):
-    """A run of an agent that is about to begin."""
+    """A run of an agent before its start."""
 
     agent: str
     """The name of the agent, or of the stateful prompt."""
     prompt: Prompt
-    """What it was given: not its instructions, and nothing of its memory."""
+    """The prompt of the caller, without the instructions and the messages of the memory."""
     seconds: float | None = None
-    """The time that its budget allows it; None: any."""
+    """Maximum duration of the run in seconds, or None for no limit."""
 
 
 @final
 class StepInfo(msgspec.Struct, frozen=True, eq=False):
-    """A step of a run of an agent that is about to begin."""
+    """A step of a run before its start."""
 
     number: int
     """The number of the step, from 1."""
@@ -67,119 +67,120 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class TurnInfo(msgspec.Struct, frozen=True, eq=False):
-    """A turn that a model is about to be asked for."""
+    """A turn of the model before its request."""
 
     place: str | None
-    """The place in the run of the agent: "1" is its first step, "last" the question when the budget is spent; None
-    where no agent asks."""
+    """The position in the run of the agent: "1" for its first step, "last" for the request after the budget is
+    exhausted, or None outside an agent."""
     request: ModelRequest
 
 
 @final
 class CallInfo(msgspec.Struct, eq=False):
-    """A call of a turn, which is about to be run."""
+    """A call of a turn before it runs."""
 
     place: str | None
-    """The place of the turn in the run of the agent, as of `TurnInfo`; "approved" of calls that its history approves;
-    None where no agent asks."""
+    """The position of the turn in the run of the agent, as in `TurnInfo`; "approved" for calls that the history
+    approves; None outside an agent."""
     index: int
-    """Which of the calls of the turn that are ours, from 0."""
+    """The index among the turn's calls that fxai handles, from 0."""
     call: ToolCall
-    """The call, as it will be run."""
+    """The call in its final form."""
     tool: Tool[Any, Any, Any]
     reread: Callable[[], EffectOf[None]]
-    """Puts the call as it is read in the place of the call as it was written, as running it would do."""
+    """Replaces the written call with its parsed form. Running the call does the same."""
     repaired: bool = False
-    """Whether it takes the place of a call that could not be run."""
+    """True if a repair returned this call instead of an invalid call."""
     set_key: Callable[[CallKey], None] | None = None
-    """Names the call for its handler, if that is known before it runs."""
+    """Sets the key of the call for its handler before it runs, or None."""
     approval_id: str | None = None
-    """What a request for its approval is to be called; None: anything."""
+    """The id for a request for approval, or None for a random id."""
 
 
 @final
 class WorkInfo(msgspec.Struct, frozen=True, eq=False):
-    """Work of a run beside turns and calls: of its memory, and of its hooks."""
+    """Other work of a run: work of its memory and its hooks."""
 
     name: str
-    """Unique in the run of the agent."""
+    """The name of the work, unique in the run of the agent."""
     encode: Callable[[Any], Any] | None = lambda _: None
-    """The value as plain JSON data, `UNSET` where it is none; None: it never is. Such work is done again."""
+    """Returns the value as a JSON value, or `UNSET` if the value has no JSON form. With None instead of a function,
+    fxai repeats the work."""
     decode: Callable[[Any], Any] = lambda _: None
-    """The value of plain JSON data; it raises a `ValueError` where that is none."""
+    """Returns the value from a JSON value. It raises `ValueError` if the JSON value is invalid."""
     ended: AnyEffect | None = None
-    """Whether the work was done before, asked because it was begun and not seen to end; None: it is done again."""
+    """An effect that decides whether work with an unknown outcome was successful, or None to repeat the work."""
     unique: bool = True
-    """Whether the name is; else of several works of one name the first is the first."""
+    """True if the name is unique. Otherwise fxai numbers works with the same name in the order of their start."""
 
 
 class LeftRunError(Exception):
-    """What an interceptor leaves a run by: a defect, so that nothing on the way takes it for a failure of its own.
+    """The defect that an interceptor raises to stop a run. Because it is a defect, no code handles it as its failure.
 
-    The calls that were under way are told as interrupted for its reason, or as the `OutcomeUnknown` that it holds.
+    Calls that were running get an interrupted result with its reason, or the `OutcomeUnknown` that it contains.
     """
 
     def __init__(self, failure: object) -> None:
         super().__init__(str(failure))
         self.failure = failure
-        """Why the run is left, a value that says so in words."""
+        """The reason to stop the run, a value with a readable string form."""
 
 
 class Interceptor(InnerCalls):
-    """Stands around the parts of a run. Each method gives the effect in the place of the one that it is given."""
+    """A wrapper around the parts of a run. Each method returns an effect that replaces the effect it receives."""
 
     resumes: bool = False
-    """True if a run that ended with a defect can continue later, from a journal. Default: False."""
+    """True if a run that ended with a defect can resume later from a journal. Default: False."""
 
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
-        """A run of an agent, which gives its `Answer`, also where it is read as a stream."""
+        """Wrap a run of an agent. The effect succeeds with its `Answer`, also for a stream."""
         del about
         return running
 
     def step(self, about: StepInfo, running: AnyEffect) -> AnyEffect:
-        """A step of a run: its render and its hooks, its turn, and the calls of that; its value is the run's."""
+        """Wrap a step of a run: its render, hooks, turn, and calls. The effect succeeds with the value of the run."""
         del about
         return running
 
     def turn(self, about: TurnInfo, asking: AnyEffect) -> AnyEffect:
-        """A model's turn, which gives its parts."""
+        """Wrap a turn of the model. The effect succeeds with its parts."""
         del about
         return asking
 
     def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
-        """A model's turn, part by part."""
+        """Wrap a streamed turn of the model."""
         del about
         return parts
 
     def admit(self, about: CallInfo, asking: AnyEffect) -> AnyEffect:
-        """The question whether a call may be run, of a tool that may need approval, or that is answered outside.
+        """Wrap the decision about a call that may need an approval or an external result.
 
-        It gives None: it is run, or its result comes from outside; an `ApprovalRequest`: it waits for that; an
-        `Outcome`: that is what it came to.
+        The effect succeeds with None if the call can run or its result is external. It succeeds with an
+        `ApprovalRequest` if the call needs an approval, or with an `Outcome` if the call has already ended.
         """
         del about
         return asking
 
     def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
-        """A call that is run, which gives its `Outcome`."""
+        """Wrap a call. The effect succeeds with its `Outcome`."""
         del about
         return running
 
     @override
     def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
-        """A call inside the call of a composite, which gives its `Outcome`."""
+        """Wrap an inner call of a composite. The effect succeeds with its `Outcome`."""
         del about
         return running
 
     def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
-        """Work beside turns and calls."""
+        """Wrap other work of a run."""
         del about
         return working
 
 
 @final
 class _Chain(Interceptor):
-    """Interceptors around each other, the outermost first."""
+    """Interceptors that wrap each other, the outermost interceptor first."""
 
     def __init__(self, links: tuple[Interceptor, ...]) -> None:
         self.links = links
@@ -235,19 +236,19 @@ class _Chain(Interceptor):
 
 
 def interceptor_of(context: ContextOf[Any]) -> Interceptor | None:
-    """The interceptor of a context; None: there is none."""
+    """Return the interceptor of a context, or None."""
     return cast("Interceptor | None", context.services.get(Interceptor))
 
 
 def intercept(
     layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, _E2, _R2]]
 ) -> LayerOf[_T, _E | _E2, _R | _R2]:
-    """The layer with an interceptor, which stands around those of the layer, and inside of those around it.
+    """Return the layer with an interceptor between the interceptors of the context and of the layer.
 
     Args:
-        layer: what else is provided.
-        make: gives the interceptor, of the services of the layer and of those around; what it acquires is released with
-            the layer. It is run once for each program that the layer is provided to.
+        layer: The layer.
+        make: Returns the effect of the interceptor from the services of the layer and of the context. fxai runs it once
+            for each program with this layer, and releases its resources with the layer.
     """
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:

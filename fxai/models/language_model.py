@@ -1,8 +1,8 @@
-"""The language model as a service: one request, and the calls of its turn run through a toolkit.
+"""The language model as a service: send a request and run the tool calls of the response. Use it without an agent.
 
-`LanguageModel.generate_text`, `generate_object` and `stream_text` each make one round: approvals that the prompt
-answers are settled, then comes the model's turn, then the results of its calls. Providers implement `ask` (and
-`ask_stream`, and `count` where they can count tokens); everything else is the same for all of them.
+`LanguageModel.generate_text`, `generate_object`, and `stream_text` run one round each. A round processes the approvals
+in the prompt, calls the model, and runs the calls of its turn. Providers implement `ask`, and optionally `ask_stream`
+and `count`. All other behavior is the same for all providers.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -60,7 +60,7 @@ _V_co = TypeVar("_V_co", covariant=True)
 
 @final
 class ObjectResponse(msgspec.Struct, Generic[_V_co], frozen=True):
-    """A typed answer, and the response that it was read from."""
+    """A typed answer and its response."""
 
     value: _V_co
     response: Response
@@ -68,9 +68,9 @@ class ObjectResponse(msgspec.Struct, Generic[_V_co], frozen=True):
 
 @final
 class ObjectPending(msgspec.Struct, frozen=True):
-    """There is no typed value yet: calls of the turn wait for an approval or for a result from outside.
+    """The failure that no typed value exists yet, because calls of the turn need an approval or an external result.
 
-    It goes on from the history: the prompt `with_response(pending.response.content)`, and the answers behind it.
+    To continue, append the response to the prompt with `with_response(pending.response.content)`, then the answers.
     """
 
     response: Response
@@ -78,28 +78,29 @@ class ObjectPending(msgspec.Struct, frozen=True):
     @override
     def __str__(self) -> str:
         waiting = ", ".join(f"{one.name} ({one.id})" for one in self.response.pending)
-        return f"there is no answer yet, because calls wait: {waiting}; answer them, and go on from the history"
+        return f"no answer yet: calls are pending ({waiting}). Answer them, and continue from the history."
 
 
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
 class LanguageModel(Service):
-    """A model that can be asked. Implementations give `ask`; programs use the static methods, which need it."""
+    """A language model. Implementations define `ask`. Programs use the static methods."""
 
     @property
     def info(self) -> ModelInfo | None:
-        """Which model it is, by the names of its provider; by default by those of its class.
+        """The model and its provider, or None if it only forwards requests with `ask_model` and `stream_model`.
 
-        None: it only hands requests on to other models, by `ask_model` and `stream_model`, which say which they are.
+        The default contains the package and the name of the class.
         """
         return info_of(self)
 
     @property
     def facts(self) -> ModelFacts | None:
-        """The limits and abilities of the model. None if they are unknown.
+        """The limits and abilities of the model, or None if they are unknown.
 
-        A model that forwards requests returns the facts of its model, or `common_facts` of the models that are built.
+        A model that forwards requests returns the facts of its model, or `common_facts` of its models with a finished
+        layer.
         """
         return None
 
@@ -110,23 +111,23 @@ class LanguageModel(Service):
             request: The request.
 
         Fails with:
-            AiError: The model has no layer that can be built.
+            AiError: If fxai cannot build the layer of the model.
         """
         return Suspend(lambda: Succeed(self.facts))
 
     @abstractmethod
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The model's turn, whole: its parts in order, one `finish` among them; no results of our tools."""
+        """Return the parts of a turn, with a `finish` part and without results of fxai's tools."""
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn as it comes, `finish` last. Where a model cannot stream: the whole turn at once."""
+        """Return the parts of a turn as a stream, `finish` last. The default returns the whole turn of `ask`."""
         return StreamOf.unwrap(self.ask(request).map(lambda parts: StreamOf.from_iterable(list(stream_of(parts)))))
 
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that the request takes. Nothing is generated. By default an estimate, which asks no one.
+        """Return the number of tokens of the request without an answer. The default estimates without a request.
 
         Fails with:
-            AiError: Where a provider is asked: as `ask`.
+            AiError: See `ask`, if the provider counts.
         """
         return Suspend(lambda: Succeed(estimate_request(request)))
 
@@ -138,18 +139,18 @@ class LanguageModel(Service):
         schema: TypeForm[Any] | Schema[Any] | None = None,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[TokenCount, AiError, LanguageModel | None]:
-        """The tokens that a request takes before it is answered; its arguments are those of `generate_text`.
+        """Return the number of tokens of a request without an answer. See `generate_text` for the arguments.
 
-        Nothing is generated, and no tool is run. Where the provider counts, its number; the local model's own
-        tokenizer; else an estimate. `TokenCount.method` says which.
+        fxai generates nothing and runs no tool. The number is from the provider if it can count, from the tokenizer of
+        a local model, or otherwise an estimate. `TokenCount.method` states the method.
 
         Args:
-            prompt: text, messages or a `Prompt`; it may be empty.
-            toolkit: the tools that the model may call: their definitions take tokens too.
-            schema: what the answer would be held to, as of `generate_object`.
-            options: see `RoundOptions` and `ModelOptions`.
+            prompt: Text, messages, or a `Prompt`. It can be empty.
+            toolkit: The tools of the request, whose definitions also need tokens.
+            schema: The schema of the answer, see `generate_object`.
+            options: See `RoundOptions` and `ModelOptions`.
 
-        Fails with `AiError`: the request cannot be sent as it is, or the provider that counts cannot be asked.
+        The effect fails with `AiError` if the request is invalid, or the provider cannot count it.
         """
         return Generate(_count, (Prompt.make(prompt), toolkit, schema, options), {})
 
@@ -157,23 +158,23 @@ class LanguageModel(Service):
     def generate_text(
         prompt: PromptInput, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> EffectOf[Response, AiError | ToolError, _T | LanguageModel | None]:
-        """The model's turn and the results of its calls, in the order of the calls.
+        """Return the turn of the model with the results of its calls, in the order of the calls.
 
-        A turn with calls that wait, for an approval or for a result from outside, ends with `"pending"`:
-        `response.pending` has them. It goes on from its history with a tool message that answers them behind it; calls
-        that this approves run before the model is asked, and their results come first. While one of them still waits,
-        and no other message follows, the model is not asked.
+        If calls need an approval or an external result, the turn ends with `"pending"`, and `response.pending` lists
+        them. To continue, send the history followed by a tool message with the answers. fxai runs the approved calls
+        before the request, and their results come first. If a call is still pending and no other message follows, fxai
+        sends no request.
 
         Args:
-            prompt: text, messages or a `Prompt`.
-            toolkit: the tools that the model may call.
-            options: see `RoundOptions` and `ModelOptions`.
+            prompt: Text, messages, or a `Prompt`.
+            toolkit: The tools that the model can call.
+            options: See `RoundOptions` and `ModelOptions`.
 
-        Fails with `AiError` when the model cannot be asked or understood, and before it is asked for
-        `InvalidUserInputError` when there is nothing to answer: no message, system messages alone, a last message that
-        is blank. With a `ToolError` when a handler failed in failure mode `"error"` or broke its promise: its
-        `response` holds the result of every call. With `AiError` for `InvalidApprovalError`, and nothing run, when an
-        answer to an approval request is not to be trusted.
+        The effect fails with an `AiError` if the request fails or the response is invalid. It fails before the request
+        with `InvalidUserInputError` if the prompt needs no answer: it is empty, contains only system messages, or ends
+        with a blank message. It fails with a `ToolError` if a handler fails in failure mode `"error"` or returns an
+        invalid value; the `response` of this failure contains the results of all calls. It fails with
+        `InvalidApprovalError` before any call if an answer to an approval request is invalid.
         """
         return text_round(Prompt.make(prompt), toolkit, options)
 
@@ -203,11 +204,11 @@ class LanguageModel(Service):
         toolkit: Toolkit[Any] = _NO_TOOLS,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[Any, Any, Any]:
-        """A typed value: the model is held to the JSON Schema of `schema`, and its text is decoded.
+        """Return a typed value. The JSON Schema of `schema` constrains the answer, and fxai decodes its text.
 
-        Fails as `generate_text`, and with `AiError` for `StructuredOutputError` when the text does not decode: it
-        holds the text and the pointer to the place; calls in the same reply were answered, and it holds their results.
-        Fails with `ObjectPending` where calls wait and there is no value yet.
+        The effect fails like `generate_text`. It fails with `StructuredOutputError` if the text is invalid; the error
+        contains the text, the location, and the results of calls in the same turn. It fails with `ObjectPending` if
+        calls are pending and no value exists yet.
         """
         return object_round(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
 
@@ -215,11 +216,11 @@ class LanguageModel(Service):
     def stream_text(
         prompt: PromptInput, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> StreamOf[StreamPart, AiError | ToolError, _T | LanguageModel | None]:
-        """The parts of the model's turn as they come, then the results of its calls when each is there.
+        """Return a stream of the parts of the turn, followed by the results of its calls as they finish.
 
-        Calls run when the model finished its turn; `finish` is last. Leaving the stream early stops the model and the
-        handlers. Fails as `generate_text`, after the results of the other calls. Results of calls that the prompt
-        approves come first.
+        Calls run after the end of the turn. `finish` is the last part. If you stop reading early, fxai stops the model
+        and the handlers. The stream fails like `generate_text`, after the results of the other calls. Results of
+        approved calls come first.
         """
         return stream_round(Prompt.make(prompt), toolkit, options)
 
@@ -232,7 +233,7 @@ def text_round(
     on_settled: OnSettled | None = None,
     growth: Growth | None = None,
 ) -> EffectOf[Response, Any, Any]:
-    """`LanguageModel.generate_text`. The response names a break of the requests in `growth`."""
+    """Run the round of `LanguageModel.generate_text`. The response names a break of the requests in `growth`."""
     return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled, "growth": growth})
 
 
@@ -245,7 +246,7 @@ def object_round(
     on_settled: OnSettled | None = None,
     growth: Growth | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
-    """`LanguageModel.generate_object`; see `text_round`."""
+    """Run the round of `LanguageModel.generate_object`. See `text_round`."""
     given = {"schema": schema, "on_settled": on_settled, "growth": growth}
     answered = Generate(_round, (prompt, toolkit, options), given)
     return answered.flat_map(lambda response: _to_object(response, schema))
@@ -259,7 +260,7 @@ def stream_round(
     on_settled: OnSettled | None = None,
     growth: Growth | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
-    """`LanguageModel.stream_text`; see `text_round`."""
+    """Run the round of `LanguageModel.stream_text`. See `text_round`."""
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
         return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled, "growth": growth})
@@ -268,7 +269,7 @@ def stream_round(
 
 
 class ForwardingModel(LanguageModel):
-    """A model that hands each request on to another one. Implementations give `forward`, and change what they add."""
+    """A model that forwards each request to another model. Implementations define `forward`."""
 
     @property
     @override
@@ -277,26 +278,26 @@ class ForwardingModel(LanguageModel):
 
     @abstractmethod
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        """The model that answers the request."""
+        """Return the model that answers the request."""
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """The turn of the model that answers, whole. Fails as that, and as `forward`."""
+        """Return the turn of the forwarding target. Fails like the target or `forward`."""
         return self.forward(request).flat_map(lambda model: ask_model(model, request))
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part. Fails as `ask`."""
+        """Return the turn as a stream. Fails like `ask`."""
         return StreamOf.unwrap(self.forward(request).map(lambda model: stream_model(model, request)))
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """The tokens that the request takes, as the model that answers counts them. Fails as `ask`."""
+        """Return the number of tokens of the request from the forwarding target. Fails like `ask`."""
         return self.forward(request).flat_map(lambda model: model.count(request))
 
     @override
     def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:
-        """Return the facts of the model that answers a request. Fails as `forward`."""
+        """Return the facts of the model that answers a request. Fails like `forward`."""
         return self.forward(request).flat_map(lambda model: model.facts_of(request))
 
 
@@ -310,7 +311,7 @@ def _round(
     on_settled: OnSettled | None = None,
     growth: Growth | None = None,
 ) -> Steps:
-    """The steps of one round, its approvals first; they give its response."""
+    """Process the approvals of the prompt, run the round, and return its response."""
     model = yield Fetch(LanguageModel)
     prepared = prepare(prompt, toolkit, options)
     request, resolution = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
@@ -339,7 +340,7 @@ def _round(
 
 
 def _count(prompt: Prompt, toolkit: Toolkit[Any], schema: Any, options: RoundOptions) -> Steps:
-    """The steps of a count."""
+    """Return the token count of a request."""
     model = yield Fetch(LanguageModel)
     prepared = prepare(prompt, toolkit, options, may_be_silent=True)
     request, _ = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
@@ -355,7 +356,7 @@ def read_output(response: Response, schema: Schema[_V]) -> Result[_V, DecodeFail
     """Return the typed value in the text of a response, also in a fenced block or after a byte order mark.
 
     Fails with:
-        DecodeFailure: The errors of the first JSON text. If the response contains none, the errors of its whole text.
+        DecodeFailure: The errors of the first JSON text, or the errors of the whole text if it contains no JSON.
     """
     if not response.text.strip():
         return _NO_TEXT
@@ -369,7 +370,7 @@ def read_output(response: Response, schema: Schema[_V]) -> Result[_V, DecodeFail
 
 
 def output_error(module: str, method: str, response: Response, failure: DecodeFailure) -> AiError:
-    """Return the error of a response whose text does not decode: the text, the location, the results of the calls.
+    """Return the error of an invalid answer with its text, the location, and the results of the calls.
 
     If the model refused, the error has the reason of the refusal.
     """
@@ -397,10 +398,10 @@ def _to_object(response: Response, schema: Schema[_V]) -> EffectOf[ObjectRespons
 
 
 def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
-    """A repair that shows the failure to the model and takes the call that it makes instead, if it makes one.
+    """Return a repair that shows the failure to the model and uses the call that the model makes instead.
 
     Args:
-        toolkit: the tools that it may call; for invalid parameters it must call the same tool.
+        toolkit: The tools that the model can call. After invalid parameters it must call the same tool.
 
     >>> from fxai.effects import fx
     >>> from fxai.testing import ScriptedModel, call
@@ -416,7 +417,7 @@ def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
 
     def repair(call: ToolCall, failure: UnknownTool | InvalidParameters) -> EffectOf[ToolCall | None, Any, Any]:
         written = call.params_text if call.params_text is not None else call.params
-        prompt = f"This call failed: {call.name} with {written!r}. {failure}. Make the call as it should be."
+        prompt = f"This call failed: {call.name} with {written!r}. {failure}. Make the corrected call."
         is_known = isinstance(failure, InvalidParameters)
         response = LanguageModel.generate_text(
             prompt,
@@ -430,7 +431,7 @@ def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
 
 
 def _without_metadata(calls: tuple[ToolCall, ...]) -> ToolCall | None:
-    """The call, if there is one, without what its provider noted in a conversation that does not go on."""
+    """Return the first call without the metadata of its provider, because its conversation does not continue."""
     for call in calls:
         return ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text)
     return None

@@ -1,7 +1,7 @@
-"""Limits as a layer around a model: what its requests may use is reserved before them, and settled after them.
+"""Limits: restrict the requests, tokens, and money of a model with a layer. Use them to share budgets and rates.
 
-Before a request its most is reserved; after it what was used is committed, and the rest is given back. Programs that
-are given the same `Allowances` share the limits: those of this process, of a file, or of a PostgreSQL database.
+fxai reserves the maximum usage before a request. After the request it records the actual usage and releases the rest.
+Programs with the same `Allowances` share the limits: in this process, in a file, or in a PostgreSQL database.
 
 >>> from fxai.messages.part import Usage
 >>> from fxai.testing import ScriptedModel, finish, text
@@ -63,56 +63,55 @@ def limit(
     estimate: Estimate = "bytes",
     unbounded: Unbounded = "admit",
 ) -> LayerOf[_T, _E, _R]:
-    """The layer of a model whose requests are held to limits; it has the type of the layer that it is given.
+    """Return the layer of a model with limits for its requests. The new layer has the type of `layer`.
 
-    A request that does not fit into the rate waits in line until it does. One that does not fit into a budget, or
-    waited in vain, fails before the model is asked. Nothing is asked twice here: the client of a provider tries again
-    by itself, and a request with all its tries is one; with `retry=None` there and a `retry` of the program's own each
-    try counts.
+    If a request exceeds a rate, it waits in line. If it exceeds a budget, or its time in line ends, it fails before
+    fxai sends it. `limit` itself repeats no request. The client of a provider retries by default, and all tries of a
+    request count once. To count each try, pass `retry=None` to the client and use your own `retry`.
 
-    What is committed and reserved is never more than a limit, as long as a model keeps to what it is told: with
-    `unbounded="refuse"` no request goes out whose most is not known. Where it uses more all the same, that is
-    committed, and nothing more is reserved until there is room.
+    The recorded and reserved usage never exceeds a limit while models respect their maximum. With
+    `unbounded="refuse"`, fxai sends no request with an unknown maximum. If a model uses more than its maximum, fxai
+    records this usage and makes no further reservation until the limit allows it.
 
     Args:
-        layer: the layer of one model, a language model or one that embeds; a fallback has limits inside, around each
-            of its models.
-        limits: every one holds.
-        allowances: where is counted what is used: by default in this layer alone.
-        max_tokens: where tokens or money are limited: what is reserved for the answer, and what the model is held to,
-            where a request says nothing of it; None: such a request is refused.
-        least_tokens: where a budget has not enough left for the whole answer, one of what is left is asked for, if that
-            is at least so many tokens; None: the request fails then.
-        prices: what models cost; needed where money is limited.
-        unpriced: the price of a model that `prices` lack; None: requests to it are refused.
-        unknown: what becomes of a reservation where a request failed, was cut or has no usage, so that nobody knows
-            what it used. A request that was refused before the model read it used nothing.
-        after_crash: what becomes of the reservation of a process that is gone, a minute later.
-        patience: Maximum seconds to wait for a rate, or until other requests give back what they reserved of a budget.
+        layer: The layer of a single language or embedding model. For a fallback, limit each of its models.
+        limits: The limits. A request must satisfy all of them.
+        allowances: The store of the usage. Default: a separate store for this layer.
+        max_tokens: Maximum tokens of the answer for a request without `max_tokens`. fxai reserves them and passes the
+            maximum to the model if a limit is in tokens or money. With None, it refuses these requests. Default: 4096.
+        least_tokens: Minimum tokens of a shorter answer. If a budget is too small for the whole answer but allows this
+            number, fxai requests the shorter answer. With None, the request fails. Default: None.
+        prices: The prices of models. Required for limits in money.
+        unpriced: The price of a model that `prices` does not contain. With None, fxai refuses its requests.
+        unknown: The treatment of the reservation of a request that failed, was stopped, or has no usage: `"commit"` or
+            `"release"`. A request that was refused before the model read it used nothing. Default: `"commit"`.
+        after_crash: The treatment of the reservation of a crashed process, one minute later. Default: `"release"`.
+        patience: Maximum seconds to wait for a rate, or until other requests return reservations of a budget.
             Default: 60. With 0 the request fails immediately.
-        estimate: the most tokens that the input of a request may be. By default one for each byte of its text, as a
-            token of any known tokenizer is at least a byte: several times too many, which are given back after it.
-        unbounded: what becomes of a request of which that cannot be said: pictures, sounds, documents, what the
-            provider fetches or looks up by itself, and `provider_options`. By default they count by their bytes and
-            5,000 tokens each, and may be more. What an `estimate` of your own says is taken at its word.
+        estimate: The maximum number of input tokens of a request. Default: one token for each byte of its text,
+            because a token of any known tokenizer has at least one byte. This is several times too high; fxai releases
+            the rest after the request.
+        unbounded: The treatment of a request with an unknown maximum: images, audio, documents, data that the provider
+            fetches, and `provider_options`. Default: `"admit"`, which counts their bytes and 5,000 tokens each, but the
+            usage can be higher. fxai does not verify an `estimate` function.
 
-    What is asked fails with:
-        AiError: as the model; with `RateLimitError` where it waited in vain, which is for a fallback, and with
-            `QuotaExhaustedError` where a budget is spent, a request alone is more than a limit, or the model has no
-            price; with `InvalidRequestError` where its most is not known, and is to be; with `UnknownError` where the
-            allowances cannot be reached.
+    Requests fail with:
+        AiError: Like the model. `RateLimitError` if the wait was too long, so that a fallback can answer.
+            `QuotaExhaustedError` if the budget is exhausted, the request alone exceeds a limit, or the model has no
+            price. `InvalidRequestError` if its maximum is unknown but required. `UnknownError` if fxai cannot reach the
+            allowances.
 
     Raises:
-        ValueError: money is limited, and there are no prices; two limits are of one thing under one name; `max_tokens`
-            or `least_tokens` is less than 1 or `patience` negative.
+        ValueError: If a limit is in money but you pass no prices, two limits have the same name and kind,
+            `max_tokens` or `least_tokens` is less than 1, or `patience` is negative.
     """
     check_limits(limits)
     if any(one.money is not None for one in limits) and prices is None and unpriced is None:
-        raise ValueError("money is limited, and no prices are given: give prices=PriceTable(…), or unpriced=Price(…)")
+        raise ValueError("prices are missing for a limit in money. Pass prices=PriceTable(…) or unpriced=Price(…).")
     tokens = [one for one in (max_tokens, least_tokens) if one is not None]
     if not all(one >= 1 for one in tokens) or not patience >= 0:
-        told = f"max_tokens is {max_tokens}, least_tokens {least_tokens}, patience {patience}"
-        raise ValueError(f"{told}: at least 1 token, at least 0 seconds")
+        told = f"got max_tokens {max_tokens}, least_tokens {least_tokens}, patience {patience}"
+        raise ValueError(f"tokens must be at least 1 and patience at least 0 seconds, {told}")
     shared = Allowances.in_process() if allowances is None else allowances
     terms = Terms(limits, shared, prices, unpriced, unknown, after_crash, patience, least_tokens)
     bounds = RequestBounds(estimate, unbounded, max_tokens, is_needed=terms.bounds_answers)
@@ -127,7 +126,7 @@ def limit(
 
 
 def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> ContextOf[Any]:
-    """The models of a layer, held to limits."""
+    """Return the models of a layer with limits."""
     limited: dict[object, Any] = {}
     language: LanguageModel | None = services.find(LanguageModel)
     embedding: EmbeddingModel | None = services.find(EmbeddingModel)
@@ -136,13 +135,13 @@ def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> Co
     if embedding is not None:
         limited[EmbeddingModel] = _LimitedEmbeddings(embedding, Admission(_info(embedding.info), terms))
     if not limited:
-        raise ValueError("limit stands around the layer of a model, and this one gives none")
+        raise ValueError("layer must provide a model for limit(…), but it provides none")
     return ContextOf(limited)
 
 
 def _info(info: ModelInfo | None) -> ModelInfo:
     if info is None:
-        raise ValueError("limit stands around one model: put it inside, around each of those that are chosen from")
+        raise ValueError("layer must provide a single model for limit(…). Limit each of the models to choose from.")
     return info
 
 
@@ -186,7 +185,7 @@ class _Limited(ForwardingModel):
 
     @fx.gen
     def _begin(self, request: ModelRequest) -> Gen[tuple[ModelRequest, Reservation], AiError, Scope]:
-        """The request as it is asked, with its reservation."""
+        """Return the request with its maximum answer, and its reservation."""
         extent = yield from self._bounds.of(request, self._model)
         reservation = yield from self._admission.admit(extent)
         most = reservation.extent.answer if self._bounds_answers else request.max_tokens
@@ -218,7 +217,7 @@ def _note(reservation: Reservation, end: Exit[Any, Any]) -> EffectOf[None]:
 
 
 def _watch(pull: AnyEffect, reservation: Reservation) -> AnyEffect:
-    """The pull, of which the reservation hears."""
+    """Return the pull, and record each part in the reservation."""
 
     def came(part: Any) -> Any:
         if part is not END:

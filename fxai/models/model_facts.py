@@ -1,4 +1,4 @@
-"""Facts about a model: its limits and abilities, as data. Use this module to decide what a request may contain.
+"""Facts about a model: its limits and abilities, as data. Use this module to decide which values a request can contain.
 
 Each provider has one table of facts. Code that prepares a request reads the facts and never the name of the model.
 
@@ -52,19 +52,19 @@ class FactSource(msgspec.Struct, frozen=True):
 
 @final
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The abilities of one model. A fact is None if it is unknown; the policy of its field then supplies a value.
+    """The abilities of a model. If a fact is None, it is unknown, and the policy of its field supplies a value.
 
-    `msgspec.structs.replace` returns other facts. A value of a wrong type raises TypeError.
+    `msgspec.structs.replace` returns changed facts. A value of a wrong type raises TypeError.
     """
 
     provider: str
     """The provider, such as `"anthropic"`."""
     model: str
-    """The name that you asked for."""
+    """The name that the program passed."""
     family: str | None = None
     """The entry of the table. An unknown model has no entry."""
     like: str | None = None
-    """The entry that supplies the facts of an unknown model. None if the model is known or resembles no entry."""
+    """The entry that supplies the facts of an unknown model, or None."""
     released: date | None = None
     retires: date | None = None
     """The date when the provider stops serving the model."""
@@ -77,7 +77,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the prompt and the answer together."""
     max_input_tokens: int | None = None
     max_output_tokens: int | None = None
-    """Tokens of the answer, thinking included."""
+    """Tokens of the answer, including thinking."""
     window_limits_answer: bool | None = None
     """True if the provider refuses a request whose prompt and `max_tokens` together exceed the context window."""
     inputs: tuple[Modality, ...] | None = None
@@ -120,9 +120,9 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     thinking_budget_min: int | None = None
     """Minimum number of tokens of a thinking budget."""
     binds_thinking: bool | None = None
-    """True if thinking blocks are valid only after the exact prefix that the model saw."""
+    """True if thinking blocks are valid only after the exact prefix that the model received."""
     binding_remedy: Literal["drop_block"] | None = None
-    """The provider's own remedy for a changed prefix. None if fxai must omit the blocks itself."""
+    """The provider's own remedy for a changed prefix, or None if fxai must omit the blocks itself."""
 
     # -- requests
 
@@ -144,7 +144,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of tools per API."""
 
     sources: Mapping[str, FactSource] = FrozenObject()
-    """The source of each fact, by the name of its field. It takes no part in hashing."""
+    """The source of each fact by the name of its field. Hashes ignore it."""
 
     def __post_init__(self) -> None:
         values = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -189,7 +189,7 @@ def common_facts(models: Iterable[ModelFacts | None]) -> ModelFacts | None:
     A fact is None if the models differ. `binds_thinking` is True if any model binds thinking to its prefix.
 
     Args:
-        models: The facts of the models. Unknown facts, None, take no part.
+        models: The facts of the models. The function ignores unknown facts (None).
 
     >>> one, two = (ModelFacts(provider="acme", model=name, cache_marks=4) for name in ("small", "large"))
     >>> common_facts([one, msgspec.structs.replace(two, binds_thinking=True)])
@@ -211,7 +211,7 @@ def common_facts(models: Iterable[ModelFacts | None]) -> ModelFacts | None:
 
 
 def nearest_effort(wanted: ReasoningEffort, accepted: Sequence[ReasoningEffort]) -> ReasoningEffort | None:
-    """Return the accepted effort that is nearest to the wanted effort. A tie goes down.
+    """Return the accepted effort that is nearest to the wanted effort. For equal distances, return the lower effort.
 
     Args:
         wanted: The portable effort.

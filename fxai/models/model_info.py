@@ -1,4 +1,4 @@
-"""Which model is asked.
+"""Model information: the provider, name, and address of a model. Tracers and price tables use this module.
 
 >>> str(ModelInfo("openai", "gpt-6-sol", "api.openai.com", 443))
 'openai:gpt-6-sol'
@@ -14,14 +14,14 @@ from typing_extensions import override
 
 @final
 class ModelInfo(msgspec.Struct, frozen=True):
-    """A model, as its provider calls it."""
+    """A model with the names of its provider."""
 
     provider: str
-    """Whose interface it has, such as `"openai"` or `"anthropic"`."""
+    """The provider of its interface, such as `"openai"` or `"anthropic"`."""
     model: str
-    """Its name there."""
+    """The name of the model at the provider."""
     address: str | None = None
-    """The host that is asked; None: none is, or it is not known."""
+    """The host of the requests, or None if it is unknown or no host receives them."""
     port: int | None = None
 
     @override
@@ -30,7 +30,7 @@ class ModelInfo(msgspec.Struct, frozen=True):
 
 
 def info_of(model: object) -> ModelInfo:
-    """What can be said of a model that says nothing of itself: the package and the name of its class.
+    """Return the information of a model without its own: the package and the name of its class.
 
     >>> str(info_of(ModelInfo("a", "b")))
     'fxai:ModelInfo'

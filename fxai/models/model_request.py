@@ -1,4 +1,4 @@
-"""Requests to a language model, independent of any provider, and how the calls that it answers with are to be run.
+"""Requests to a language model, independent of any provider. Use this module to choose tools and options of a round.
 
 >>> ModelRequest(Prompt.make("Hello"), temperature=0).tool_choice
 'auto'
@@ -46,49 +46,49 @@ _Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
 
 @final
 class ToolChoice(msgspec.Struct, frozen=True):
-    """A choice among named tools; where none is named, use `"auto"`, `"none"` or `"required"`."""
+    """A choice among named tools. Without names, use `"auto"`, `"none"`, or `"required"`."""
 
     names: tuple[str, ...]
-    """The tools that may be called."""
+    """The names of the tools that the model can call."""
     mode: Literal["auto", "required", "tool"] = "auto"
-    """`"auto"`: one of them or none. `"required"`: one of them. `"tool"`: the tool that is named."""
+    """`"auto"`: the model can call one of them. `"required"`: it must call one. `"tool"`: it must call this tool."""
 
     @staticmethod
     def tool(name: str) -> ToolChoice:
-        """The model must call this tool."""
+        """Return the choice that requires a call of this tool."""
         return ToolChoice((name,), "tool")
 
     @staticmethod
     def one_of(names: Iterable[str], *, mode: Literal["auto", "required"] = "auto") -> ToolChoice:
-        """The model is shown these tools alone; with `mode="required"` it must call one of them.
+        """Return the choice that shows only these tools. With `mode="required"`, the model must call one of them.
 
         Raises:
-            ValueError: there is no name.
+            ValueError: If you pass no name.
         """
         chosen = tuple(names)
         if not chosen:
-            raise ValueError('ToolChoice.one_of needs a name at least; to allow no tool, say "none"')
+            raise ValueError('ToolChoice.one_of needs at least one name. To allow no tool, pass "none".')
         return ToolChoice(chosen, mode)
 
     def allows(self, name: str) -> bool:
-        """Whether a call of the tool `name` is within the choice."""
+        """Return whether the choice allows a call of the tool `name`."""
         return name in self.names
 
 
 ToolChoices: TypeAlias = Literal["auto", "none", "required"] | ToolChoice
-"""`"auto"` (any tool or none), `"none"`, `"required"` (any tool), or a choice among named ones."""
+"""`"auto"` (any tool or none), `"none"`, `"required"` (any tool), or a choice among named tools."""
 
 
 def allows(choice: ToolChoices, name: str) -> bool:
-    """Whether `choice` allows a call of the tool `name`."""
+    """Return whether `choice` allows a call of the tool `name`."""
     return choice.allows(name) if isinstance(choice, ToolChoice) else choice != "none"
 
 
 def narrow(choice: ToolChoice, tools: Container[str]) -> ToolChoices:
-    """What is left of a choice where only `tools` are there.
+    """Return the choice with only the tools that are in `tools`.
 
-    Where none of its tools is, nothing is required: `"auto"` in place of the one tool that had to be called, and
-    `"none"` in place of several that alone were allowed.
+    If none of the chosen tools is in `tools`, the result requires no call: `"auto"` instead of a required tool, and
+    `"none"` instead of a set of allowed tools.
 
     >>> narrow(ToolChoice.one_of(["add", "weather"]), {"add"}).names, narrow(ToolChoice.tool("add"), ())
     (('add',), 'auto')
@@ -100,53 +100,53 @@ def narrow(choice: ToolChoice, tools: Container[str]) -> ToolChoices:
 
 
 def refusal(choice: ToolChoices) -> str:
-    """Why a call outside `choice` was not run, for the model."""
+    """Return the message to the model for a call that `choice` does not allow."""
     if isinstance(choice, ToolChoice):
         return f"the tool choice of this turn allows only: {', '.join(choice.names)}"
     return "the tool choice of this turn allows no tool"
 
 
 ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""The effort of reasoning before an answer. If the model lacks an effort, fxai sends the nearest one and warns."""
+"""The effort of reasoning before an answer. If the model lacks an effort, fxai sends the nearest effort and warns."""
 
 
 class ModelOptions(TypedDict, total=False):
-    """Options of a request to any model. A field that a provider lacks is a warning on the response, never an error."""
+    """Options of a request to any model. If a provider lacks an option, the response contains a warning."""
 
     max_tokens: int | None
-    """The most tokens that it may answer with."""
+    """Maximum number of tokens of the answer."""
     temperature: float | None
-    """How varied the answer may be; 0 is the least."""
+    """The randomness of the answer. 0 is the minimum."""
     stop: tuple[str, ...]
-    """Texts at which the answer ends; they are not part of it."""
+    """Strings that end the answer. The answer does not contain them."""
     reasoning: ReasoningEffort | None
-    """How much it should think first."""
+    """The effort of reasoning before the answer."""
     parallel_tool_calls: bool | None
-    """Whether it may call several tools in one turn."""
+    """True if the model can call multiple tools in a turn."""
     provider_options: Mapping[str, Any]
-    """By provider name, what only that provider understands."""
+    """Options that only one provider supports, by the name of the provider."""
 
 
 class Model(Protocol):
-    """What takes requests: a language model."""
+    """An object that accepts requests: a language model."""
 
     @property
     def info(self) -> ModelInfo | None:
-        """Which model it is; None: it hands requests on to others."""
+        """The model and its provider, or None if it forwards requests to other models."""
         ...
 
     def ask(self, request: ModelRequest, /) -> EffectOf[tuple[Part, ...], AiError, None]:
-        """The model's turn, whole."""
+        """Return the parts of a turn."""
         ...
 
     def ask_stream(self, request: ModelRequest, /) -> StreamOf[StreamPart, AiError, None]:
-        """The same turn as it comes."""
+        """Return the parts of a turn as a stream."""
         ...
 
 
 @final
 class ModelRequest(msgspec.Struct, frozen=True):
-    """A request to a language model: the conversation, the tools, and how it should answer."""
+    """A request to a language model: the conversation, the tools, and the options of the answer."""
 
     prompt: Prompt
     tools: tuple[Tool[Any, Any, Any], ...] = ()
@@ -157,9 +157,9 @@ class ModelRequest(msgspec.Struct, frozen=True):
     reasoning: ReasoningEffort | None = None
     parallel_tool_calls: bool | None = None
     response_schema: JsonSchema | None = None
-    """The JSON Schema that the text of the answer must be an instance of; None for free text."""
+    """The JSON Schema of the answer's text, or None for free text."""
     response_name: str | None = None
-    """What that answer is called; None: as its schema's title says, or nothing of its own."""
+    """The name of the answer, or None to use the title of the schema."""
     provider_options: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -167,19 +167,19 @@ class ModelRequest(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "provider_options", frozen(self.provider_options))
 
     def answered_as(self, schema: Schema[Any]) -> ModelRequest:
-        """The request whose answer is to be of a type."""
+        """Return the request for an answer of a type."""
         return msgspec.structs.replace(self, response_schema=schema.document, response_name=schema.name)
 
     def __hash__(self) -> int:
         return hash((self.prompt, self.tools, self.tool_choice))
 
 
-# -- asking a model, so that a tracer hears of it
+# -- traced requests
 
 
 @final
 class ModelCall(Operation, eq=False):
-    """A request to a language model, for a tracer; it gives the parts of the turn, or a stream of them."""
+    """A request to a language model, for a tracer. It succeeds with the parts of the turn, or with a stream of them."""
 
     info: ModelInfo
     request: ModelRequest
@@ -187,12 +187,12 @@ class ModelCall(Operation, eq=False):
 
 
 def ask_model(model: Model, request: ModelRequest) -> EffectOf[tuple[Part, ...], AiError]:
-    """`model.ask(request)`, of which a tracer hears, if there is one and the model itself answers."""
+    """Return the result of `model.ask(request)`. A tracer records it if the model itself answers."""
     return _Asking(model, request)
 
 
 def stream_model(model: Model, request: ModelRequest) -> StreamOf[StreamPart, AiError]:
-    """`model.ask_stream(request)`, of which a tracer hears, as `ask_model`."""
+    """Return the result of `model.ask_stream(request)`. A tracer records it if the model itself answers."""
     return StreamOf(_Streaming(model, request))
 
 
@@ -228,20 +228,20 @@ class _Streaming(Instruction, eq=False):
         return traced
 
 
-# -- a round: its request, and how the calls of its turn are run
+# -- a round: its request, and the settings for its calls
 
 Repair: TypeAlias = Callable[
     [ToolCall, UnknownTool | InvalidParameters],
     ToolCall | EffectOf[ToolCall | None, Any, Any] | PlainAwaitable[ToolCall | None] | None,
 ]
-"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail; or an effect of these.
+"""Repairs an invalid call once. It returns another call, None to let the call fail, or an effect of these.
 
-Where it fails, or gives a call that may not be run, the call fails as it would have: its result and a warning say why
-it was not mended. What it raises is a defect, as is anything else that it gives.
+If the repair fails, or returns a call that is not allowed, the call fails with its original failure. Its result and a
+warning state the reason. An exception or any other return value is a defect.
 
-The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
-In a stream it comes as a second call of that id, before its result. A call whose parameters fit once JSON text in them
-is read (see `JsonText`) needs no repair.
+The new call replaces the invalid call in the response and in the history, with the same id and marked as `repaired`. A
+stream contains both calls with the same id, before the result. If the parameters become valid after fxai parses JSON
+text in them (see `JsonText`), the call needs no repair.
 """
 
 
@@ -249,26 +249,26 @@ _COMMON = frozenset(ModelOptions.__annotations__)
 
 
 class RoundOptions(ModelOptions, total=False):
-    """What one round takes beside prompt and toolkit."""
+    """The options of a round in addition to prompt and toolkit."""
 
     tool_choice: ToolChoices
-    """Which tools the model may or must call; `"auto"` by default. Enforced on its reply too. Where there is no tool to
-    choose, nothing is required, and a warning says so."""
+    """The tools that the model can or must call. fxai also enforces the choice on the response. Without tools to
+    choose, fxai requires no call, and the response contains a warning. Default: `"auto"`."""
     concurrency: int | None
-    """How many calls run at once; None, the default, is all of them. Results are in the order of the calls always."""
+    """Maximum number of concurrent calls, or None for no limit. Results have the order of the calls. Default: None."""
     resolve_tools: bool
-    """False: the calls are given back and not run."""
+    """False to return the calls without running them. Default: True."""
     on_invalid_call: OnInvalidCall
-    """Where the model's mistakes go: `"return"` (the default) tells the model, `"error"` fails."""
+    """The treatment of invalid calls: `"return"` (the default) reports them to the model, `"error"` fails the round."""
     repair: Repair | None
-    """Mends a call that is invalid, once, before it counts as failed."""
+    """A function that repairs an invalid call once before it fails."""
     deadline: float | None
-    """When the run will be cut off, by the clock's `monotonic`: handlers find it in their context."""
+    """The time when fxai will stop the run, by the clock's `monotonic`. Handlers find it in their context."""
 
 
 @final
 class Resolution(msgspec.Struct, frozen=True):
-    """How calls are to be resolved."""
+    """The settings for the calls of a turn."""
 
     tools: Mapping[str, Tool[Any, Any, Any]]
     choice: ToolChoices = "auto"
@@ -279,18 +279,19 @@ class Resolution(msgspec.Struct, frozen=True):
     deadline: float | None = None
     limits: Limits = CALL_LIMITS
     approved: bool = False
-    """Whether the calls are approved already."""
+    """True if the calls are already approved."""
     warnings: tuple[WarningPart | ResponseMetadata, ...] = ()
-    """What was requested of the round and is not done, and a break of the prefix: the first parts of its response."""
+    """Warnings about requested features that fxai does not apply, and a break of the prefix. The response starts with
+    them."""
 
     def with_break(self, found: PrefixBreak) -> Resolution:
         """Return the resolution of a turn whose response names a break of the prefix."""
         return msgspec.structs.replace(self, warnings=(ResponseMetadata(prefix_break=found), *self.warnings))
 
     def without(self, parts: Iterable[Part]) -> Resolution:
-        """Return the resolution of a turn without the tools that its request left out, as its warnings state.
+        """Return the settings without the tools that the request omitted, as the warnings of the turn state.
 
-        The tools that a model sees are the tools that can run. A choice is narrowed to them.
+        Only tools that the model received can run. fxai narrows a choice to these tools.
 
         Args:
             parts: The parts of the turn.
@@ -304,9 +305,9 @@ class Resolution(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, tools=left, choice=choice)
 
     def mark_dynamic(self, part: _Calling) -> _Calling:
-        """A call, or the beginning of one, marked as dynamic where no type describes it.
+        """Return a call, or the start of a call, marked as dynamic if no type describes it.
 
-        Its tool is a dynamic one, or there is no such tool.
+        No type describes a call of a dynamic tool or of an unknown tool.
         """
         if part.dynamic:
             return part
@@ -315,7 +316,7 @@ class Resolution(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(part, dynamic=True) if is_dynamic else part
 
     def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
-        """The outcome of a call as a part of the response."""
+        """Return the outcome of a call as a part of the response."""
         tool = self.tools.get(call.name)
         shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
         encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
@@ -332,20 +333,20 @@ def prepare(
     is_hidden: Callable[[str], bool] | None = None,
     may_be_silent: bool = False,
 ) -> tuple[ModelRequest, Resolution] | AiError:
-    """The request of a round and how its calls are resolved, or why there can be none.
+    """Return the request of a round and the settings for its calls, or the error of an invalid request.
 
     Args:
-        prompt: the conversation.
-        toolkit: the tools of the round.
-        options: see `RoundOptions`.
-        is_hidden: tells of a name whether it is that of a tool which this round lacks on purpose, so that a tool choice
-            may name it. Where no tool is left to choose, nothing is required, and a warning says so.
-        may_be_silent: whether there may be nothing to answer, since the request is only counted.
+        prompt: The conversation.
+        toolkit: The tools of the round.
+        options: See `RoundOptions`.
+        is_hidden: Returns whether a name belongs to a tool that this round omits on purpose, so that a tool choice can
+            name it. If no tool remains to choose, fxai requires no call, and the response contains a warning.
+        may_be_silent: True if the prompt can be empty, because fxai only counts the request.
     """
     tools = toolkit.tools
     silence = None if may_be_silent else _silence(prompt)
     if silence is not None:
-        return _error(InvalidUserInputError(f"there is nothing to answer: {silence}"))
+        return _error(InvalidUserInputError(f"prompt needs no answer: {silence}"))
     if not options:
         return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
     given = options.get("tool_choice", "auto")
@@ -374,7 +375,7 @@ def _error(problem: Reason) -> AiError:
 
 
 def _silence(prompt: Prompt) -> str | None:
-    """Why there is nothing to answer; None where there is. The last messages are looked at, not the whole history."""
+    """Return the reason why the prompt needs no answer, or None. It reads only the last messages."""
     for at in range(len(prompt) - 1, -1, -1):
         message = prompt[at]
         if message.role == "system":
@@ -382,26 +383,24 @@ def _silence(prompt: Prompt) -> str | None:
         for part in message.content:
             if part.type != "text" or part.text.strip():
                 return None
-            if message.role == "assistant" and part.metadata:  # what only its provider can read
+            if message.role == "assistant" and part.metadata:  # only its provider can read this part
                 return None
         if message.role == "user":
-            return (
-                "the last message is blank text; say something in it, or leave it out to go on from what is before it"
-            )
+            return "its last message is blank. Add text, or remove the message to continue from the messages before it"
     if len(prompt):
-        return "the prompt has no message but system messages and blank ones, nothing that a user said"
-    return "the prompt has no message; say something, as in Prompt.make('Hello')"
+        return "it contains only system messages and blank messages. Add a message of the user"
+    return "it contains no message. Pass a message, such as Prompt.make('Hello')"
 
 
 def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
-    """What of a choice can be demanded with these tools, and the warning where nothing can."""
+    """Return the part of a choice that these tools can satisfy, and a warning if nothing remains."""
     if isinstance(choice, ToolChoice):
         left = narrow(choice, toolkit)
         if isinstance(left, ToolChoice):
             return left, ()
-        problem = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
+        problem = f"this turn has no tool of the choice ({', '.join(choice.names)}). fxai requires no call."
     elif choice == "required" and not len(toolkit):
-        left, problem = "auto", "a tool is required and there is none: nothing is chosen"
+        left, problem = "auto", "a call is required, but this turn has no tools. fxai requires no call."
     else:
         return choice, ()
     return left, (WarningPart(message=f"tool_choice: {problem}", kind="unsupported-option", subject="tool_choice"),)
@@ -413,9 +412,9 @@ def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[st
         unknown = unknown if is_hidden is None else [name for name in unknown if not is_hidden(name)]
         if unknown:
             there = ", ".join(toolkit.tools)
-            constraint = f"names tools that are not in the toolkit: {', '.join(unknown)}; there are: {there}"
+            constraint = f"names tools that are not in the toolkit: {', '.join(unknown)}. The tools are: {there}"
             return InvalidRequestError(parameter="tool_choice", constraint=constraint)
     elif choice not in ("auto", "none", "required"):
-        constraint = f"is {choice!r}, which is no choice: give 'auto', 'none', 'required' or a ToolChoice"
+        constraint = f"must be 'auto', 'none', 'required', or a ToolChoice, got {choice!r}"
         return InvalidRequestError(parameter="tool_choice", constraint=constraint)
     return None

@@ -1,8 +1,8 @@
-"""Encoding of tools: what every provider decides of a toolkit before it writes a request, and the result of that.
+"""Preparation of tools: convert a toolkit to the form of a provider's request. Use this module in a provider.
 
-Decided are which tools a choice leaves, whether each is sent as strict, and what its options for one provider are. The
-result, the prepared tools, holds the tools in the form of one provider's request, and maps the provider's calls back to
-the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model's name alone.
+It applies the tool choice, decides about strict mode, and validates the provider options of each tool. The result, the
+prepared tools, contains the tools in the form of a provider's request. It also converts the provider's calls back to
+calls of the tools. Each provider has a function `prepare_tools` for a toolkit and the name of a model.
 
 >>> from fxai.schema.request_form import RESPONSES
 >>> from fxai.schema.strict import OPENAI
@@ -45,24 +45,24 @@ from fxai.tools.tool_options import ExplicitNull, Strict
 
 
 def file_note(part: FilePart) -> str:
-    """What a model reads in place of a file that its API does not take: name, media type and size as far as known.
+    """Return the text that replaces a file that the API does not accept: its name, media type, and size.
 
-    A file as JSON would be its base64: of no use to a model, and as long as the file.
+    In JSON, the file would become base64 text, which has the length of the file and is useless for a model.
 
     >>> print(file_note(FilePart("audio/wav", b"RIFF", "horn.wav")))
-    (the file 'horn.wav', audio/wav, 4 bytes, is left out: this model is not shown such files)
+    (the file 'horn.wav', audio/wav, 4 bytes, is omitted: this model does not accept such files)
     """
     name = f" {part.file_name!r}" if part.file_name else ""
     size = f" {len(part.data)} bytes," if isinstance(part.data, bytes) else ""
-    return f"(the file{name}, {part.media_type},{size} is left out: this model is not shown such files)"
+    return f"(the file{name}, {part.media_type},{size} is omitted: this model does not accept such files)"
 
 
 def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[TextPart | FilePart] | None:
-    """The texts and files that the result is, in the JSON form of a message's content; None if it is anything else.
+    """Return the strings and files of a result in the JSON form of a message's content, or None for another result.
 
     Args:
-        part: the result.
-        kinds: only a list that holds one of these counts.
+        part: The result.
+        kinds: The list must contain at least one part of these kinds.
     """
     result = part.result
     if part.is_failure or not is_array(result) or not any(one.get("type") in kinds for one in result if is_object(one)):
@@ -74,7 +74,7 @@ def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[T
 
 
 class PreparationError(ValueError):
-    """The tools cannot be sent as they are: found before the request. `reason` says it as a value."""
+    """The error for tools that a request cannot contain, found before the request. `reason` contains it as a value."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
@@ -85,18 +85,18 @@ class PreparationError(ValueError):
 
     @staticmethod
     def of(parameter: str, description: str) -> PreparationError:
-        """The error of a wrong argument of `prepare_tools`."""
+        """Return the error for a wrong argument of `prepare_tools`."""
         return PreparationError(InvalidRequestError(parameter=parameter, description=description))
 
 
 @final
 class Toolset(msgspec.Struct, frozen=True):
-    """One tool of ours that a provider shows the model as several, each for one kind of action.
+    """A tool that a provider shows to the model as multiple tools, each for a kind of action.
 
     Attributes:
-        wire: what the provider calls the set.
-        tool: the tool's own name.
-        field: which field of the tool's parameters says the action; on the wire, it is the name of the call.
+        wire: The provider's name of the set.
+        tool: The name of the tool.
+        field: The parameter of the tool that contains the action. On the wire, it is the name of the call.
     """
 
     wire: str
@@ -106,7 +106,7 @@ class Toolset(msgspec.Struct, frozen=True):
 
 @final
 class LeftOut(msgspec.Struct, frozen=True):
-    """A tool that is not in a request, because the API would refuse the whole request."""
+    """A tool that fxai omits from a request, because the API would refuse the whole request."""
 
     tool: str
     """The name of the tool."""
@@ -123,36 +123,36 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 @final
 class WireCall(msgspec.Struct, frozen=True):
-    """A call as the provider writes it: for the history of a conversation that goes on."""
+    """A call in the form of the provider, for the history of a conversation."""
 
     name: str
     params: Any
     toolset: str | None = None
 
     def __hash__(self) -> int:
-        return hash((self.name, self.toolset))  # parameters are plain data
+        return hash((self.name, self.toolset))  # parameters may be unhashable
 
 
 @final
 class PreparedTools(msgspec.Struct, frozen=True, dict=True):
-    """What a request says of its tools, and the way back from calls. Frozen, hashable, comparable and picklable."""
+    """The tools in the form of a request, with the mapping of calls: frozen, hashable, comparable, and picklable."""
 
-    # The dictionary of an instance holds what is found out once, such as strict forms; it is no part of the value.
+    # The dictionary of an instance caches computed data such as strict forms. It is not part of the value.
 
     encoded: bytes
-    """The fields of the request, as JSON."""
+    """The fields of the request as JSON."""
     naming: NameMap
-    """The names, both ways."""
+    """The names of tools in both directions."""
     warnings: tuple[WarningPart, ...] = ()
-    """What was asked for and not done: for the response."""
+    """The warnings about requested features that fxai does not apply, for the response."""
     betas: tuple[str, ...] = ()
-    """The beta features that the request must name; Anthropic alone has such."""
+    """The beta features that the request must name. Only Anthropic has them."""
     originals: tuple[tuple[str, Original], ...] = ()
     """The strict tools, and the tools whose document differs in the request, by their own names."""
     toolsets: tuple[Toolset, ...] = ()
-    """The tools that the model sees as several."""
+    """The tools that the model receives as multiple tools."""
     left_out: tuple[LeftOut, ...] = ()
-    """The tools that are not in the request, because the API would refuse the whole request."""
+    """The tools that fxai omits, because the API would refuse the whole request."""
 
     @staticmethod
     def make(
@@ -163,7 +163,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         settled: Iterable[Settled] = (),
         toolsets: Iterable[Toolset] = (),
     ) -> PreparedTools:
-        """The prepared tools of a request's fields; a field of None, and a list of no tools, is left out."""
+        """Return the prepared tools from the fields of a request. It omits fields that are None or an empty list."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
         return PreparedTools(
             msgspec.json.encode(mend_data(sent)),
@@ -177,31 +177,31 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of the request that are about tools, as a fresh plain copy: `tools`, `tool_choice` and the like.
+        """The fields of the request about tools, such as `tools` and `tool_choice`, as a new mutable copy.
 
-        What is not to be sent is not in it.
+        It omits fields that the request does not contain.
         """
         fields: dict[str, Any] = msgspec.json.decode(self.encoded)
         return fields
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """The tools as they are sent, as fresh plain copies; `[]`: the request has no such field."""
+        """The tools in the request, as new mutable copies. Empty if the request does not contain them."""
         return cast("list[dict[str, Any]]", self.fields.get("tools", []))
 
     @property
     def tool_choice(self) -> Any:
-        """The tool choice as it is sent, a fresh plain copy; None: the request has no such field."""
+        """The tool choice in the request, as a new mutable copy, or None if the request does not contain it."""
         return self.fields.get("tool_choice")
 
     @property
     def names(self) -> Mapping[str, str]:
-        """From the name on the wire to the tool's own."""
+        """The name of each tool by its name on the wire."""
         return self.naming.names
 
     @property
     def strict(self) -> Mapping[str, StrictForm]:
-        """The tools that are sent as strict, by their own names: what is sent, and what that weakens."""
+        """The strict forms of tools by their names, with the weakened constraints."""
         strict = {name: form.strict for name, form in self.forms.items()}
         return MappingProxyType({name: form for name, form in strict.items() if form is not None})
 
@@ -212,13 +212,13 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         return MappingProxyType({name: form for name, form in forms.items() if form is not None})
 
     def call(self, wire: str, params: Any, *, toolset: str | None = None) -> tuple[str, Any]:
-        """The tool that a call means, and its parameters as the tool's own schema has them.
+        """Return the name of the tool of a call, and the parameters in the form of the tool's own schema.
 
         Args:
-            wire: the name in the call. An unknown name is kept as it is.
-            params: The arguments in the call, parsed. fxai maps the arguments back if the request has another document
-                than the tool. Arguments in no such form stay unchanged, and validation names their error.
-            toolset: the set that the call names, where a provider has such.
+            wire: The name in the call. fxai leaves an unknown name unchanged.
+            params: The parsed arguments in the call. fxai converts the arguments back if the request has another
+                document than the tool. Arguments in no valid form stay unchanged, and validation reports their error.
+            toolset: The set in the call, if the provider has sets.
         """
         for held in self.toolsets:
             if held.wire == toolset:
@@ -229,9 +229,9 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         return name, (given if form is None else form.back(given))
 
     def wire_call(self, name: str, params: Any) -> WireCall:
-        """The call of the tool `name` as the provider wrote it, for the history; the opposite of `call`.
+        """Return the call of the tool `name` in the form of the provider, for the history, the inverse of `call`.
 
-        Parameters that have no strict form stay as they are: providers do not check what is past.
+        Parameters without a strict form stay unchanged, because providers do not check earlier calls.
         """
         for held in self.toolsets:
             if held.tool == name and is_object(params) and held.field in params:
@@ -243,7 +243,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def plain_fields(self) -> Mapping[str, Any]:
-        """The fields of the request, decoded once for all requests: to be read and sent, never changed."""
+        """The fields of the request, decoded once for all requests. You can read and send them, but not change them."""
         return MappingProxyType(self.fields)
 
     @cached_property
@@ -252,18 +252,18 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _forms(self) -> dict[str, RequestForm]:
-        """The forms that were asked for."""
+        """The computed forms."""
         return {}
 
     def _form(self, name: str) -> RequestForm | None:
-        """The form of the document of one tool; None if the request has the tool's own document."""
+        """Return the form of the document of a tool, or None if the request contains the tool's own document."""
         original = self._originals.get(name)
         if original is not None and name not in self._forms:
             self._forms[name] = original.form().unwrap()
         return self._forms.get(name)
 
 
-_NAMES: Final = NameRule(64)  # what every API accepts as the name of an action
+_NAMES: Final = NameRule(64)  # every API accepts these names for an action
 
 _O = TypeVar("_O", bound=msgspec.Struct)
 
@@ -271,15 +271,15 @@ _P = TypeVar("_P")
 _S = TypeVar("_S")
 
 AnyTool: TypeAlias = Tool[Any, Any, Any]
-"""A tool, whatever it takes and gives."""
+"""A tool with any parameters, result, and failures."""
 
 HostedTool: TypeAlias = ExternalTool[Any, object, Never]
-"""A tool that a provider runs: it needs no handler."""
+"""A tool that a provider runs. It needs no handler."""
 
 
 @final
 class Notes:
-    """What is collected while a request is prepared: warnings, and beta features that it must name."""
+    """The warnings of a request during its preparation, and the beta features that it must name."""
 
     def __init__(self) -> None:
         self.warnings: list[WarningPart] = []
@@ -291,7 +291,7 @@ class Notes:
         self.warnings.append(WarningPart(message=message, kind=kind, subject=subject))
 
     def warn_once(self, message: str, kind: WarningKind = "other") -> None:
-        """Add a warning, unless it is there already."""
+        """Add a warning unless the same warning exists."""
         if all(warning.message != message for warning in self.warnings):
             self.warn(kind, None, message)
 
@@ -300,7 +300,7 @@ class Notes:
         self.warnings = [one for one in self.warnings if one.kind != kind or (one.subject or "") not in subjects]
 
     def leave_out(self, tool: AnyTool, rule: str, pointer: str, reason: str) -> None:
-        """Add the warning that a tool is not in the request."""
+        """Add the warning that the request omits a tool."""
         self.left_out.append(LeftOut(tool.name, rule, pointer, reason))
         where = f"{pointer or '/'}: {rule}: {reason}"
         self.warn("unsupported-tool", tool.name, f"the tool {tool.name!r} is not sent: {where}")
@@ -310,15 +310,15 @@ class Notes:
         self.warn("not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: {why}")
 
     def note_lost(self, tool: AnyTool, what: str, where: str) -> None:
-        """Add the warning that a wire has no place for something."""
-        self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no place for its {what}")
+        """Add the warning that an API has no field for an option of a tool."""
+        self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no field for its {what}")
 
     def carry(
         self, tool: AnyTool, extras: Mapping[str, Any], carried: Container[str], missing: Mapping[str, bool], where: str
     ) -> dict[str, Any]:
-        """The further fields of a tool that a provider has a place for, those `carried`; the others are noted as lost.
+        """Return the fields of a tool that a provider supports (`carried`), and add warnings about the other fields.
 
-        So is what there is never a place for, where the tool has it: `missing` says so of each. `where` names the API.
+        It also adds a warning about each option in `missing` that is true. `where` is the name of the API.
         """
         lost = [name for name in extras if name not in carried] + [what for what, has in missing.items() if has]
         for what in lost:
@@ -326,9 +326,9 @@ class Notes:
         return {name: value for name, value in extras.items() if name in carried}
 
     def refuse(self, tool: AnyTool, why: str, where: str) -> None:
-        """Add the warning that a provider's own tool is not sent to a wire that does not know it."""
+        """Add the warning that the request omits a provider's own tool, because the API does not support it."""
         kind = "" if tool.provider is None else f" ({tool.provider.id})"
-        message = f"the tool {tool.name!r}{kind} is not sent: it {why}, and {where} does not know it"
+        message = f"the tool {tool.name!r}{kind} is not sent: it {why}, and {where} does not support it"
         self.warn("unsupported-tool", tool.name, message)
 
 
@@ -339,40 +339,40 @@ class Original(msgspec.Struct, frozen=True):
     document: JsonSchema
     rules: RequestRules
     strict: StrictRules | None = None
-    """The rules of strict mode. None if the tool is not strict."""
+    """The rules of strict mode, or None if the tool is not strict."""
     explicit_null: bool = False
-    """True if the strict form distinguishes a null and an absent property."""
+    """True if the strict form distinguishes between null and an absent property."""
 
     def form(self) -> Result[RequestForm, tuple[Obstacle, ...]]:
-        """Return the form of the document in the request, or each obstacle."""
+        """Return the form of the document in the request, or each unsupported feature."""
         return request_form(self.document, self.rules, strict=self.strict, explicit_null=self.explicit_null)
 
 
 @final
 class Settled(msgspec.Struct, frozen=True):
-    """How one tool is sent."""
+    """The form of a tool in a request."""
 
     tool: AnyTool
     strict: bool | None
-    """The flag; None: it is left out."""
+    """The value of the strict flag, or None to omit the flag."""
     original: Original | None = None
-    """Its own document, and the rules. None for a tool of the provider."""
+    """The document of the tool with the rules, or None for a tool of the provider."""
     form: RequestForm | None = None
-    """The form of its document in the request. None for a tool of the provider."""
+    """The form of its document in the request, or None for a tool of the provider."""
 
     @property
     def document(self) -> dict[str, Any]:
-        """The parameters' schema as it is sent, a fresh plain copy."""
+        """The schema of the parameters in the request, as a new mutable copy."""
         return self.tool.json_schema() if self.form is None else cast("dict[str, Any]", self.form.document.to_dict())
 
     @property
     def is_rewritten(self) -> bool:
-        """True if the tool is strict, or the request has another document than the tool."""
+        """True if the tool is strict, or its document in the request differs from its own document."""
         form = self.form
         return form is not None and (form.strict is not None or form.document is not form.original)
 
     def loosen(self, notes: Notes) -> Settled | None:
-        """Return the same tool without strict mode. None if the API refuses the tool."""
+        """Return the same tool without strict mode, or None if the API refuses the tool."""
         flag = None if self.strict is None else False
         if self.original is None:
             return Settled(self.tool, flag)
@@ -388,18 +388,18 @@ def settle(
     default: bool | None,
     notes: Notes,
 ) -> Settled | None:
-    """Return whether a tool is sent as strict, and the form of its document. None if the tool is left out.
+    """Return the form of a tool in a request, or None if the request omits the tool.
 
     Args:
-        tool: The tool. Its annotation `Strict` states what it wants.
+        tool: The tool. Its annotation `Strict` requests or forbids strict mode.
         rules: The rules of the API for every tool.
         strict_rules: The rules of the provider for strict tools.
-        config: What the configuration wants of each tool without the annotation.
-        default: What the provider does by itself. None if the model has no strict mode.
-        notes: Where fxai notes tools that cannot be strict, or cannot be sent.
+        config: The strict mode of tools without the annotation, by configuration.
+        default: The default of the provider, or None if the model has no strict mode.
+        notes: The notes about tools that cannot be strict, or that the request omits.
 
     Raises:
-        PreparationError: the tool's annotation asks for strict, and its schema cannot be.
+        PreparationError: If the annotation of the tool requires strict mode, but its schema has no strict form.
     """
     asked = tool.get(Strict)
     strict = resolve_strict(asked, config, default)
@@ -424,7 +424,7 @@ def settle(
 
 
 def _loose(tool: AnyTool, strict: bool | None, original: Original, notes: Notes) -> Settled | None:
-    """The tool without strict mode; None if the API refuses it."""
+    """Return the tool without strict mode, or None if the API refuses it."""
     found = original.form()
     if isinstance(found, Success):
         return Settled(tool, strict, original, found.unwrap())
@@ -435,8 +435,8 @@ def _loose(tool: AnyTool, strict: bool | None, original: Original, notes: Notes)
 
 def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ...]) -> PreparationError:
     first = obstacles[0]
-    said = f"the tool {tool.name!r} is annotated as strict, and {rules.name} has no strict form for it: "
-    remedy = "; or annotate it with Strict, None to send it as it is"
+    said = f"tool {tool.name!r} is annotated as strict, but {rules.name} has no strict form for it: "
+    remedy = ". Change the schema, or annotate the tool with (Strict, None)."
     description = said + "; ".join(map(str, obstacles)) + remedy
     return PreparationError(
         UnsupportedSchemaError(description=description, pointer=first.pointer, keyword=first.keyword)
@@ -446,74 +446,75 @@ def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ..
 def choose_tools(
     tools: Iterable[AnyTool], choice: ToolChoices | None, field: str = "tool_choice"
 ) -> tuple[AnyTool, ...]:
-    """The tools that are sent: all, or with `ToolChoice.one_of` those alone that it names.
+    """Return the tools of a request: all tools, or only the tools that `ToolChoice.one_of` names.
 
     Raises:
-        PreparationError: a name that no tool has, or no choice at all; `field` says where it stands.
+        PreparationError: If the choice is invalid, or names an unknown tool. `field` is the location of the choice.
     """
     given = tuple(tools)
     if not isinstance(choice, ToolChoice):
         if choice not in (None, "auto", "none", "required"):
-            said = f"there is no choice {choice!r}: it is 'auto', 'none', 'required', or ToolChoice.tool({choice!r})"
+            said = f"unknown choice {choice!r}. Pass 'auto', 'none', 'required', or ToolChoice.tool({choice!r})."
             raise PreparationError.of(field, said)
         return given
     names = [tool.name for tool in given]
     unknown = [name for name in choice.names if name not in names]
     if unknown:
         there = ", ".join(names) or "none"
-        raise PreparationError.of(field, f"there is no tool {', '.join(map(repr, unknown))}; the tools are: {there}")
+        raise PreparationError.of(field, f"unknown tool {', '.join(map(repr, unknown))}. The tools are: {there}")
     return given if choice.mode == "tool" else tuple(tool for tool in given if choice.allows(tool.name))
 
 
 def refuse_approval(tool: AnyTool) -> None:
-    """Refuses a tool that the provider runs and that asks for an approval: there nobody can be asked.
+    """Raise for a tool that the provider runs and that needs an approval, because fxai cannot block its calls.
 
     Raises:
-        PreparationError: it is such a tool.
+        PreparationError: If it is such a tool.
     """
     if tool.provider is None or tool.provider.requires_handler or tool.needs_approval is False:
         return
-    said = f"the tool {tool.name!r} is run by the provider, where nobody is asked before: leave needs_approval out"
-    raise PreparationError.of("needs_approval", f"{said}, or use what the provider's own tool has for it")
+    said = f"the provider runs the tool {tool.name!r} without an approval. Remove needs_approval"
+    raise PreparationError.of("needs_approval", f"{said}, or use the approval option of the provider's own tool")
 
 
 def choice_mode(
     choice: ToolChoices | None, sent: Sequence[AnyTool], notes: Notes
 ) -> Literal["auto", "none", "required", "tool"] | None:
-    """How a choice wants tools called; None where it says nothing, or where no tool is sent, which is noted."""
+    """Return the mode of a choice, or None without a mode or without tools. Warn if a required call is impossible."""
     mode = choice.mode if isinstance(choice, ToolChoice) else choice
     if not sent and mode == "required":
-        notes.warn("unsupported-option", "tool_choice", "a tool is required and there is none: nothing is chosen")
+        said = "a call is required, but this turn has no tools. fxai requires no call."
+        notes.warn("unsupported-option", "tool_choice", said)
     return mode if sent else None
 
 
 @cache
 def option_names(form: type[msgspec.Struct]) -> dict[str, str]:
-    """The options of one provider as they are written, each with its attribute: found out once, which takes long."""
+    """Return the options of a provider with their attributes. A cache stores the result, because it takes long."""
     return {field.encode_name: field.name for field in msgspec.structs.fields(form)}
 
 
 def options_of(tool: AnyTool, provider: str, form: type[_O]) -> _O:
-    """The tool's `provider_options` for one provider, checked.
+    """Return the validated `provider_options` of a tool for a provider.
 
     Raises:
-        PreparationError: they are none, with the place, what belongs there and which options there are.
+        PreparationError: If they are invalid. It contains the location, the expected value, and the valid options.
     """
     where = f"provider_options[{provider!r}] of the tool {tool.name!r}"
     return checked_options(tool.provider_options.get(provider, {}), form, where)
 
 
 def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") -> _O:
-    """Plain options as the Struct `form`; an error names the place `where`, and adds the remedy for an unknown one.
+    """Return options as an instance of the Struct `form`. An error for an unknown option contains `remedy`.
 
     Raises:
-        PreparationError: they are none, with the place, what belongs there and which options there are.
+        PreparationError: If they are invalid. It contains `where`, the expected value, and the valid options.
     """
     fields = option_names(form)
     unknown = [key for key in options if key not in fields] if is_object(options) else []
     if unknown:
         there = ", ".join(sorted(fields))
-        message = f"there is no option {', '.join(map(repr, unknown))}; there are: {there}{remedy}"
+        message = f"unknown option {', '.join(map(repr, unknown))}. The options are: {there}{remedy}"
         raise PreparationError.of(where, message)
     try:
         return msgspec.convert(options, form)
@@ -522,18 +523,18 @@ def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") 
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a provider's own tool is set up with: what is None is not sent, and the provider's own default holds."""
+    """The settings of a provider's own tool. A request omits values that are None, which then have their default."""
 
 
 @final
 class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
-    """About where the user is.
+    """The approximate location of the user.
 
     Attributes:
-        city: Its name.
-        country: Two letters, as ISO 3166-1 has them.
-        region: Its name.
-        timezone: As IANA names it, such as `"Europe/Oslo"`.
+        city: The name of the city.
+        country: The two-letter code of ISO 3166-1.
+        region: The name of the region.
+        timezone: The IANA name, such as `"Europe/Oslo"`.
     """
 
     city: str | None = None
@@ -545,12 +546,12 @@ class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
 def hosted_tool(
     id: str, name: str, wire: str, args: type[msgspec.Struct], values: Mapping[str, Any], options: Mapping[str, Any]
 ) -> HostedTool:
-    """A tool that a provider runs, such as `"openai.web_search"`, which the provider calls `wire`.
+    """Return a tool that a provider runs, such as `"openai.web_search"`. The provider's name of it is `wire`.
 
-    `values` are what it is set up with, the fields of `args`; `options` are those of every tool.
+    `values` are its settings, the fields of `args`. `options` are the common options of tools.
 
     Raises:
-        SchemaError: a value of a wrong type.
+        SchemaError: If a value has a wrong type.
     """
     return Tool.provider_defined(id=id, name=name, provider_name=wire, args=args, success=object)(**values, **options)
 
@@ -563,10 +564,10 @@ def local_tool(
     success: type[_S] | Schema[_S],
     args: type[msgspec.Struct] = Empty,
 ) -> Callable[..., Tool[_P, _S, str]]:
-    """The constructor of a tool that runs here and that a provider defines, such as `"openai.shell"`, and calls `wire`.
+    """Return the constructor of a tool that a provider defines and that runs here, such as `"openai.shell"`.
 
-    It takes the fields of `args`, which the tool is set up with, beside the options of every tool. The handler fails
-    with a text.
+    The provider's name of it is `wire`. The constructor accepts the fields of `args`, its settings, and the common
+    options of tools. The handler fails with a string.
     """
     return Tool.provider_defined(
         id=id,
@@ -581,21 +582,21 @@ def local_tool(
 
 
 def without_nulls(value: Any) -> Any:
-    """Plain data without the members of objects that are null: a provider takes their absence for the same."""
+    """Return JSON data without members that are null. Providers treat a missing member like null."""
     if is_object(value):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [without_nulls(inner) for inner in value] if is_array(value) else value
 
 
 def json_of(value: Any, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """Plain data as JSON text.
+    """Return data as a JSON string.
 
     Args:
         value: The data.
-        order: `"deterministic"`: equal data has equal text, whatever the order of its members.
+        order: `"deterministic"` for equal text for equal data, regardless of the order of its members. Default: None.
 
     Raises:
-        PreparationError: It holds what JSON cannot carry.
+        PreparationError: If JSON cannot contain the data.
     """
     try:
         return msgspec.json.encode(value, order=order)

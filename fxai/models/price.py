@@ -1,4 +1,4 @@
-"""Prices of models. State them in the program, or take them from the package `genai-prices` of the extra `prices`.
+"""Prices of models: state them in the program, or use the package `genai-prices` of the extra `prices`.
 
 fxai itself contains no price, because providers change them.
 
@@ -25,25 +25,25 @@ from fxai.models.model_info import ModelInfo
 from fxai.schema.data import is_array
 
 _MILLION: Final = 1_000_000
-_PLACES: Final = 12  # of a price per million; a price for a token then has eighteen
+_PLACES: Final = 12  # decimal places of a price per million; the price of a token then has eighteen
 
 
 def amount_of(given: object, what: str) -> Decimal:
-    """An amount of money, or a price, that somebody wrote: a text, an integer or a `Decimal`.
+    """Return an amount of money or a price from a string, an integer, or a `Decimal`.
 
     Raises:
-        TypeError: it is a `float`, which cannot say most amounts, or no number at all.
-        ValueError: it is negative, infinite or finer than 12 decimal places.
+        TypeError: If it is a `float`, which is not exact for most amounts, or not a number.
+        ValueError: If it is negative, infinite, or has more than 12 decimal places.
     """
     if isinstance(given, bool) or not isinstance(given, str | int | Decimal):
-        raise TypeError(f"{what} is {given!r}: write it as a text, such as '0.15', as an integer or as a Decimal")
+        raise TypeError(f"{what} must be a string such as '0.15', an integer, or a Decimal, got {given!r}")
     try:
         amount = Decimal(given)
     except InvalidOperation:
-        raise ValueError(f"{what} is {given!r}, which is no number") from None
+        raise ValueError(f"{what} must be a number, got {given!r}") from None
     exponent = amount.as_tuple().exponent
     if not isinstance(exponent, int) or amount < 0 or exponent < -_PLACES or amount.adjusted() > _PLACES:
-        raise ValueError(f"{what} is {given}: it must be at least 0, below 10^13, and have at most 12 decimal places")
+        raise ValueError(f"{what} must be at least 0, below 10^13, and have at most 12 decimal places, got {given}")
     return amount
 
 
@@ -61,55 +61,55 @@ class PriceTier(msgspec.Struct, frozen=True):
 
 @final
 class Price(msgspec.Struct, frozen=True):
-    """What a model costs, each per million tokens. `Price.per_million` makes one."""
+    """The prices of a model per million tokens. Create it with `Price.per_million`."""
 
     input: Decimal
     output: Decimal
     cached_input: Decimal
-    """Of input tokens that were read from the provider's cache."""
+    """The price of input tokens that the provider reads from its cache."""
     cache_write: Decimal
-    """Of input tokens that were written to it."""
+    """The price of input tokens that the provider writes to its cache."""
     tiers: tuple[PriceTier, ...] = ()
     """The prices of long prompts, from the shortest prompts to the longest."""
 
     @staticmethod
     def per_million(
-        input: str | int | Decimal,  # as providers call it
+        input: str | int | Decimal,  # providers use this name
         output: str | int | Decimal,
         *,
         cached_input: str | int | Decimal | None = None,
         cache_write: str | int | Decimal | None = None,
         long: Mapping[int, Price] | None = None,
     ) -> Price:
-        """The price of a model, per million tokens; texts are exact, such as `"0.15"`.
+        """Return the price of a model per million tokens. Strings such as `"0.15"` are exact.
 
         Args:
-            input: of input tokens.
-            output: of output tokens, reasoning among them.
-            cached_input: of those read from the cache; by default as `input`.
-            cache_write: of those written to it; by default as `input`.
-            long: The prices of long prompts, by the number of input tokens above which they apply. None: no tiers.
+            input: The price of input tokens.
+            output: The price of output tokens, including reasoning.
+            cached_input: The price of input tokens from the cache. Default: the price of input tokens.
+            cache_write: The price of input tokens written to the cache. Default: the price of input tokens.
+            long: The prices of long prompts, by the number of input tokens above which they apply. Default: None.
 
         Raises:
-            TypeError: one is a `float`, or no number.
-            ValueError: one is negative, infinite or too fine.
+            TypeError: If a price is a `float` or not a number.
+            ValueError: If a price is negative, infinite, or has too many decimal places.
 
         >>> price = Price.per_million("5", "30", long={272_000: Price.per_million("10", "45")})
         >>> price.cost(Usage(272_000, 0)), price.cost(Usage(300_000, 0))
         (Decimal('1.36'), Decimal('3'))
         """
-        plain = amount_of(input, "the price of input tokens")
+        plain = amount_of(input, "price of input tokens")
         tiers = [(above, price) for above, price in sorted((long or {}).items())]
         return Price(
             plain,
-            amount_of(output, "the price of output tokens"),
-            plain if cached_input is None else amount_of(cached_input, "the price of cached input tokens"),
-            plain if cache_write is None else amount_of(cache_write, "the price of input tokens written to the cache"),
+            amount_of(output, "price of output tokens"),
+            plain if cached_input is None else amount_of(cached_input, "price of cached input tokens"),
+            plain if cache_write is None else amount_of(cache_write, "price of input tokens written to the cache"),
             tuple(PriceTier(above, one.input, one.output, one.cached_input, one.cache_write) for above, one in tiers),
         )
 
     def cost(self, usage: Usage) -> Decimal | None:
-        """What these tokens cost; None where the provider did not say how many they were."""
+        """Return the cost of a usage, or None if the provider did not report the tokens."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         cached, written = usage.cached_input_tokens or 0, usage.cache_write_input_tokens or 0
@@ -120,7 +120,7 @@ class Price(msgspec.Struct, frozen=True):
 
     @property
     def highest_input(self) -> Decimal:
-        """The most that a million input tokens may cost, however they are cached and however long the prompt is."""
+        """The maximum cost of a million input tokens, for any cache state and any length of the prompt."""
         longest = max((tier.above for tier in self.tiers), default=0)
         return self.highest(longest + 1)[0]
 
@@ -149,11 +149,11 @@ class PriceRule(msgspec.Struct, frozen=True):
     address: str
     """A regular expression that matches the start of the provider's URLs."""
     name: str
-    """A regular expression that is found in the lower-case names of the models."""
+    """A regular expression to search in the lower-case names of the models."""
     price: Price
 
     def matches(self, info: ModelInfo) -> bool:
-        """Return True if the rule is about this model. Without an address, the name of the provider decides.
+        """Return whether the rule applies to this model. Without an address, fxai compares the name of the provider.
 
         Args:
             info: The model.
@@ -170,31 +170,32 @@ class PriceTable(msgspec.Struct, frozen=True):
     """The prices of models in one currency."""
 
     currency: str
-    """Such as `"USD"`."""
+    """The currency, such as `"USD"`."""
     prices: Mapping[str, Price]
-    """By model, such as `"openai:gpt-6-sol"`, or, for any provider, `"gpt-6-sol"`. The first form wins."""
+    """The prices by model: `"openai:gpt-6-sol"`, or `"gpt-6-sol"` for any provider. The first form wins."""
     rules: tuple[PriceRule, ...] = ()
-    """Prices by patterns of names. fxai uses the first rule that matches, for models without an entry in `prices`."""
+    """Prices by patterns of names, for models without an entry in `prices`. fxai uses the first matching rule."""
 
     def __post_init__(self) -> None:
         given: Any = self.prices
         if not all(isinstance(name, str) and isinstance(price, Price) for name, price in given.items()):
-            raise TypeError("prices is a mapping of the names of models to Price.per_million(…)")
+            raise TypeError("prices must be a mapping from the names of models to Price.per_million(…)")
 
     def __hash__(self) -> int:
         return hash((self.currency, *self.prices, len(self.rules)))
 
     @staticmethod
     def genai_prices(prices: Mapping[str, Price] | None = None, *, on: date | None = None) -> PriceTable:
-        """Return the prices in US dollars that the package `genai-prices` contains. Needs the extra `prices`.
+        """Return the prices in US dollars from the package `genai-prices`. It requires the extra `prices`.
 
-        fxai reads the data of the installed package and never starts its updater. A model that the package does not
-        know, or whose price depends on more than its tokens, has no price. If a price depends on the time of day, fxai
-        takes the highest. The fees of searches and the special prices of audio, images and batches are not part.
+        fxai reads the data of the installed package and never starts its updater. A model has no price if the package
+        does not contain it, or if its price depends on more than its tokens. If a price depends on the time of day,
+        fxai uses the highest price. The table does not include the fees of searches and the special prices of audio,
+        images, and batches.
 
         Args:
-            prices: Prices that win over the package, as in `PriceTable.prices`.
-            on: The date for which the prices are valid. None: today in UTC.
+            prices: Prices that override the package, see `PriceTable.prices`.
+            on: The date of the prices. Default: today in UTC.
 
         Raises:
             ImportError: If the extra is not installed.
@@ -202,11 +203,11 @@ class PriceTable(msgspec.Struct, frozen=True):
         return PriceTable("USD", dict(prices or {}), read_rules(on))
 
     def price_of(self, info: ModelInfo) -> Price | None:
-        """The price of a model, if the table has it."""
+        """Return the price of a model, or None."""
         return self.prices.get(str(info)) or self.prices.get(info.model) or _by_rule(self, info)
 
     def cost(self, info: ModelInfo, usage: Usage) -> Decimal | None:
-        """What these tokens of a model cost; None where the price or the number of tokens is not known."""
+        """Return the cost of a usage of a model, or None if the price or the number of tokens is unknown."""
         price = self.price_of(info)
         return None if price is None else price.cost(usage)
 
@@ -219,7 +220,7 @@ def _by_rule(table: PriceTable, info: ModelInfo) -> Price | None:
 # -- the package genai-prices
 
 _Amount: TypeAlias = Any  # a Decimal, or prices by the length of the prompt
-# What fxai can count. A model with another obligatory unit, such as requests, has no price here.
+# The units that fxai can count. A model with another obligatory unit, such as requests, has no price here.
 _TOKENS: Final = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 _OBLIGATORY: Final = frozenset(("requests_kcount", "input_mchars", "audio_hours", "input_audio_hours"))
 
@@ -244,7 +245,7 @@ def read_rules(on: date | None = None) -> tuple[PriceRule, ...]:
     """Return the prices of the installed package as rules.
 
     Args:
-        on: The date for which the prices are valid. None: today in UTC.
+        on: The date of the prices. Default: today in UTC.
 
     Raises:
         ImportError: If the extra is not installed.
@@ -252,7 +253,7 @@ def read_rules(on: date | None = None) -> tuple[PriceRule, ...]:
     try:
         data = import_module("genai_prices.data")
     except ImportError as error:
-        raise ImportError("PriceTable.genai_prices() needs genai-prices: pip install 'fxai[prices]'") from error
+        raise ImportError("genai-prices is not installed. Install it: pip install 'fxai[prices]'") from error
     providers = cast("Sequence[_Provider]", data.providers)
     return tuple(_rules(providers, on or datetime.now(UTC).date()))
 
@@ -268,13 +269,13 @@ def _rules(providers: Sequence[_Provider], on: date) -> Iterator[PriceRule]:
 
 
 def pattern_of(clause: object) -> str:
-    """Return the regular expression of a clause, which is searched in a lower-case name.
+    """Return the regular expression of a clause, to search in a lower-case name.
 
     Args:
         clause: A clause of the package: equals, starts with, ends with, contains, a regular expression, or, and.
 
     Raises:
-        ValueError: If the package has a new kind of clause.
+        ValueError: If the package contains a new kind of clause.
     """
     ((kind, value),) = vars(clause).items()
     if kind == "regex":
@@ -285,12 +286,12 @@ def pattern_of(clause: object) -> str:
     plain = re.escape(str(value).lower())
     forms = {"equals": rf"\A{plain}\Z", "starts_with": rf"\A{plain}", "ends_with": rf"{plain}\Z", "contains": plain}
     if kind not in forms:
-        raise ValueError(f"genai-prices has an unknown clause {kind!r}. Install an older version of genai-prices.")
+        raise ValueError(f"genai-prices contains an unknown clause {kind!r}. Install an older version of genai-prices.")
     return forms[kind]
 
 
 def _price(prices: object, on: date) -> Price | None:
-    """Return the price on a date. None if the package has none that fxai can count."""
+    """Return the price on a date, or None if the package has no price that fxai can use."""
     if not is_array(prices):
         return _price_of(prices)
     now = datetime.combine(on, time(12), UTC)
@@ -303,7 +304,7 @@ def _price(prices: object, on: date) -> Price | None:
 
 
 def _price_of(prices: object) -> Price | None:
-    """Return a price. None if tokens have no price, or other units have one too."""
+    """Return a price, or None if tokens have no price or other units have a price too."""
     given = {name: amount for name, amount in vars(prices).items() if amount is not None}
     if not {"input_mtok", "output_mtok"} <= given.keys() or _OBLIGATORY & given.keys():
         return None
@@ -327,5 +328,5 @@ def _amount(amount: _Amount, start: int) -> Decimal:
     if not isinstance(amount, Decimal):
         amount = next((tier.price for tier in reversed(amount.tiers) if tier.start <= start), amount.base)
     found = Decimal(amount)
-    rounded = round(found, 12)  # some were calculated as a float: 0.18000000000000002
+    rounded = round(found, 12)  # the package calculated some prices with floats: 0.18000000000000002
     return found if rounded == found else rounded

@@ -1,4 +1,4 @@
-"""Repair of invalid calls: what mends a call that a model got wrong, once, before it counts as failed.
+"""Repair of invalid calls: correct an invalid call of a model once before it fails. Rounds use this module.
 
 >>> from returns.result import Success
 >>> from fxai.effects import fx
@@ -38,16 +38,14 @@ from fxai.tools.tool_options import ToolInfo
 
 @final
 class RepairBrokeError(RuntimeError):
-    """The defect of a repair, and not of the tool."""
+    """A defect of a repair, as opposed to a defect of the tool."""
 
     @staticmethod
     def of(call: ToolCall, bug: BaseException) -> BaseException:
-        """The defect that says whose it is, the bug its cause; what leaves the run, or is no `Exception`, stays."""
+        """Return the defect of a repair with its bug as the cause. Return a `LeftRunError` unchanged."""
         if not isinstance(bug, Exception) or isinstance(bug, LeftRunError):
             return bug
-        broke = RepairBrokeError(
-            f"the repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}"
-        )
+        broke = RepairBrokeError(f"repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}")
         broke.__cause__ = bug
         return broke
 
@@ -62,20 +60,20 @@ def mend(
     replace: Callable[[ToolCall | WarningPart], EffectOf[None]],
     around: Callable[[AnyEffect], AnyEffect] | None = None,
 ) -> Generator[AnyEffect, Any, Any]:
-    """The steps that run what a repair gives in place of an invalid call; they give its outcome.
+    """Ask a repair for another call, run this call instead of the invalid call, and return its outcome.
 
-    A call that needs approval is not run, and no approval is asked for, as it could not be seen what it was for. Its
-    failure says so, and the model makes the call itself.
+    If the new call needs an approval, it does not run, and fxai requests no approval, because the user could not see
+    its origin. The failure tells the model to make the call itself.
 
     Args:
-        repair: the repair.
-        call: the invalid call.
-        failure: what is wrong with it.
-        choice: the tools that may be called.
-        make: makes a call ready to be run.
-        run: gives its effect.
-        replace: puts the call that is run in the place of the invalid one, or the warning that none is.
-        around: what stands around the question to the repair, if anything does.
+        repair: The repair.
+        call: The invalid call.
+        failure: The failure of the call.
+        choice: The tools that the model can call.
+        make: Prepares a call.
+        run: Returns the effect of a prepared call.
+        replace: Replaces the invalid call with the call that runs, or adds the warning that no call replaces it.
+        around: Wraps the effect of the repair, or None.
     """
     asking = _ask_in_words(repair, call, failure)
     given: ToolCall | str | None = yield asking if around is None else around(asking)
@@ -85,20 +83,20 @@ def mend(
     if isinstance(given, str):
         why = given
     elif (other := _replacement(call, given, choice, made.tools)) is None:
-        why = f"it gave a call of {given.name!r}, which may not be run here"
+        why = f"it returned a call of {given.name!r}, which is not allowed here"
     else:
         made = make(other)
         if not (yield made.needs_approval()):
             yield replace(call_as_read(other, made))
             return (yield run(made))
-        why = f"it gave a call of {other.name!r}, which must be approved: the model has to make it"
-    warning = f"the repair of the call {call.id!r} of {call.name!r} failed: {why}"
+        why = f"it returned a call of {other.name!r}, which needs an approval. The model must make this call"
+    warning = f"repair of the call {call.id!r} of {call.name!r} failed: {why}"
     yield replace(WarningPart(message=warning, subject=call.name))
     return (yield _mistake(msgspec.structs.replace(failure, repair=why), made))
 
 
 def _ask_in_words(repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameters) -> AnyEffect:
-    """What a repair gives; where it fails, why it does, in words."""
+    """Return the call of a repair, or the reason of its failure as a string."""
 
     def read(end: Exit[ToolCall | None, Any]) -> AnyEffect:
         if not isinstance(end, Failed):
@@ -110,7 +108,7 @@ def _ask_in_words(repair: Repair, call: ToolCall, failure: UnknownTool | Invalid
 
 
 def repair_work(place: str | None, at: int, call: ToolCall) -> WorkInfo:
-    """The question to a repair, as work of the run: what it gave is data."""
+    """Return the description of a repair as work of the run, with a result that a journal can store."""
     name = f"repair {call.id}" if place is None else f"repair {place}/{at}"
     return WorkInfo(name, _encode, _decode, unique=place is not None)
 
@@ -127,7 +125,7 @@ def _decode(data: Any) -> ToolCall | str | None:
 
 
 def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:
-    """What to tell the model of a repair that failed; the cause to end with where it broke or was interrupted."""
+    """Return the reason of a failed repair for the model, or the cause after a defect or an interruption."""
     if cause.defects:
         broken = [RepairBrokeError.of(call, defect) for defect in cause.defects]
         return Cause((*map(Die, broken), *(reason for reason in cause.reasons if not isinstance(reason, Die))))
@@ -137,7 +135,7 @@ def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:
 
 
 def _mistake(failure: UnknownTool | InvalidParameters, made: Call) -> AnyEffect:
-    """The model's mistake as a failed outcome, or in the error channel."""
+    """Return the failure of the model's call as a failed outcome or as a failed effect."""
     if made.on_invalid_call == "error":
         return FailCause(Cause((Fail(failure),)))
     return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
@@ -146,7 +144,7 @@ def _mistake(failure: UnknownTool | InvalidParameters, made: Call) -> AnyEffect:
 def _replacement(
     call: ToolCall, other: ToolCall, choice: ToolChoices, tools: Mapping[str, ToolInfo]
 ) -> ToolCall | None:
-    """The call in place of `call`; None where it may not be run either."""
+    """Return the call that replaces `call`, or None if it is not allowed either."""
     tool = tools.get(other.name)
     if tool is None or not allows(choice, other.name):
         return None
@@ -162,14 +160,14 @@ def _replacement(
 
 
 def call_as_read(call: ToolCall, made: Call) -> ToolCall:
-    """The call with the parameters that run; itself where no JSON text was read in them."""
+    """Return the call with the parameters that run, or the call itself if fxai parsed no JSON text in them."""
     if not made.json_text:
         return call
     return msgspec.structs.replace(call, params=made.given, params_text=None, repaired=True, json_text=made.json_text)
 
 
 def _ask(repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameters) -> EffectOf[ToolCall | None]:
-    """What a repair gives, in whatever form it gives it."""
+    """Return an effect of the call that a repair returns in any form."""
     given: Any = repair(call, failure)
     if given is None or isinstance(given, ToolCall):
         return Succeed(given)
@@ -185,13 +183,13 @@ async def _await(given: Any) -> Any:
 def _check_call(given: Any) -> ToolCall | None:
     if given is None or isinstance(given, ToolCall):
         return given
-    raise TypeError(f"it gave {given!r}: a repair gives a ToolCall, None, or an effect of one of them")
+    raise TypeError(f"repair returned {given!r}. Return a ToolCall, None, or an effect of one of them.")
 
 
 def explain_break(call: ToolCall, cause: Cause[Any]) -> OutcomeUnknown | Interrupted:
-    """Why a call has no result of its own: its run was left, or something broke, which the model is not told."""
+    """Return the reason why a call has no result: its run stopped, or a defect, without details for the model."""
     left = next((defect.failure for defect in cause.defects if isinstance(defect, LeftRunError)), None)
     if left is not None:
         return left if isinstance(left, OutcomeUnknown) else Interrupted(call.name, str(left))
     broke = "the repair of the call" if any(isinstance(d, RepairBrokeError) for d in cause.defects) else "the tool"
-    return Interrupted(call.name, f"{broke} broke; what went wrong is not for the model")
+    return Interrupted(call.name, f"{broke} raised an unexpected error. Its details are not available to the model.")

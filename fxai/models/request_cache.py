@@ -1,10 +1,10 @@
-"""Request caches: what one request to a model has in common with the next, so that it is made only once.
+"""Request caches: reuse the prepared parts of a request in the next request. Providers use this module.
 
-A run asks again and again with the same tools, and with a history that only grows. A provider keeps the tools as they
-were prepared, and a writer that stands at the end of each conversation's history.
+A run sends many requests with the same tools and a growing history. A provider caches the prepared tools, and a writer
+for the history of each conversation.
 
-Entries are found by the identity of immutable values, the tools and the messages, which they keep alive: so no other
-value can be taken for one of them. What is changed in place inside a message, which is not to be done, is not seen.
+The cache finds entries by the identity of immutable values, the tools and the messages. It keeps these values alive, so
+that no other value can have their identity. It does not detect changes inside a message, which are not allowed.
 
 >>> cache = RequestCache[str, list[int]]()
 >>> cache.tools((), ("auto",), lambda: "prepared"), cache.tools((), ("auto",), lambda: "prepared anew")
@@ -30,7 +30,7 @@ _W = TypeVar("_W")
 
 
 def size_as_json(value: Any) -> float:
-    """How many bytes plain data takes as JSON; infinity where JSON cannot carry it, so that it is not kept."""
+    """Return the size of data as JSON in bytes, or infinity if JSON cannot contain it, so that no cache stores it."""
     try:
         return len(msgspec.json.encode(value))
     except (TypeError, ValueError, RecursionError):
@@ -38,7 +38,7 @@ def size_as_json(value: Any) -> float:
 
 
 class _History(NamedTuple, Generic[_W]):
-    """A history that was written."""
+    """A written history."""
 
     messages: tuple[Message, ...]
     tools: object
@@ -48,12 +48,12 @@ class _History(NamedTuple, Generic[_W]):
 
 @final
 class RequestCache(Generic[_T, _W]):
-    """The tools and the histories of the last requests to one model; several runs and threads may share it.
+    """The tools and the histories of the last requests to a model. Multiple runs and threads can share it.
 
     Args:
-        most_tools: How many sets of tools are kept; the one that was used longest ago goes first.
-        most_histories: How many histories are kept, one for each conversation; likewise.
-        most_bytes: How large all of them may be in all, as JSON.
+        most_tools: Maximum number of sets of tools. The cache removes the least recently used set. Default: 16.
+        most_histories: Maximum number of histories, for all conversations. The cache removes the oldest. Default: 256.
+        most_bytes: Maximum size of all histories as JSON, in bytes. Default: 16 MiB.
     """
 
     __slots__ = ("_bytes", "_histories", "_lock", "_most_bytes", "_most_histories", "_most_tools", "_tools")
@@ -70,12 +70,12 @@ class RequestCache(Generic[_T, _W]):
     def tools(
         self, tools: tuple[Tool[Any, Any, Any], ...], options: tuple[Hashable, ...], prepare: Callable[[], _T]
     ) -> _T:
-        """The tools as they were prepared with these options; prepared now if they were not.
+        """Return the prepared tools for these options. If the cache does not contain them, prepare them.
 
         Args:
-            tools: the tools, told apart by identity.
-            options: all else that the result depends on, told apart by equality.
-            prepare: prepares them; what it raises is not kept.
+            tools: The tools, compared by identity.
+            options: All other values that affect the result, compared by equality.
+            prepare: Prepares the tools. If it raises, the cache stores nothing.
         """
         key = (options, *map(id, tools))
         with self._lock:
@@ -91,13 +91,13 @@ class RequestCache(Generic[_T, _W]):
         return prepared
 
     def take(self, messages: tuple[Message, ...], tools: object) -> tuple[_W, int, float] | None:
-        """The writer of the longest history that these messages begin with, how many they are, and its size.
+        """Return the writer of the longest cached history that is a prefix of the messages, its length, and its size.
 
-        It is taken out of the cache: a writer goes on from one place only.
+        The cache removes the writer, because a writer can continue only one history.
 
         Args:
-            messages: the messages of the request.
-            tools: the prepared tools of the request, told apart by identity; the same that `keep` was given.
+            messages: The messages of the request.
+            tools: The prepared tools of the request, compared by identity with the tools that `keep` received.
         """
         with self._lock:
             for count in range(len(messages), 0, -1):
@@ -109,7 +109,7 @@ class RequestCache(Generic[_T, _W]):
         return None
 
     def keep(self, messages: tuple[Message, ...], tools: object, writer: _W, size: float) -> None:
-        """Keep a writer that has written these messages; one that is too large by itself is not kept."""
+        """Store a writer that has written these messages, unless it is too large."""
         if not messages or size > self._most_bytes:
             return
         key = (id(messages[-1]), len(messages), id(tools))

@@ -1,13 +1,13 @@
-"""Rounds: a model is asked once, and the calls of its turn are run; whole, or streamed part by part.
+"""Rounds: send one request to a model and run the calls of its turn, with or without streaming. Agents use this module.
 
-A round is a generator of effects, and the same one either way. Streamed, it also hands each part to its reader as soon
-as it is there: the model's parts, then the results of the calls as they come. The `finish` of the turn is left to
-whatever drives the round: it comes last, when all else that ends the round is done.
+A round is a generator of effects, the same with and without streaming. A streamed round also passes each part to its
+reader immediately: the parts of the model, then the results of calls as they finish. The caller of the round emits the
+`finish` of the turn after all other work of the round.
 
-Calls run only when the model finished its turn; the calls of a turn that was cut off are answered by `Interrupted`, a
-call outside the tool choice by `Denied`. In place of the result of a call that needs approval stands a request for it,
-and the turn ends with `"pending"`. A handler that fails in failure mode `"error"`, or with a defect, neither cancels
-the other calls nor loses their results: they finish, then the round fails, with the response so far.
+Calls run after the end of the turn. If the turn was cut short, fxai answers its calls with `Interrupted`. If the tool
+choice does not allow a call, fxai answers it with `Denied`. If a call needs an approval, a request replaces its result,
+and the turn ends with `"pending"`. If a handler fails in failure mode `"error"`, or with a defect, the other calls
+continue. After they finished, the round fails with the response so far.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.prompt import Prompt
@@ -88,8 +88,8 @@ Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
 _Part = TypeVar("_Part", bound=StreamPart)
 
-TIME_IS_UP: Final = "the time of the run was up"
-"""Why calls were not run to their end."""
+TIME_IS_UP: Final = "the time limit of the run has passed"
+"""The reason for calls that did not finish."""
 
 _FINISHED: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 _NOTHING: EffectOf[None] = Succeed(None)
@@ -100,9 +100,9 @@ _NOTHING: EffectOf[None] = Succeed(None)
 
 @final
 class _CallIds:
-    """The ids of the calls of one turn.
+    """The distinct ids of the calls of a turn.
 
-    A call and its result are paired by the id. Two calls with the same id would become one call.
+    The id connects a call with its result. Two calls with the same id would become one call.
     """
 
     __slots__ = ("_open", "_used")
@@ -139,35 +139,35 @@ def _with_distinct_ids(parts: Iterable[_Part]) -> tuple[_Part, ...]:
     return tuple([ids.rename(part) for part in parts])
 
 
-# -- what limits a round
+# -- the limits of a round
 
 
 @final
 class _Late:
-    """The value in place of that of an effect that was cut."""
+    """The type of the value of a stopped effect."""
 
 
 LATE: Final = _Late()
-"""What an effect that was cut at a deadline gives."""
+"""The value of an effect that a deadline stopped."""
 
 
 @final
 class Deadline(msgspec.Struct, frozen=True, eq=False):
-    """When a run is cut."""
+    """The time when fxai stops a run."""
 
     clock: Clock
     at: float
-    """By the clock's `monotonic`."""
+    """The time by the clock's `monotonic`."""
 
     @staticmethod
     def after(clock: Clock, seconds: float) -> Deadline:
-        """The deadline `seconds` from now."""
+        """Return the deadline `seconds` from now."""
         return Deadline(clock, clock.monotonic() + seconds)
 
     def cut(self, effect: AnyEffect) -> AnyEffect:
-        """The effect, which gives `LATE` where it is not over by then."""
+        """Return the effect, which succeeds with `LATE` if it does not finish before the deadline."""
         left = self.at - self.clock.monotonic()
-        # The exit is the value, so that a `Timeout` that the effect failed with is not taken for this one.
+        # The value is the exit, to distinguish this timeout from a `Timeout` failure of the effect.
         return Fold(effect.exit().timeout(left), _late, _outcome) if left > 0 else Succeed(LATE)
 
 
@@ -182,12 +182,12 @@ def _outcome(end: Exit[Any, Any]) -> AnyEffect:
 
 @final
 class RoundLimits(msgspec.Struct, frozen=True, eq=False):
-    """What a run allows one of its rounds."""
+    """The limits of a run for a round."""
 
     cut: Callable[[AnyEffect], AnyEffect]
-    """Cuts an effect when the time is up: it gives `LATE` then."""
+    """Stops an effect at the deadline. It then succeeds with `LATE`."""
     refuse: Callable[[tuple[Part, ...], Resolution], list[ToolResult]]
-    """The results of those calls of a turn that are not to be run."""
+    """Returns results for the calls of a turn that must not run."""
 
 
 # -- the round
@@ -195,24 +195,24 @@ class RoundLimits(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class Round(msgspec.Struct, frozen=True, eq=False):
-    """What a round gave."""
+    """The result of a round."""
 
     response: Response
-    """The model's turn with the results of its calls; of a turn that was cut, the parts that came, calls answered."""
+    """The turn with the results of its calls. If the turn was stopped, the parts so far with a result for each call."""
     is_whole: bool = True
-    """False: the time was up before the model had finished its turn, which does not count."""
+    """False if the deadline passed before the end of the turn. The turn then does not count."""
     unread: tuple[ToolResult, ...] = ()
-    """Results that a stream has not given yet, because the time was up."""
+    """Results that the stream did not emit, because the deadline passed."""
 
     @staticmethod
     def cut_short(response: Response, read: set[str], *, is_whole: bool = True) -> Round:
-        """A round whose time was up: of its results, those of the calls `read` were given before."""
+        """Return a round after its deadline. The reader already has the results of the calls in `read`."""
         results = (part for part in response.content if part.type == "tool-result")
         return Round(response, is_whole, tuple(result for result in results if result.id not in read))
 
     @property
     def finish(self) -> list[Finish]:
-        """How the turn finished: the last parts of its stream."""
+        """The `finish` parts of the turn, which end its stream."""
         return [part for part in self.response.content if part.type == "finish"]
 
 
@@ -228,21 +228,20 @@ def take_turn(
     limits: RoundLimits | None = None,
     place: str | None = None,
 ) -> Steps:
-    """The steps of a round, which give a `Round`.
+    """Run a round and return a `Round`.
 
-    Fails as the model does; where handlers failed, with that, when the other calls have ended, the response of the
-    round in it.
+    It fails like the model. If handlers fail, it fails after the other calls ended, with the response of the round.
 
     Args:
-        model: the model.
-        request: the request to it.
-        resolution: how its calls are run.
-        emit: hands a part to the reader of the round, where there is one; the model's turn is streamed then.
-        resolves: whether calls are run; else they are given back.
-        early: results from before the turn, which a response that a failure holds begins with.
-        handlers: handlers that are there for this round alone.
-        limits: what the run allows.
-        place: where the turn stands in the run of an agent, as of `TurnInfo`.
+        model: The model.
+        request: The request to the model.
+        resolution: The settings for its calls.
+        emit: A function that passes a part to the reader, or None. With it, the round streams the turn.
+        resolves: False to return the calls without running them. Default: True.
+        early: Results from before the turn, for the response of a failure.
+        handlers: Handlers for this round only.
+        limits: The limits of the run.
+        place: The position of the turn in the run of an agent, see `TurnInfo`.
     """
     came: list[Any] = []
     around: Interceptor | None = yield Ask(interceptor_of)
@@ -288,10 +287,10 @@ def _ask_stream(model: Model, request: ModelRequest, around: Interceptor | None,
 def _read_turn(
     stream: StreamOf[Any, Any, Any], resolution: Resolution, came: list[Any], emit: Emit, limits: RoundLimits | None
 ) -> Steps:
-    """The parts of a streamed turn, which are handed on as they come, all but its finish; `LATE`, where it was cut."""
+    """Read a streamed turn, emit its parts without its finish, and return them. Return `LATE` after the deadline."""
     for warning in resolution.warnings:
         yield emit(warning)
-    incomplete: set[str] = set()  # ids of calls that have begun and have not come
+    incomplete: set[str] = set()  # ids of calls that started but did not arrive
     ids = _CallIds()
     part: Any
     pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
@@ -322,9 +321,9 @@ def _stream_results(
     handlers: LayerOf[Any, Any, Any] | None,
     limits: RoundLimits | None,
 ) -> Steps:
-    """Runs the calls of a turn, and hands on the results as they come; `LATE` where the time was up before the end.
+    """Run the calls of a turn and emit their results as they finish.
 
-    Where it is up, what runs is stopped.
+    At the deadline, it stops the running calls and returns `LATE`.
     """
     for result in refused:
         yield emit(result)
@@ -338,7 +337,7 @@ def _stream_results(
 
 
 def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, limits: RoundLimits | None) -> Steps:
-    """Hands the results on as they come, and notes them in `read`; gives `LATE` where the time was up before."""
+    """Emit the results as they finish and add their calls to `read`. Return `LATE` after the deadline."""
     part: Any
     pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
     while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:
@@ -355,7 +354,7 @@ def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, l
 
 @final
 class Turn:
-    """A model's turn, and the results of its calls: each is answered exactly once, in the order of the calls."""
+    """A turn of the model with the results of its calls. Each call has one result, in the order of the calls."""
 
     __slots__ = (
         "_around",
@@ -377,8 +376,8 @@ class Turn:
     )
 
     _emit: Emit | None
-    _begun: AnyEffect | None  # the rest of the only call, where it has begun
-    failed: Cause[Any] | None  # what went wrong in handlers
+    _begun: AnyEffect | None  # the rest of the only call after its start
+    failed: Cause[Any] | None  # the failures and defects of handlers
 
     def __init__(
         self, parts: Iterable[Part], resolution: Resolution, around: Interceptor | None = None, place: str | None = None
@@ -386,10 +385,10 @@ class Turn:
         self._resolution, self._around, self._place = resolution, around, place
         self._parts: list[Part] = [*resolution.warnings]
         self._finish: list[Finish] = []
-        self._pending = False  # whether calls wait for results from outside, or to be approved
+        self._pending = False  # True if calls need approvals or external results
         self._emit = self._begun = self.failed = None
-        self.calls: list[ToolCall] = []  # those that wait for a result, in order
-        self.read: set[str] = set()  # the calls whose results the reader of the round has
+        self.calls: list[ToolCall] = []  # calls without a result
+        self.read: set[str] = set()  # calls whose results the reader already has
         for part in parts:
             if part.type == "finish":
                 self._finish.append(part)
@@ -400,22 +399,22 @@ class Turn:
                     self.calls.append(part)
             elif part.type == "tool-result" and not part.preliminary:
                 self.read.add(part.id)
-            elif part.type == "tool-approval-request":  # a provider's own
+            elif part.type == "tool-approval-request":  # a request of the provider
                 self._pending = True
             self._parts.append(part)
         self.calls = [call for call in self.calls if call.id not in self.read] if self.read else self.calls
         self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
         self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self.calls)
-        self._warnings: dict[int, WarningPart] = {}  # by the places of calls
-        self._infos: dict[int, CallInfo] = {}  # likewise, where an interceptor stands around them
+        self._warnings: dict[int, WarningPart] = {}  # by the index of the call
+        self._infos: dict[int, CallInfo] = {}  # by the index of the call, with an interceptor only
 
     def resolve(
         self, emit: Emit | None = None, offer: Callable[[StreamPart], None] | None = None
     ) -> EffectOf[None, Any, Any]:
-        """Runs what may be run, answers the rest; afterwards `failed` holds what went wrong in handlers.
+        """Run the allowed calls and answer the other calls. Afterwards, `failed` contains the failures of handlers.
 
-        `emit` is given each result when it is there, preliminary ones too. Where there is an `offer`, that is given the
-        final ones, which nothing waits for.
+        It passes each result, including preliminary results, to `emit`. With `offer`, it passes final results to
+        `offer` instead and does not wait for the reader.
         """
         self._emit, self._offer = emit, offer
         runnable = self._answer_others()
@@ -428,14 +427,14 @@ class Turn:
         return for_each(refused, emit).and_then(running) if emit is not None and refused else running
 
     def try_only_call(self, emit: Emit) -> Steps:
-        """Begins the call of the turn, where it is the only one, and emits its result where that is there at once.
+        """Start the only call of the turn. If its result is available immediately, emit it and return True.
 
-        Then it gives True. Most handlers answer at once; the others need to run beside the reader of their results.
+        Most handlers return immediately. The other handlers must run concurrently with the reader of their results.
         """
         self._emit = emit
         calling = self._call(0) if len(self.calls) == 1 and self._answer_others() else None
         if not isinstance(calling, Within):
-            return False  # it is not run, or has to be approved, or may be repaired
+            return False  # the call does not run, needs an approval, or can be repaired
         try:
             self._begun = yield Ask(calling.f)
         except Exception as bug:
@@ -450,12 +449,12 @@ class Turn:
         return True
 
     def _answer_others(self) -> list[int]:
-        """Answers the calls that may not run, and gives the places of those that may."""
+        """Answer the calls that must not run, and return the indexes of the other calls."""
         choice, finished = self._resolution.choice, self._reason in _FINISHED
         runnable: list[int] = []
         for at, call in enumerate(self.calls):
             if not finished:
-                cut = f"the model's turn was cut off ({self._reason}), so its calls were not run"
+                cut = f"the model's turn was cut short ({self._reason}), so its calls did not run"
                 self._results[at] = failed_result(call, Interrupted(call.name, cut))
             elif choice != "auto" and not allows(choice, call.name):
                 self._results[at] = failed_result(call, Denied(call.name, refusal(choice)))
@@ -463,13 +462,13 @@ class Turn:
                 runnable.append(at)
         return runnable
 
-    # -- one call
+    # -- a call
 
     def _run_and_emit(self, at: int) -> EffectOf[None, Any, Any]:
         emit, offer = cast(Emit, self._emit), self._offer
 
         def hand_on(_: object) -> EffectOf[None]:
-            result = self._results[at]  # None: the result comes from outside
+            result = self._results[at]  # None if the result is external
             if result is not None and offer is not None:
                 offer(result)
                 return _NOTHING
@@ -482,10 +481,7 @@ class Turn:
         return Fold(running, partial(self._fail, at), partial(self._settle, at))
 
     def _call(self, at: int) -> AnyEffect:
-        """The outcome of a call, which is mended once where it is invalid and there is a `repair`.
-
-        Of a call that needs approval: the request for it.
-        """
+        """Return the outcome of a call, after a repair if it is invalid, or a request for its approval."""
         call, resolution = self.calls[at], self._resolution
         made = self._make(at, call, resolution.on_invalid_call if resolution.repair is None else "error")
         tool = resolution.tools.get(call.name)
@@ -528,7 +524,7 @@ class Turn:
             resolution.prompt,
             resolution.deadline,
             None if self._emit is None else (lambda outcome: Suspend(lambda: self._hand_on(call, outcome))),
-            reads_text=not resolution.approved,  # what was approved runs as it stands there
+            reads_text=not resolution.approved,  # an approved call runs exactly in its approved form
             rewritten=lambda made: Suspend(lambda: self._replace(at, call_as_read(call, made))),
         )
 
@@ -536,9 +532,9 @@ class Turn:
         return cast(Emit, self._emit)(self._resolution.result(call, outcome))
 
     def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any], info: CallInfo | None) -> Steps:
-        """The request for an approval where the call needs one; None where it does not."""
+        """Return the request for an approval, or None if the call needs no approval."""
         needed = yield made.needs_approval()
-        yield self._reread(at, made, tool)  # what is approved is what runs
+        yield self._reread(at, made, tool)  # the user must approve the final form of the call
         name = None if info is None else info.approval_id
         return (yield authority()).request(self.calls[at], tool, name) if needed else None
 
@@ -568,7 +564,7 @@ class Turn:
         return CallInfo(self._place, at, self.calls[at], tool, reread, repaired, set_key)
 
     def _replace(self, at: int, part: ToolCall | WarningPart) -> EffectOf[None]:
-        """Puts the call that is run in place of another there; or the warning that none is."""
+        """Replace a call with the call that runs, or add the warning that no call replaces it."""
         if part.type == "warning":
             self._warnings[at] = part
         else:
@@ -579,13 +575,13 @@ class Turn:
         return _NOTHING if self._emit is None else self._emit(part)
 
     def _settle(self, at: int, outcome: Outcome | ApprovalRequest | None) -> EffectOf[None]:
-        if outcome is None or isinstance(outcome, ApprovalRequest):  # None: the result comes from outside
+        if outcome is None or isinstance(outcome, ApprovalRequest):  # None: the result is external
             self._results[at] = outcome
             self._pending = True
             return _NOTHING
         try:
             self._results[at] = self._resolution.result(self.calls[at], outcome)
-        except Exception as bug:  # of `to_model_output`: a defect of this call alone
+        except Exception as bug:  # a bug of `to_model_output` is a defect of this call only
             return self._fail(at, Cause((Die(bug),)))
         return _NOTHING
 
@@ -605,9 +601,9 @@ class Turn:
         return _NOTHING
 
     def response(self) -> Response:
-        """The response: the model's parts, results and approval requests in the order of the calls, and the finish.
+        """Return the response: the parts of the model, results and approval requests in the order of calls, the finish.
 
-        It finishes with `"pending"` where calls wait for approvals or for results from outside.
+        The finish is `"pending"` if calls need approvals or external results.
         """
         finish = self._finish
         if self._pending and self._reason in _FINISHED:
@@ -617,11 +613,11 @@ class Turn:
         return Response((*self._parts, *warnings, *results, *finish))
 
 
-# -- calls that are not run to their end
+# -- calls that did not finish
 
 
 def _cut_turn(came: list[Any], resolution: Resolution) -> Round:
-    """A round whose turn was cut: the parts that came, each of its calls answered."""
+    """Return the round of a stopped turn: the parts so far, with a result for each call."""
     if not came:
         return Round(Response(), is_whole=False)
     parts = gather(came)
@@ -631,13 +627,13 @@ def _cut_turn(came: list[Any], resolution: Resolution) -> Round:
 
 
 def is_ours(call: ToolCall, resolution: Resolution) -> bool:
-    """Whether a call is run here: neither by its provider nor outside."""
+    """Return whether fxai runs a call, and not its provider or an external program."""
     tool = resolution.tools.get(call.name)
     return not call.provider_executed and (tool is None or tool.requires_handler)
 
 
 def close_calls(response: Response, why: str, resolution: Resolution) -> Response:
-    """The response, in which each call of ours has its result: those that have none were interrupted."""
+    """Return the response with an interrupted result for each of fxai's calls without a result."""
     answered = {part.id for part in response.content if part.type == "tool-result" and not part.preliminary}
     answered.update(part.tool_call_id for part in response.content if part.type == "tool-approval-request")
     calls = [part for part in response.content if part.type == "tool-call" and part.id not in answered]
@@ -648,7 +644,7 @@ def close_calls(response: Response, why: str, resolution: Resolution) -> Respons
 
 
 def in_order(response: Response) -> Response:
-    """The response with the results of our calls in the order of the calls, each where one of them stood."""
+    """Return the response with the results of fxai's calls in the order of the calls, at the positions of results."""
     calls = {part.id: at for at, part in enumerate(response.content) if part.type == "tool-call"}
     slots = [at for at, part in enumerate(response.content) if _call_of(part) in calls]
     if len(slots) < 2:
@@ -661,7 +657,7 @@ def in_order(response: Response) -> Response:
 
 
 def _call_of(part: Part) -> str:
-    """The id of the call that a result of ours, or what stands in its place, is for; else nothing."""
+    """Return the call id of a result or an approval request, or an empty string for another part."""
     if part.type == "tool-result" and not part.provider_executed and not part.preliminary:
         return part.id
     return part.tool_call_id if part.type == "tool-approval-request" else ""

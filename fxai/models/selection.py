@@ -1,6 +1,7 @@
-"""Selection among models: a fallback where one cannot answer, or another model for each step, behind one service.
+"""Selection among models: use a fallback if a model fails, or another model for each step, with a single service.
 
-A layer is built when its model is first asked, and released with the selection; one that is never asked is never built.
+fxai builds a layer before the first request to its model, and releases it with the selection. It never builds the
+layer of a model without requests.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.errors import InternalProviderError
@@ -49,7 +50,7 @@ _SAYS_NOTHING: Final = frozenset({"response-metadata", "warning", "reasoning-sta
 
 
 def retryable(error: AiError) -> bool:
-    """Whether the same request might succeed another time: the provider, the network, too many requests.
+    """Return whether the same request can succeed later: after an error of the provider, the network, or a rate limit.
 
     >>> from fxai.messages.errors import InvalidRequestError, RateLimitError
     >>> retryable(AiError("a", "ask", RateLimitError())), retryable(AiError("a", "ask", InvalidRequestError()))
@@ -59,7 +60,7 @@ def retryable(error: AiError) -> bool:
 
 
 def unavailable(error: AiError) -> bool:
-    """Whether it is retryable, or this model is not to be had here: its key, its quota, its package, its file.
+    """Return whether the error is retryable, or this model is unavailable: its key, its quota, its package, its file.
 
     >>> unavailable(AiError("a", "layer", AuthenticationError("MissingKey")))
     True
@@ -70,7 +71,7 @@ def unavailable(error: AiError) -> bool:
 
 
 def is_refusal(error: AiError) -> bool:
-    """Return True if the model or a filter of the provider refused. Another model may answer the same request.
+    """Return whether the model or a filter of the provider refused. Another model can answer the same request.
 
     >>> from fxai.messages.reason import ContentPolicyError
     >>> is_refusal(AiError("a", "ask", ContentPolicyError("I cannot help with that.")))
@@ -84,23 +85,24 @@ def fallback(
     *others: LayerOf[LanguageModel, AiError, _R],
     when: Callable[[AiError], bool] = retryable,
 ) -> LayerOf[LanguageModel, AiError, _R | None]:
-    """The layer of a model that asks the first, and the next one where that fails and `when` says so.
+    """Return the layer that tries the first model, and then the next model if the first fails and `when` is true.
 
-    A layer is built when its model is first asked, but for the first; one whose layer fails to build is passed over as
-    one that fails to answer. A stream goes over to the next model only before its first part of content comes.
-    A turn that ends with a refusal is such a failure too if `when` accepts its reason, a `ContentPolicyError`. The
-    refusal of the last model is an answer.
-    Each model that was passed over is a warning in the response.
+    fxai builds the first layer immediately, and each other layer before the first request to its model. If a layer
+    fails to build, fxai uses the next model. A stream can change to the next model only before the first part with
+    content. A turn that ends with a refusal is also a failure if `when` accepts its reason, a `ContentPolicyError`. The
+    refusal of the last model is an answer. The response contains a warning for each failed model.
 
-    The clients of the providers try again by themselves before that; `retry=None` there goes over at once.
+    By default, the clients of the providers retry before the fallback. To change the model immediately, pass
+    `retry=None` to them.
 
     Args:
-        first: The model that is asked first.
-        others: The models that are asked then, in order.
-        when: Which failures are for the next model: `retryable`, `unavailable`, `is_refusal`, or your own function.
+        first: The first model.
+        others: The next models.
+        when: Decides which errors allow the next model: `retryable` (the default), `unavailable`, `is_refusal`, or
+            your own function.
 
     Fails with:
-        AiError: As the model that was asked last; those of the others stand beside it in the cause.
+        AiError: The error of the last model. The cause also contains the errors of the other models.
     """
 
     @fx.gen
@@ -110,12 +112,12 @@ def fallback(
         yield from _begin(models, when)
         return _Fallback(models, when)
 
-    # the services that the other layers need are taken from those around: no type of the effect says so
+    # the context provides the services of the other layers, but the type of the effect does not contain them
     return cast("LayerOf[LanguageModel, AiError, _R | None]", LayerOf.scoped(LanguageModel, open_model()))
 
 
 def _begin(models: tuple[HeldModel, ...], when: Callable[[AiError], bool]) -> Effect[object, AiError]:
-    """Builds the first layer that can be, so that a failure without a fallback comes before any request."""
+    """Build the first possible layer, so that a failure without a fallback happens before any request."""
 
     def open_(place: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
         opening: Effect[object, AiError] = models[place].open()
@@ -155,7 +157,7 @@ class _Fallback(LanguageModel):
 
     @override
     def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:
-        # the layer of the first model that can be built was built with this layer
+        # this layer has already built the layer of the first usable model
         return fx.sync(lambda: self.facts)
 
     @override
@@ -213,7 +215,7 @@ class _Fallback(LanguageModel):
 
 
 def _refusal_in(parts: Iterable[AnyPart], method: str) -> AiError | None:
-    """Return the refusal of a turn as an error. None if the model did not refuse."""
+    """Return the refusal of a turn as an error, or None if the model did not refuse."""
     for part in parts:
         if part.type == "finish" and part.refusal is not None:
             return AiError("LanguageModel", method, part.refusal)
@@ -221,22 +223,22 @@ def _refusal_in(parts: Iterable[AnyPart], method: str) -> AiError | None:
 
 
 class _Opening:
-    """The beginning of a stream: what says nothing yet is held until something does, or the stream ends.
+    """The start of a stream. It buffers parts without content until a part with content arrives or the stream ends.
 
-    The words of a refusal are held too, until the end of the turn shows whether another model is asked.
+    It also buffers the text of a refusal until the end of the turn decides whether another model answers.
 
     Args:
-        passes: Whether another model is asked after a refusal.
+        passes: Decides whether another model answers after a refusal.
     """
 
     def __init__(self, passes: Callable[[AiError], bool]) -> None:
         self._passes = passes
-        self._refused: set[str] = set()  # the texts that are refusals
+        self._refused: set[str] = set()  # ids of text parts that are refusals
         self.held: deque[Any] = deque()
         self.over = False
 
     def of(self, stream: Stream[StreamPart, AiError]) -> Stream[StreamPart, AiError]:
-        """The stream; until `over` nothing of it was given."""
+        """Return the stream. While `over` is false, it has emitted no part."""
         return StreamOf(stream.pull().map(self._pull))
 
     def _pull(self, pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
@@ -272,14 +274,14 @@ class _Opening:
 
 @final
 class HeldModel(ForwardingModel):
-    """The model of a layer, which is built at the first request and released with the scope.
+    """The model of a layer. fxai builds it at the first request and releases it with the scope.
 
-    A layer that fails to build fails that request; it is built anew at the next one.
+    If the layer fails to build, the request fails. fxai tries again at the next request.
     """
 
     def __init__(self, layer: LayerOf[LanguageModel, AiError, Any], services: ContextOf[Any], scope: Scope) -> None:
         self.layer = layer
-        """The layer, by which the model is known before it is built."""
+        """The layer, which identifies the model before its build."""
         self._services = services
         self._scope = scope
         self._model: LanguageModel | None = None
@@ -287,20 +289,20 @@ class HeldModel(ForwardingModel):
     @property
     @override
     def facts(self) -> ModelFacts | None:
-        """The facts of the model. None if its layer is not built."""
+        """The facts of the model, or None before its build."""
         return None if self._model is None else self._model.facts
 
     def open(self) -> Effect[LanguageModel, AiError]:
-        """The model itself, built where it is not there yet.
+        """Return the model itself. Build it if necessary.
 
         Fails with:
-            AiError: As the layer.
+            AiError: The error of the layer.
         """
         return fx.suspend(lambda: self._build() if self._model is None else fx.succeed(self._model))
 
     @override
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        """The model itself."""
+        """Return the model itself."""
         return self.open()
 
     def _build(self) -> Effect[LanguageModel, AiError]:
@@ -325,7 +327,7 @@ class HeldModel(ForwardingModel):
 
 @final
 class HeldModels:
-    """The models of layers, one for each layer; `hold` makes it."""
+    """The models of layers, one model for each layer. Create it with `hold`."""
 
     def __init__(self, services: ContextOf[Any], scope: Scope) -> None:
         self._services = services
@@ -333,7 +335,7 @@ class HeldModels:
         self._models: dict[object, HeldModel] = {}
 
     def model_of(self, layer: LayerOf[LanguageModel, AiError, Any]) -> HeldModel:
-        """The model of a layer: one for each layer, built at its first request."""
+        """Return the model of a layer. fxai builds it at its first request."""
         known = self._models.get(layer)
         if known is None:
             known = self._models[layer] = HeldModel(layer, self._services, self._scope)
@@ -341,10 +343,10 @@ class HeldModels:
 
 
 def hold() -> EffectOf[HeldModels, Never, Scope | None]:
-    """Holds models until the scope around closes; their layers are built with the services around."""
+    """Return an effect of models that exist until the scope closes. Their layers use the services in the context."""
 
     def make(services: ContextOf[Any]) -> HeldModels:
-        # one memo map for all: two that ask at once for a layer that is not built share one building
+        # one memo map for all models: concurrent first requests of a layer share its build
         return HeldModels(MemoMap.of(services).into(services), services.fetch(Scope))
 
     return fx.context().map(make)
@@ -356,17 +358,18 @@ _R = TypeVar("_R")
 def per_step(
     models: Mapping[str, LayerOf[LanguageModel, AiError, _R]], choose: Callable[[ModelRequest], str]
 ) -> LayerOf[LanguageModel, Never, _R | None]:
-    """The layer of a model that hands each request to the one that `choose` names for it.
+    """Return the layer of a model that forwards each request to the model that `choose` returns.
 
-    In a loop each step is a request, whose prompt is the history so far: a first step may plan with a large model and
-    the others go on with a small one. A layer is built when its model is first asked, and released with this one.
+    In an agent, each step is a request with the history so far. For example, the first step can plan with a large
+    model, and a small model can run the other steps. fxai builds a layer before the first request to its model and
+    releases it with this layer.
 
     Args:
-        models: The layers, by names of your own.
-        choose: The name for a request. What it raises is a defect.
+        models: The layers by names that you choose.
+        choose: Returns the name of the model for a request. An exception is a defect.
 
-    What is asked fails with:
-        AiError: As the model that was named, and as its layer; `ModelUnavailableError`: none is of that name.
+    Requests fail with:
+        AiError: The error of the chosen model or of its layer. `ModelUnavailableError` if the name is unknown.
     """
     layers = dict(models)
 
@@ -375,7 +378,7 @@ def per_step(
         held = yield from hold()
         return _Selection({name: held.model_of(layer) for name, layer in layers.items()}, choose)
 
-    # the services that the layers need are taken from those around: no type of the effect says so
+    # the context provides the services of the layers, but the type of the effect does not contain them
     return cast("LayerOf[LanguageModel, Never, _R | None]", LayerOf.scoped(LanguageModel, open_models()))
 
 
@@ -392,7 +395,7 @@ class _Selection(ForwardingModel):
 
     @override
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        """The model that is chosen for the request."""
+        """Return the model for the request."""
         return fx.suspend(lambda: self._choose_model(request))
 
     def _choose_model(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
@@ -400,5 +403,5 @@ class _Selection(ForwardingModel):
         model = self._models.get(name)
         if model is not None:
             return fx.succeed(model)
-        names = f"there is: {', '.join(self._models) or 'none'}"
+        names = f"the models are: {', '.join(self._models) or 'none'}"
         return fx.fail(AiError("LanguageModel", "per_step", ModelUnavailableError(name, "unknown-model", names)))

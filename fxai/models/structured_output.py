@@ -1,8 +1,8 @@
-"""Structured output: the form in which a provider is asked for an answer by a JSON Schema, and the way back from it.
+"""Structured output: convert a JSON Schema to the form that a provider accepts for answers. Providers use this module.
 
-A provider takes a schema of an object alone, and in its strict form where it has one. A schema of anything else is
-asked for as the one member of an object. A model that cannot be held to a schema is to call a tool whose parameters are
-the answer; those are asked for exactly as the schema says.
+A provider accepts only the schema of an object, and in strict mode only some keywords. fxai wraps any other schema as
+the single member of an object. If a model cannot enforce a schema, it must call a tool whose parameters are the answer.
+fxai sends the schema of these parameters unchanged.
 
 >>> from fxai.schema.strict import OPENAI
 >>> form = AnswerForm.of(JsonSchema.of({"type": "array", "items": {"type": "integer"}}), OPENAI)
@@ -28,7 +28,7 @@ from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, strict_form
 
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
-_LONGEST: Final = 64  # the least of what providers allow
+_LONGEST: Final = 64  # the smallest limit of the providers
 _MEMBER: Final = "value"
 _WHERE: Final = f"/properties/{_MEMBER}"
 _DATA: Final = ("enum", "const", "default", "examples")
@@ -40,17 +40,16 @@ _KEPT: Final = ("#/$defs/", "#/definitions/")
 
 @final
 class AnswerForm(msgspec.Struct, frozen=True):
-    """How an answer is held to a schema: what is asked for, and the way back. Frozen, hashable and picklable.
+    """The form of an answer: the requested schema and the conversion back. It is immutable and picklable.
 
     Attributes:
-        asked: The schema that is asked for, before it is made strict.
-        rules: What the provider takes in strict mode.
-        wrapped: Whether the answer is the one member of an object.
-        loose: Whether it is asked for exactly as `asked` says, not in its strict form.
-        tool: The tool whose parameters are the answer, by its name on the wire; None where the model needs none.
-        parameters: The rules of the API for the parameters of that tool.
-        obstacles: Why the schema has no strict form, each with its place in the schema that was given; none where it
-            has one.
+        asked: The requested schema before its conversion to the strict form.
+        rules: The rules of the provider for strict mode.
+        wrapped: True if the answer is the single member of an object.
+        loose: True if the request contains `asked` unchanged instead of its strict form.
+        tool: The name on the wire of the tool whose parameters are the answer, or None without a tool.
+        parameters: The rules of the API for the parameters of this tool.
+        obstacles: The unsupported features of the schema with their locations. Empty if it has a strict form.
     """
 
     asked: JsonSchema
@@ -63,7 +62,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(schema: JsonSchema, rules: StrictRules) -> AnswerForm:
-        """The form of an answer that is an instance of `schema`: the strict one of these rules where it has one."""
+        """Return the form of an answer for `schema`, which is the strict form of these rules if it exists."""
         found = strict_form(schema, rules)
         if isinstance(found, Success):
             return AnswerForm(schema, rules)
@@ -77,7 +76,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         return AnswerForm(wrapped, rules, wrapped=True, loose=True, obstacles=tuple(map(_unwrap, obstacles)))
 
     def loosen(self) -> AnswerForm:
-        """The same answer, asked for exactly as the schema says: of an object all the same."""
+        """Return the same answer with the schema unchanged, except that its root is an object."""
         if _is_of_objects(self.asked):
             return msgspec.structs.replace(self, loose=True)
         return msgspec.structs.replace(self, asked=_wrap(self.asked), wrapped=True, loose=True)
@@ -88,7 +87,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         Args:
             name: The name of the tool.
             taken: The names of the other tools.
-            rules: The rules of the API for every tool. None for an API without rules.
+            rules: The rules of the API for every tool, or None for an API without rules.
         """
         count, free = 1, name
         while free in taken:
@@ -98,35 +97,35 @@ class AnswerForm(msgspec.Struct, frozen=True):
 
     @property
     def form(self) -> StrictForm | None:
-        """The strict form that is sent; None where none is."""
+        """The strict form in the request, or None."""
         return None if self.loose else strict_form(self.asked, self.rules).unwrap()
 
     @property
     def document(self) -> dict[str, Any]:
-        """The schema as it is sent, a fresh plain copy."""
+        """The schema in the request, as a new mutable copy."""
         form = self.form or self._as_parameters
         return cast("dict[str, Any]", (self.asked if form is None else form.document).to_dict())
 
     @property
     def _as_parameters(self) -> RequestForm | None:
-        """The form of the schema as the parameters of a tool. None if the API accepts the schema unchanged."""
+        """The form of the schema as the parameters of a tool, or None if the API accepts the schema unchanged."""
         found = None if self.parameters is None else request_form(self.asked, self.parameters)
         return found.unwrap() if isinstance(found, Success) else None
 
     @property
     def verbatim(self) -> bool:
-        """Whether what the model writes is the answer as it stands, so that it can be shown while it comes."""
+        """True if the text of the model is the answer itself, so that you can show it during streaming."""
         form = self.form or self._as_parameters
         return not self.wrapped and (form is None or form.document == self.asked)
 
     def value(self, written: Any) -> Any:
-        """What the schema says, of what the model wrote; what is not in that form stays as it is."""
+        """Return the value of the answer from the model's value. Return any other value unchanged."""
         form = self.form or self._as_parameters
         value = written if form is None else form.back(written)
         return value[_MEMBER] if self.wrapped and is_object(value) and list(value) == [_MEMBER] else value
 
     def text(self, written: str) -> str:
-        """The answer's JSON text, of what the model wrote; what is no JSON, or the answer already, stays as it is.
+        """Return the JSON text of the answer from the model's text. Return any other text unchanged.
 
         Reasoning in tags before the JSON stays before it.
         """
@@ -142,14 +141,14 @@ class AnswerForm(msgspec.Struct, frozen=True):
         return written
 
 
-# -- what stands around an answer
+# -- text around an answer
 
 _OPENING: Final = re.compile(r"(`{3,}|~{3,})[ \t]*[\w.+-]*[ \t]*\n?")
-_MOST_FENCES: Final = 16  # that are tried as the beginning or as the end of a block
+_MOST_FENCES: Final = 16  # maximum number of fences to try as the start or the end of a block
 
 
 def json_texts(text: str) -> Iterator[str]:
-    r"""Yield the texts that may be the JSON of an answer: the answer itself, then the contents of its wrappers.
+    r"""Yield the strings that can be the JSON of an answer: the answer itself, then the contents of its wrappers.
 
     Models wrap JSON in a fenced block, write a byte order mark or `<think>…</think>` before it, or do all of this.
 
@@ -173,7 +172,7 @@ def json_texts(text: str) -> Iterator[str]:
 
 
 def answer_name(schema: JsonSchema, name: str | None, otherwise: str) -> str:
-    """What an answer is called on the wire: as its schema's title says, else by its name, else `otherwise`.
+    """Return the name of an answer on the wire: the title of its schema, its name, or `otherwise`.
 
     >>> answer_name(JsonSchema.of({"type": "object"}), "Größe[int]", "answer")
     'Gr_e_int'
@@ -192,10 +191,10 @@ def _unwrap(obstacle: Obstacle) -> Obstacle:
 
 
 def _wrap(schema: JsonSchema) -> JsonSchema:
-    """The schema of an object with one member that is an instance of `schema`."""
+    """Return the schema of an object with a single member that is an instance of `schema`."""
     inner: Any = schema.to_dict()
     held: dict[str, Any] = {}
-    if is_object(inner) and "$id" not in inner:  # with one, its references are to itself wherever it stands
+    if is_object(inner) and "$id" not in inner:  # a schema with `$id` resolves its references itself
         held = {key: inner.pop(key) for key in _HELD if key in inner}
         inner, held = _move(inner), _move(held)
     own = {"type": "object", "properties": {_MEMBER: inner}, "required": [_MEMBER], "additionalProperties": False}
@@ -203,7 +202,7 @@ def _wrap(schema: JsonSchema) -> JsonSchema:
 
 
 def _move(schema: Any) -> Any:
-    """The schema with its references to the root as references to the member."""
+    """Return the schema with references to the member instead of references to the root."""
     if is_array(schema):
         return [_move(one) for one in schema]
     if not is_object(schema) or "$id" in schema:
@@ -212,7 +211,7 @@ def _move(schema: Any) -> Any:
 
 
 def _move_at(key: str, one: Any) -> Any:
-    """What stands at a keyword; under some of them, the names are not keywords."""
+    """Convert the value of a keyword. The members of some keywords are names and not keywords."""
     if key in _NAMED and is_object(one):
         return {name: _move(schema) for name, schema in one.items()}
     return one if key in _DATA else _target(one) if key in _REFERENCES else _move(one)

@@ -1,4 +1,4 @@
-"""The most tokens that a request may be: of its input, as far as its bytes or a count say, and of its answer.
+"""Token bounds: compute the maximum number of tokens of a request and its answer. `limit` uses this module.
 
 >>> from fxai.messages.message import FilePart
 >>> from fxai.messages.prompt import Prompt
@@ -7,7 +7,7 @@
 (True, None)
 >>> picture = FilePart.of_url("image/png", "https://example.org/cat.png")
 >>> BytesBound()(ModelRequest(Prompt.make([{"role": "user", "content": [picture]}]))).gap
-'a file (image/png), which counts by what is in it'
+'a file (image/png), whose tokens depend on its contents'
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from fxai.models.token_count import TokenCount
 from fxai.models.usage_limit import Extent
 from fxai.tools.tool import Tool
 
-_PER_MESSAGE: Final = 64  # tokens that a provider may write around a message or a tool
+_PER_MESSAGE: Final = 64  # tokens that a provider can add to a message or a tool
 _PER_REQUEST: Final = 256
-_FOR_TOOLS: Final = 1024  # what providers tell a model of how it calls tools, or keeps to a schema: up to 800
-_PER_FILE: Final = 5000  # more than the large providers count for a picture
-_MARGIN: Final = 50  # a count may be off by one in so many
-_ROOM: Final = 64  # and by so many tokens
+_FOR_TOOLS: Final = 1024  # instructions of providers for tool calls or a schema, which have up to 800 tokens
+_PER_FILE: Final = 5000  # more than large providers count for an image
+_MARGIN: Final = 50  # a count can be wrong by 1 of 50 tokens
+_ROOM: Final = 64  # and by this number of tokens
 
 _TEXTS: Final = ("text/", "application/json", "application/xml")
 
 
 Estimate: TypeAlias = Callable[[ModelRequest], int] | Literal["bytes", "count"]
-"""The most tokens that the input of a request may be.
+"""The maximum number of input tokens of a request.
 
-`"bytes"`: one for each byte of its text. `"count"`: as the provider counts them, or the model's own tokenizer, which is
-a request of its own, and 2 % more; by bytes where nothing counts. A function says it itself.
+`"bytes"`: one token for each byte of its text. `"count"`: the count of the provider, which is a separate request, or of
+the model's own tokenizer, plus 2 %; without a count, `"bytes"`. A function returns the number itself.
 """
 
 Unbounded: TypeAlias = Literal["admit", "refuse"]
-"""What becomes of a request whose most is not known: it is let through by an estimate, or fails."""
+"""The treatment of a request with an unknown maximum: admit it with an estimate, or refuse it."""
 
 
 @final
 class InputBound(msgspec.Struct, frozen=True):
-    """The most tokens of an input."""
+    """The maximum number of tokens of an input."""
 
     tokens: int
     gap: str | None = None
-    """What of the request may be more than its share of `tokens`, for a sentence; None: nothing."""
+    """The part of the request that can exceed its share of `tokens`, or None."""
 
 
 _Sum: TypeAlias = tuple[int, str | None]
@@ -67,22 +67,22 @@ _Sum: TypeAlias = tuple[int, str | None]
 
 @final
 class BytesBound:
-    """The most tokens that a request may be: one for each byte of its text, and some around each message and tool.
+    """The maximum number of tokens of a request: a token for each byte of its text, and some for each message and tool.
 
-    A token of any known tokenizer is at least a byte. Pictures, sounds, documents and what is fetched or looked up by
-    the provider are no text: they count by their bytes and 5,000 each, and are named as a gap.
+    A token of any known tokenizer has at least one byte. Images, audio, documents, and data that the provider fetches
+    are not text. They count as their bytes plus 5,000 tokens each, and the bound reports them as a gap.
 
-    What a history has in common with an earlier one is not counted anew.
+    It does not count messages again that an earlier request contained.
     """
 
     def __init__(self) -> None:
         self._cache: RequestCache[_Sum, _Sum] = RequestCache()
 
     def __call__(self, request: ModelRequest) -> InputBound:
-        """The bound of a request.
+        """Return the bound of a request.
 
         Raises:
-            MessageError: a payload of a message is no JSON data.
+            MessageError: If a payload of a message is not a JSON value.
         """
         messages = request.prompt.messages
         sum_, known, weight = self._cache.take(messages, self) or ((0, None), 0, 0.0)
@@ -96,12 +96,12 @@ class BytesBound:
             sum_ = _add(sum_, (_FOR_TOOLS + len(msgspec.json.encode(schema.to_dict())), None))
         if request.provider_options:
             size = len(msgspec.json.encode(dict(request.provider_options), enc_hook=repr))
-            sum_ = _add(sum_, (size, "provider_options, which may say anything"))
+            sum_ = _add(sum_, (size, "provider_options, which can contain anything"))
         return InputBound(sum_[0] + _PER_REQUEST, sum_[1])
 
 
 def bytes_of_texts(texts: tuple[str, ...]) -> int:
-    """The most tokens of texts that are embedded."""
+    """Return the maximum number of tokens of strings for an embedding model."""
     return sum(len(text.encode("utf-8", "surrogatepass")) + _PER_MESSAGE for text in texts)
 
 
@@ -115,12 +115,12 @@ def _of_message(message: Message) -> _Sum:
     for file in _files(message):
         if not isinstance(file.data, bytes) or not file.media_type.startswith(_TEXTS):
             size += _PER_FILE
-            gap = gap or f"a file ({file.media_type}), which counts by what is in it"
+            gap = gap or f"a file ({file.media_type}), whose tokens depend on its contents"
     return size, gap
 
 
 def _files(message: Message) -> Iterator[FilePart]:
-    """The files of a message, and of the results in it."""
+    """Yield the files of a message and of its results."""
     for part in () if message.role == "system" else message.content:
         if part.type == "file":
             yield part
@@ -141,7 +141,7 @@ def _of_tools(tools: tuple[Any, ...]) -> _Sum:
 
 @final
 class RequestBounds:
-    """How much requests may be at most, as the options of `limit` say."""
+    """The bounds of requests by the options of `limit`."""
 
     def __init__(self, estimate: Estimate, unbounded: Unbounded, max_tokens: int | None, *, is_needed: bool) -> None:
         self._estimate = estimate
@@ -151,19 +151,21 @@ class RequestBounds:
         self._is_needed = is_needed
 
     def of(self, request: ModelRequest, model: LanguageModel) -> Effect[Extent, AiError]:
-        """The most tokens of a request, and of its answer.
+        """Return the maximum number of tokens of a request and of its answer.
 
         Fails with:
-            AiError: it is not known, and is to be; the provider that counts cannot be asked.
+            AiError: If the maximum is unknown but required, or the provider fails to count.
         """
         if not self._is_needed:
             return fx.succeed(Extent(0, 0))
         answer = self._max_tokens if request.max_tokens is None else request.max_tokens
         if answer is None:
-            said = "is not given, and tokens or money are limited: give it, or limit(…, max_tokens=…)"
+            said = "is missing, but tokens or money are limited. Pass it to the request, or limit(…, max_tokens=…)"
             return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", said)))
         if answer < 1:
-            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", f"is {answer}: at least 1")))
+            return fx.fail(
+                AiError("limit", "ask", InvalidRequestError("max_tokens", f"must be at least 1, got {answer}"))
+            )
         return self._input(request, model).flat_map(lambda bound: self._check(bound, answer))
 
     def _input(self, request: ModelRequest, model: LanguageModel) -> Effect[InputBound, AiError]:
@@ -184,13 +186,13 @@ class RequestBounds:
     def _check(self, bound: InputBound, answer: int) -> Effect[Extent, AiError]:
         if bound.gap is None or not self._refuses:
             return fx.succeed(Extent(bound.tokens, answer))
-        remedy = "give limit(…, estimate=…) a function that says it, or unbounded='admit' to count it afterwards"
-        said = f"holds {bound.gap}: nobody knows the most tokens that it may be; {remedy}"
+        remedy = "Pass a function as limit(…, estimate=…), or unbounded='admit' to count it afterwards"
+        said = f"contains {bound.gap}: the maximum number of its tokens is unknown. {remedy}"
         return fx.fail(AiError("limit", "ask", InvalidRequestError("prompt", said)))
 
 
 def _of_count(most: InputBound, by_bytes: InputBound, request: ModelRequest) -> InputBound:
-    """What was counted; what a provider looks up while it answers is in no count of a request."""
+    """Return the counted bound. Its gap is the data that a provider fetches later, which no count includes."""
     own = any(map(Tool.is_provider_defined, request.tools))
     gap = by_bytes.gap if own or request.provider_options else None
     return msgspec.structs.replace(most, gap=gap)

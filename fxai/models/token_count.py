@@ -1,4 +1,4 @@
-"""Tokens that a request takes: what a provider or a tokenizer counts, and an estimate where neither can be asked.
+"""Token counts: count the tokens of a request with a provider or a tokenizer, or estimate them.
 
 >>> from fxai.messages.prompt import Prompt
 >>> estimated_tokens(Prompt.make("How are you today?"))
@@ -22,38 +22,38 @@ from fxai.schema.data import JSON_ERRORS, is_object
 from fxai.tools.tool import Tool
 
 CountMethod: TypeAlias = Literal["provider", "tokenizer", "estimate"]
-"""How tokens were counted: by the provider that was asked, by the model's own tokenizer in this process, or not at all:
-an estimate from the length of the texts."""
+"""The method of a token count: the provider, the model's own tokenizer in this process, or an estimate from the length
+of the text."""
 
 _BYTES_OF_TOKEN = 4
-_OF_MESSAGE = 4  # tokens, for its role
-_OF_PICTURE = 1500  # tokens; what the large providers count for a megapixel
-_OF_TOOL = 8  # tokens, for what stands around a tool's definition
+_OF_MESSAGE = 4  # tokens for the role of a message
+_OF_PICTURE = 1500  # tokens for an image; large providers count this number for a megapixel
+_OF_TOOL = 8  # tokens around the definition of a tool
 
 
 @final
 class TokenCount(msgspec.Struct, frozen=True):
-    """The tokens that a request takes before it is answered: its messages, its tools, the schema of its answer."""
+    """The number of input tokens of a request: its messages, its tools, and the schema of its answer."""
 
     tokens: int
-    """How many."""
+    """The number of tokens."""
     method: CountMethod
-    """How they were counted."""
+    """The method of the count."""
     warnings: tuple[WarningPart, ...] = ()
-    """What of the request was not counted, or why there is an estimate where a provider was asked."""
+    """Warnings about parts without a count, or about the reason of an estimate."""
 
     @property
     def is_estimate(self) -> bool:
-        """Whether nothing counted them: the number may be off by half, and by more for other languages and for code."""
+        """True if the number is an estimate. Its error can be 50 %, or more for other languages and for code."""
         return self.method == "estimate"
 
 
 def estimate_request(request: ModelRequest, why: str | None = None) -> TokenCount:
-    """The estimate for a whole request, with its tools and the schema of its answer; no one is asked.
+    """Return the estimate for a whole request, with its tools and the schema of its answer. It sends no request.
 
     Args:
-        request: what would be asked.
-        why: why there is no count, as a warning of the estimate.
+        request: The request.
+        why: The reason why no count exists, for a warning.
     """
     tokens = estimated_tokens(request.prompt) + sum(map(_of_tool, request.tools))
     if request.response_schema is not None:
@@ -63,7 +63,7 @@ def estimate_request(request: ModelRequest, why: str | None = None) -> TokenCoun
 
 
 def read_count(body: bytes) -> int | None:
-    """The number of tokens in the answer of a server that was asked to count them; None where there is none.
+    """Return the number of tokens in the response of a server, or None if it contains no number.
 
     >>> read_count(b'{"object": "response.input_tokens", "input_tokens": 11}'), read_count(b"<html>")
     (11, None)
@@ -77,10 +77,10 @@ def read_count(body: bytes) -> int | None:
 
 
 def estimated_tokens(messages: Prompt) -> int:
-    """About how many tokens messages take: an estimate for English text, with no tokenizer asked.
+    """Return an estimate of the number of tokens of messages, for English text and without a tokenizer.
 
-    A token for 4 bytes of UTF-8 in texts, names, parameters and results, 4 for each message, 1,500 for each picture
-    and each file that is named by its address. Other languages and code take up to twice as many.
+    It counts 1 token for 4 bytes of UTF-8 in text, names, parameters, and results. It adds 4 tokens for each message,
+    and 1,500 for each image and each file with an address. Other languages and code can need twice this number.
 
     >>> estimated_tokens(Prompt.make("How are you today?"))
     9
@@ -124,7 +124,7 @@ def _of_text(text: str) -> int:
 def _of_data(data: object) -> int:
     try:
         return _of_bytes(len(msgspec.json.encode(data, enc_hook=repr)))
-    except UnicodeEncodeError:  # half of a surrogate pair, which a model may write
+    except UnicodeEncodeError:  # half of a surrogate pair, which a model can write
         return _of_text(repr(data))
 
 

@@ -24,13 +24,13 @@ from fxai.schema.request_form import RequestRules
 def within_number(
     settled: Sequence[Settled], rules: RequestRules, choice: ToolChoices | None, notes: Notes
 ) -> list[Settled]:
-    """Return the tools that fit into one request, in their order. Tools of the choice come before other tools.
+    """Return the tools that a request can contain, in their order. Tools of the choice have priority.
 
     Args:
         settled: The tools.
         rules: The rules of the API.
         choice: The choice of the request.
-        notes: Where fxai notes the tools that are left out.
+        notes: The notes about omitted tools.
     """
     most = rules.most_tools
     if most is None or len(settled) <= most:
@@ -42,22 +42,22 @@ def within_number(
     gone = [one.tool for at, one in enumerate(settled) if at not in kept]
     notes.forget("not-strict", {tool.name for tool in gone})
     for tool in gone:
-        notes.leave_out(tool, "number of tools", "", f"{reason}; offer fewer tools")
+        notes.leave_out(tool, "number of tools", "", f"{reason}. Offer fewer tools.")
     return [one for at, one in enumerate(settled) if at in kept]
 
 
 def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
-    """Return the description of a tool, cut to the length that the API accepts. fxai notes the cut.
+    """Return the description of a tool, cut to the length that the API accepts. Add a warning about the cut.
 
     Args:
         tool: The tool.
         rules: The rules of the API.
-        notes: Where fxai notes the cut.
+        notes: The notes about shortened descriptions.
     """
     text, most = tool.description, rules.longest_description
     if text is None or most is None or len(text) <= most:
         return text
-    length = f"{len(text)} characters, and {rules.name} accepts {most}"
+    length = f"{len(text)} characters, but {rules.name} accepts only {most}"
     message = f"the tool {tool.name!r}: its description has {length}. The end is not sent. Shorten the description."
     notes.warn("unsupported-option", tool.name, message)
     start = text[: most - 1]
@@ -66,11 +66,11 @@ def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
 
 
 def narrow_choice(choice: ToolChoices | None, notes: Notes) -> ToolChoices | None:
-    """Return the choice without the tools that are left out. fxai notes a choice of which nothing is left.
+    """Return the choice without omitted tools. Add a warning if no tool of the choice remains.
 
     Args:
         choice: The choice of the request.
-        notes: The notes with the tools that are left out.
+        notes: The notes with the omitted tools.
     """
     gone = {one.tool for one in notes.left_out}
     if not isinstance(choice, ToolChoice) or gone.isdisjoint(choice.names):

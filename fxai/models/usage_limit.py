@@ -1,4 +1,4 @@
-"""Limits: how many requests and tokens, and how much money, those that share a name may use together.
+"""Usage limits: define the maximum requests, tokens, and money that models can use together under a name.
 
 >>> team = Limit.budget("team", tokens=1000)
 >>> team.key("tokens")
@@ -38,20 +38,20 @@ from fxai.models.price import Price, amount_of
 from fxai.storage.allowance_rows import MOST, Claim, Refusal
 
 Kind: TypeAlias = Literal["requests", "tokens", "money"]
-"""What is counted."""
+"""The kind of usage that fxai counts."""
 
 Unknown: TypeAlias = Literal["commit", "release"]
-"""What becomes of a reservation where nobody says how many tokens a request used: all of it counts as used, or none."""
+"""The treatment of a reservation with unknown usage: all of it counts as used (`"commit"`), or none (`"release"`)."""
 
 UNIT: Final = 1_000_000_000
-"""Of money, amounts are counted in billionths of the currency, each rounded up."""
+"""Number of units of money in the currency: fxai counts billionths and rounds them up."""
 
 _MILLION: Final = 1_000_000
 _KINDS: Final[tuple[Kind, ...]] = ("requests", "tokens", "money")
-_LONGEST: Final = 200  # characters of a name: databases take no key of any length
-_SHORTEST: Final = 0.001  # seconds of a window
+_LONGEST: Final = 200  # maximum number of characters of a name, because databases limit the length of keys
+_SHORTEST: Final = 0.001  # minimum number of seconds of a window
 _PLAIN: Final = re.compile(r"[\w.:@/+-]+")
-_ID: Final = urandom(8).hex()  # of this process
+_ID: Final = urandom(8).hex()  # the id of this process
 _numbers = count(1)
 
 _NOTHING_USED: Final = (
@@ -65,31 +65,32 @@ _NOTHING_USED: Final = (
     ToolkitRequiredError,
     UnsupportedSchemaError,
 )
-"""The reasons with which a request is refused before a model reads it."""
+"""Reasons of errors that refuse a request before a model reads it."""
 
 
 @final
 class Limit(msgspec.Struct, frozen=True):
-    """The most that may be used, of all that is limited under one name. `per_minute` and `budget` make one."""
+    """The maximum usage under a name. Create it with `per_minute` or `budget`."""
 
     name: str
-    """Whose limit it is, such as an account, a key (never the key itself), a team."""
+    """The name of the owner, such as an account, a team, or the name of a key (never the key itself)."""
     requests: int | None = None
     tokens: int | None = None
-    """Input and output together."""
+    """The sum of input and output tokens."""
     money: Decimal | None = None
-    """In the currency of the prices."""
+    """The money in the currency of the prices."""
     seconds: float | None = None
-    """The window in which it may be used; None: in all."""
+    """The length of the window in seconds, or None for the total usage."""
     per_model: bool = False
-    """Whether each model has a limit of its own."""
+    """True if each model has a separate limit."""
 
     @staticmethod
     def per_minute(name: str, *, requests: int | None = None, tokens: int | None = None) -> Limit:
-        """The rate at which one model may be asked by all that share the name, such as those of one key.
+        """Return the limit of the rate of each model, shared by all programs that use the name.
 
         Raises:
-            ValueError: nothing is limited, or by less than 1; the name is empty or longer than 200 characters.
+            ValueError: If you pass no limit, a limit is less than 1, or the name is empty or has more than 200
+                characters.
         """
         return Limit.of(name, requests=requests, tokens=tokens, seconds=60.0, per_model=True)
 
@@ -97,12 +98,12 @@ class Limit(msgspec.Struct, frozen=True):
     def budget(
         name: str, *, tokens: int | None = None, money: str | int | Decimal | None = None, seconds: float | None = None
     ) -> Limit:
-        """What all that share the name may use together, of any models: in all, or within `seconds`.
+        """Return the limit of the usage of all models together, in total or within `seconds`.
 
         Raises:
-            TypeError: the money is a `float`: write `"2.50"`.
-            ValueError: nothing is limited, or by less than 1 token, or by no money; the window is shorter than a
-                millisecond; the name is empty or longer than 200 characters.
+            TypeError: If the money is a `float`. Pass a string such as `"2.50"`.
+            ValueError: If you pass no limit, a limit is less than 1 token or not positive, the window is shorter than 1
+                millisecond, or the name is empty or has more than 200 characters.
         """
         return Limit.of(name, tokens=tokens, money=money, seconds=seconds)
 
@@ -116,42 +117,42 @@ class Limit(msgspec.Struct, frozen=True):
         seconds: float | None = None,
         per_model: bool = False,
     ) -> Limit:
-        """Any limit; fields and errors as those of `Limit`, `per_minute` and `budget`."""
-        amount = None if money is None else amount_of(money, "the money of a limit")
+        """Return a limit with any fields. For fields and errors, see `Limit`, `per_minute`, and `budget`."""
+        amount = None if money is None else amount_of(money, "money of a limit")
         return Limit(name, requests, tokens, amount, seconds, per_model)
 
     def __post_init__(self) -> None:
         most = (self.requests, self.tokens, self.money)
         given = [one for one in (*most, self.seconds) if one is not None]
         if not self.name or most == (None, None, None) or not all(one > 0 for one in given):
-            raise ValueError(f"the limit {self.name!r} needs a name, and something that is limited by more than 0")
+            raise ValueError(f"limit {self.name!r} must have a name and at least one limit greater than 0")
         if len(self.name) > _LONGEST:
-            raise ValueError(f"the name of a limit is {len(self.name)} characters long: at most {_LONGEST}")
+            raise ValueError(f"name of a limit must have at most {_LONGEST} characters, got {len(self.name)}")
         if self.seconds is not None and self.seconds < _SHORTEST:
-            raise ValueError(f"the window of the limit {self.name!r} is {self.seconds} s: at least a millisecond")
+            raise ValueError(f"window of the limit {self.name!r} must be at least 0.001 seconds, got {self.seconds}")
         if self.money is not None and self.money * UNIT > MOST:
-            raise ValueError(f"the money of the limit {self.name!r} is {self.money}: it must be below 4 billion")
+            raise ValueError(f"money of the limit {self.name!r} must be below 4 billion, got {self.money}")
         for kind, one in (("requests", self.requests), ("tokens", self.tokens)):
             if one is not None and (not isinstance(cast(object, one), int) or one > MOST):
-                raise ValueError(f"the {kind} of the limit {self.name!r} are {one!r}: an integer of at most {MOST}")
+                raise ValueError(f"{kind} of the limit {self.name!r} must be an integer up to {MOST}, got {one!r}")
 
     @property
     def units(self) -> int | None:
-        """The money in whole units, billionths of the currency."""
+        """The money in units of a billionth of the currency, or None."""
         return None if self.money is None else _units(self.money)
 
     def key(self, kind: Kind, info: ModelInfo | None = None) -> str:
-        """The key under which allowances count it: `allowances.look_up(limit.key("tokens"), now=time.time())`.
+        """Return the key for the usage in allowances: `allowances.look_up(limit.key("tokens"), now=time.time())`.
 
         Args:
-            kind: what is counted.
-            info: the model, where each has a limit of its own.
+            kind: The kind of usage.
+            info: The model, required if each model has a separate limit.
 
         Raises:
-            ValueError: each model has a limit of its own, and none is named.
+            ValueError: If each model has a separate limit, but `info` is None.
         """
         if self.per_model and info is None:
-            raise ValueError(f"each model has a limit of its own under {self.name!r}: say which by info=ModelInfo(…)")
+            raise ValueError(f"info is missing: the limit {self.name!r} is per model. Pass info=ModelInfo(…).")
         words = [_word(self.name)]
         if self.per_model:
             words.append(_word(str(info)))
@@ -162,15 +163,15 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def _word(text: str) -> str:
-    """A text that no other words of a key can be taken for: as it is, or in quotes."""
+    """Return a word of a key, in quotes if it could be ambiguous."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 
 def check_limits(limits: tuple[Limit, ...]) -> None:
-    """Refuses limits that count in one place.
+    """Raise if two limits have the same key.
 
     Raises:
-        ValueError: two of them do.
+        ValueError: If two limits have the same name, window, and kind.
     """
     seen: set[tuple[str, float | None, bool, str]] = set()
     for one in limits:
@@ -179,30 +180,30 @@ def check_limits(limits: tuple[Limit, ...]) -> None:
             if getattr(one, kind) is None:
                 continue
             if place in seen:
-                raise ValueError(f"two limits of {kind} are named {one.name!r} and have one window: rename one")
+                raise ValueError(f"limits of {kind} have the same name {one.name!r} and the same window. Rename one.")
             seen.add(place)
 
 
 @final
 class Extent(msgspec.Struct, frozen=True):
-    """How many tokens a request may take, at most."""
+    """The maximum number of tokens of a request."""
 
     given: int
-    """Of its input."""
+    """The input tokens."""
     answer: int
 
 
 @final
 class Place(msgspec.Struct, frozen=True):
-    """Where the requests to one model are counted under one limit."""
+    """The key for the usage of a model under a limit."""
 
     kind: Kind
     claim: Claim
-    """A claim to nothing."""
+    """An empty claim with this key."""
 
 
 def places_of(limits: tuple[Limit, ...], info: ModelInfo) -> tuple[Place, ...]:
-    """Where requests to a model are counted, by limit and kind."""
+    """Return the keys for the usage of a model, by limit and kind."""
     return tuple(
         Place(kind, Claim(one.key(kind, info), 0, most, one.seconds))
         for one in limits
@@ -213,7 +214,7 @@ def places_of(limits: tuple[Limit, ...], info: ModelInfo) -> tuple[Place, ...]:
 
 @final
 class Reservation:
-    """What one request may use under each limit, and what it turned out to use."""
+    """The maximum usage of a request under each limit, and its actual usage."""
 
     def __init__(self, places: tuple[Place, ...], price: Price | None, extent: Extent) -> None:
         self.id: str = f"{_ID}-{next(_numbers)}"
@@ -221,17 +222,17 @@ class Reservation:
         self.extent: Extent = extent
         self._places = places
         self._price = price
-        self._is_unused = True  # whether the model never read the request
+        self._is_unused = True  # False if the model may have read the request
         self._has_parts = False
         self.claims: tuple[Claim, ...] = self._claim()
-        """What is reserved."""
+        """The reserved amounts."""
 
     def _claim(self) -> tuple[Claim, ...]:
         given, answer = self.extent.given, self.extent.answer
         return tuple([one.claim.of(self._amount(one.kind, given, answer)) for one in self._places])
 
     def _amount(self, kind: Kind, given: int, answer: int) -> int:
-        """How much so many tokens are, at most."""
+        """Return the maximum amount for these tokens."""
         if kind == "requests":
             return 1
         if kind == "tokens":
@@ -240,9 +241,9 @@ class Reservation:
         return _units((given * of_input + answer * of_output) / _MILLION)
 
     def shorten(self, refusal: Refusal, least: int) -> bool:
-        """Takes a shorter answer, where that would fit into what is left; whether there is one, of `least` at least.
+        """Shorten the answer to the remaining budget, and return whether at least `least` tokens are possible.
 
-        What a window alone is too small for has the whole window: what of it is used now is waited for.
+        For a limit with a window, the request can use the whole window, because it waits until earlier usage expires.
         """
         kind = next(one.kind for one in self._places if one.claim.key == refusal.claim.key)
         left = refusal.left if refusal.claim.seconds is None else refusal.claim.most
@@ -259,25 +260,25 @@ class Reservation:
         self.claims = self._claim()
         return True
 
-    # -- what became of it
+    # -- the actual usage
 
     def begin(self) -> None:
-        """From now on the model may have read it."""
+        """Record that the model may read the request from now on."""
         self._is_unused = False
 
     def see(self, parts: tuple[Any, ...]) -> None:
-        """Takes the usage out of parts that came."""
+        """Record the usage in the parts of a turn."""
         self._has_parts = self._has_parts or bool(parts)
         for part in parts:
             if part.type == "finish":
                 self.usage = part.usage
 
     def fail(self, cause: Cause[Any]) -> None:
-        """Takes from a failure whether anything was used."""
+        """Record whether a failed request used tokens."""
         self._is_unused = not self._has_parts and not cause.defects and not cause.interrupted and _is_refused(cause)
 
     def settle(self, unknown: Unknown) -> tuple[Claim, ...]:
-        """The claims to what was used; of what nobody counted the most is taken, or nothing."""
+        """Return the claims for the actual usage. For unknown usage, `unknown` selects the maximum or nothing."""
         if self._is_unused:
             return tuple([one.claim for one in self._places])
         whole = Extent(0, 0) if unknown == "release" else self.extent
@@ -293,7 +294,7 @@ class Reservation:
 
 
 def _honest(usage: Usage) -> Usage:
-    """The usage, in which a part of the tokens is never more than all of them."""
+    """Return the usage with a total that is at least the sum of its parts."""
     read, written = _number(usage.cached_input_tokens), _number(usage.cache_write_input_tokens)
     thought = _number(usage.reasoning_tokens)
     given, answer = _number(usage.input_tokens), _number(usage.output_tokens)
@@ -311,7 +312,7 @@ def _number(given: int | None) -> int | None:
 
 
 def _is_refused(cause: Cause[Any]) -> bool:
-    """Whether a request failed before a model read it."""
+    """Return whether a request failed before a model read it."""
 
     def refuses(error: Any) -> bool:
         reason = error.reason if isinstance(error, AiError) else None

@@ -1,9 +1,8 @@
-"""Floor 3. Storage: histories, uses and journals, in this process, in private files or in SQLite.
+"""Stores of histories, used IDs, and journals: in this process, in private files, or in a database.
 
-Three ports have three forms each: `history` (conversations by id), `once` (ids that are used once) and `journal`
-(entries that are appended and never changed). They stand on `private_file` and `database`. What they write are JSON
-objects with a digest, by which damage is noticed. Beside them, `work_queue` has jobs that other processes run, in a
-database of DBOS.
+The modules `history` (conversations by ID), `once` (IDs that can be used once), and `journal` (entries that never
+change) have three implementations each. They use `private_file` and `database`. Each record is a JSON object with a
+digest, so that a reader notices damage. The module `work_queue` contains jobs for other processes in a DBOS database.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ _A = TypeVar("_A")
 
 
 def seal(record: msgspec.Struct) -> bytes:
-    """The JSON text of a record, as `seal_text` makes it; a member `digest` of the record's own is to be None."""
+    """Return the JSON text of a record with its digest. If the record has a field `digest`, it must be None."""
     return seal_text(msgspec.json.encode(record))
 
 
 def seal_text(record: bytes) -> bytes:
-    """A JSON object with a last member `digest`, by which any change of it is noticed.
+    """Return a JSON object with the added last member `digest`, so that a reader notices each change.
 
     >>> seal_text(b'{"a":1}')
     b'{"a":1,"digest":"..."}'
@@ -32,7 +31,7 @@ def seal_text(record: bytes) -> bytes:
 
 
 def is_intact(text: bytes) -> bool:
-    """Whether a sealed record is as it was written.
+    """Return True if a record with a digest is unchanged.
 
     >>> is_intact(seal_text(b'{"a":1}')), is_intact(seal_text(b'{"a":1}').replace(b"1", b"2", 1))
     (True, False)
@@ -42,16 +41,16 @@ def is_intact(text: bytes) -> bool:
 
 
 def read_record(text: bytes, kind: type[_A]) -> _A:
-    """The record of a JSON text; raises a `ValueError` that says why where it is none."""
+    """Return the record in a JSON text. Raise a `ValueError` with the reason if the text is not a record."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("nested too deeply") from None
 
 
 def _digest(record: bytes) -> bytes:
-    from hashlib import blake2b  # only where there is a store
+    from hashlib import blake2b  # only stores need it
 
     return blake2b(record, digest_size=8).hexdigest().encode()

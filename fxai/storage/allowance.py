@@ -1,11 +1,12 @@
-"""Allowances: how much of something may be used, by many at once, in this process, in SQLite or in PostgreSQL.
+"""Limits of shared amounts, such as requests or tokens, in this process, in SQLite, or in PostgreSQL.
 
-What is to be used is reserved first, all of it or nothing; then what was used is committed and the rest is given back.
-What is committed and reserved under one key is never more than the most that its claims say, as long as nobody uses
-more than was reserved, or tells of it when the reservation has ended: it ends by itself when its owner does not renew
-it, as one that died.
+A caller first reserves the amounts of all its claims, or none. Then it commits the used amounts, and fxai releases the
+rest. The committed and reserved amounts under a key never exceed the maximum of its claims, except if a caller uses
+more than it reserved, or commits after its reservation ended. A reservation ends if its owner does not renew it, for
+example because the owner died.
 
-Those who wait for a window stand in line: who came first is served first, and nobody passes a large claim by.
+Callers that wait for a window form a line. The first caller is served first, and a small claim does not overtake a
+large claim.
 
 >>> allowances = Allowances.in_process()
 >>> claim = Claim("tokens", amount=80, most=100)
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
     pass
 
 LEASE: Final = 60.0
-"""How long a reservation stands without being renewed, in seconds."""
+"""Seconds until a reservation ends if its owner does not renew it."""
 
-_SAME: Final = 1.0  # seconds that clocks may differ and be taken for one
-_COMPARE: Final = 60.0  # seconds after which they are compared again
+_SAME: Final = 1.0  # seconds; clocks with a smaller difference count as equal
+_COMPARE: Final = 60.0  # seconds between comparisons of clocks
 
 _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS allowance_used
@@ -68,50 +69,50 @@ _TABLES: Final = (
 
 
 class Allowances(ABC):
-    """How much is used of what is allowed. The methods block where `blocks` says so; then they are for worker threads.
+    """The used amounts of limits. If `blocks` is True, call the methods in a worker thread.
 
-    They raise an `OSError` where the system or the database refuses; then nothing was changed. Times are in seconds
-    since 1970, by the clocks of those who call.
+    The methods raise an `OSError` if the system or the database refuses. Then nothing has changed. Times are in seconds
+    since 1970, by the clock of the caller.
     """
 
     blocks: bool = True
-    """Whether it waits for the disk, a server or other processes."""
+    """True if the methods wait for the disk, a server, or other processes."""
 
     @staticmethod
     def in_process() -> Allowances:
-        """Allowances of this process, shared by all that are given this object."""
+        """Return limits of this process. All users of the object share them."""
         return ProcessAllowances()
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> Allowances:
-        """Allowances in a private SQLite file, shared by the processes of one machine.
+        """Return limits in a private SQLite file, which processes of one machine share.
 
         Raises:
-            ValueError: no file can have this path.
+            ValueError: If no file can have this path.
         """
-        from fxai.storage.database import database_path  # which imports what databases need
+        from fxai.storage.database import database_path  # it imports the database support
 
         return SqliteAllowances(database_path(path))
 
     @staticmethod
     def postgres(url: str) -> Allowances:
-        """Allowances in a PostgreSQL database, shared by everybody who can reach it. Needs the extra `postgres`.
+        """Return limits in a PostgreSQL database, which many machines share. Requires the extra `postgres`.
 
         Args:
-            url: `postgresql://USER:PASSWORD@HOST/DATABASE`.
+            url: URL of the database, as `postgresql://USER:PASSWORD@HOST/DATABASE`.
         """
         return PostgresAllowances(url)
 
     def stay_open(self) -> AbstractContextManager[None]:
-        """Keeps connections open for the block, so that each use takes less time; at its end they are closed.
+        """Return a context that keeps connections open, so that each use is faster.
 
-        A layer of `limit` does it for as long as it lives. A connection that is lost meanwhile is replaced.
+        A layer of `limit` enters it for its lifetime. A lost connection is replaced.
         """
         return nullcontext()
 
     @abstractmethod
     def _transact(self, keys: list[str]) -> AbstractContextManager[Rows]:
-        """A transaction about these keys, which is undone when it fails."""
+        """Return a transaction for these keys. A failure rolls it back."""
 
     def reserve(
         self,
@@ -123,22 +124,22 @@ class Allowances(ABC):
         after_crash: AfterCrash = "release",
         wait: float | None = None,
     ) -> Refusal | None:
-        """Reserves what all the claims say, or, where one is too much, or others wait in line for it, nothing.
+        """Reserve the amounts of all claims. If a claim is too large or must wait, reserve nothing and return why.
 
         Args:
-            id_: the reservation's name, which nothing else has.
-            claims: one for each key.
-            now: the time.
-            lease: how many seconds the reservation stands without being renewed.
-            after_crash: what becomes of it then.
-            wait: how many seconds it stands in line for the windows of its claims, until it tries again or ends its
-                waiting by `leave`; None: it does not.
+            id_: Unique name of the reservation.
+            claims: One claim for each key.
+            now: Current time.
+            lease: Seconds until the reservation ends if it is not renewed.
+            after_crash: Fate of the reservation if it ends that way.
+            wait: Seconds for which the caller keeps its position in the line for a window, until it tries again or
+                calls `leave`. None keeps no position.
         """
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
             now += rows.ahead
             refusals = [found for claim in every if (found := refusal_of(rows, claim, id_, now)) is not None]
-            refusal = min(refusals, key=lambda found: found.may_wait, default=None)  # what waiting does not mend first
+            refusal = min(refusals, key=lambda found: found.may_wait, default=None)  # first a refusal that is final
             if refusal is None:
                 for claim in every:
                     rows.hold(claim, id_, Hold(claim.amount, now + lease, after_crash))
@@ -148,14 +149,14 @@ class Allowances(ABC):
             return None if refusal is None else refusal.by_clock(rows.ahead)
 
     def leave(self, id_: str, claims: Iterable[Claim]) -> None:
-        """Ends the waiting in line for these claims."""
+        """Leave the line for these claims."""
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
             for claim in every:
                 stand(rows, claim, id_, None)
 
     def renew(self, id_: str, claims: Iterable[Claim], *, now: float, lease: float = LEASE) -> None:
-        """Has a reservation stand for another `lease`; one that has ended stays so."""
+        """Extend a reservation by `lease` seconds. An ended reservation stays ended."""
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
             now += rows.ahead
@@ -165,9 +166,9 @@ class Allowances(ABC):
                     rows.hold(claim, id_, Hold(held.amount, now + lease, held.after_crash))
 
     def settle(self, id_: str, claims: Iterable[Claim], *, now: float) -> None:
-        """Commits the amounts of these claims, which were used, and gives back the rest of the reservation.
+        """Commit the used amounts of these claims, and release the rest of the reservation.
 
-        More than was reserved is committed too, since it was used; then nothing is reserved until there is room again.
+        fxai also commits an amount above the reservation. Later claims then wait until enough is available again.
         """
         every = tuple(claims)
         with self._transact([claim.key for claim in every]) as rows:
@@ -177,7 +178,7 @@ class Allowances(ABC):
                     rows.add(claim, claim.slot(now + rows.ahead), claim.amount)
 
     def look_up(self, key: str, *, now: float, seconds: float | None = None) -> Level:
-        """How much is used under a key, whose window is `seconds`."""
+        """Return the used amounts under a key with the window `seconds`."""
         claim = Claim(key, 0, 0, seconds)
         with self._transact([key]) as rows:
             return level_of(rows, claim, now + rows.ahead)[0]
@@ -188,7 +189,7 @@ class Allowances(ABC):
 
 @final
 class ProcessAllowances(Allowances):
-    """Allowances of this process, shared by all its programs that are given this object."""
+    """Limits of this process. All users of the object share them."""
 
     blocks = False
 
@@ -208,7 +209,7 @@ class ProcessAllowances(Allowances):
 
 @final
 class _DatabaseRows(ProcessRows):
-    """Rows of either database, read when they are first asked for; the statements differ in the sign of a parameter."""
+    """The rows of a database, read on first use. The two databases differ in the sign of a parameter."""
 
     def __init__(self, database: Any, sign: Literal["?", "%s"], keys: list[str], ahead: float = 0.0) -> None:
         super().__init__()
@@ -303,10 +304,10 @@ _QUEUE: Final = """
 
 @final
 class SqliteAllowances(Allowances):
-    """Allowances in a private SQLite file, shared by the processes of one machine."""
+    """Limits in a private SQLite file, which processes of one machine share."""
 
     def __init__(self, path: Path) -> None:
-        from fxai.storage.database import DatabasePool  # which imports what databases need
+        from fxai.storage.database import DatabasePool  # it imports the database support
 
         self._pool = DatabasePool(path, *_TABLES)
 
@@ -317,7 +318,7 @@ class SqliteAllowances(Allowances):
     @override
     @contextmanager
     def _transact(self, keys: list[str]) -> Generator[Rows]:
-        from fxai.storage.database import transact  # which imports what databases need
+        from fxai.storage.database import transact  # it imports the database support
 
         with self._pool.take(transact) as database:
             yield _DatabaseRows(database, "?", keys)
@@ -325,22 +326,22 @@ class SqliteAllowances(Allowances):
 
 @final
 class PostgresAllowances(Allowances):
-    """Allowances in a PostgreSQL database, shared by everybody who can reach it. Needs the extra `postgres`."""
+    """Limits in a PostgreSQL database, which many machines share. Requires the extra `postgres`."""
 
     def __init__(self, url: str) -> None:
-        from fxai.storage.pool import Pool  # which few programs need
+        from fxai.storage.pool import Pool  # few programs need it
 
         self._url = url
         self._pool: Pool[Any] = Pool(self._connect, lambda database: not database.closed)
-        self._ahead = 0.0  # seconds, of the server's clock
-        self._until = 0.0  # when to compare the clocks again, by the monotonic clock
+        self._ahead = 0.0  # seconds by which the clock of the server is ahead
+        self._until = 0.0  # reading of the monotonic clock for the next comparison
 
     @override
     def __reduce__(self) -> tuple[type[PostgresAllowances], tuple[str]]:
         return PostgresAllowances, (self._url,)
 
     def _connect(self) -> AbstractContextManager[Any]:
-        from fxai.storage.postgres import connect  # which imports what databases need
+        from fxai.storage.postgres import connect  # it imports the database support
 
         return connect(self._url, *_TABLES)
 
@@ -353,7 +354,7 @@ class PostgresAllowances(Allowances):
     def _transact(self, keys: list[str]) -> Generator[Rows]:
         @contextmanager
         def begin(database: Any) -> Generator[None]:
-            from fxai.storage.postgres import lock, transact  # which imports what databases need
+            from fxai.storage.postgres import lock, transact  # it imports the database support
 
             with transact(database):
                 lock(database, [f"fxai allowance: {key}" for key in keys])
@@ -364,7 +365,7 @@ class PostgresAllowances(Allowances):
             yield _DatabaseRows(database, "%s", keys, self._ahead)
 
     def _compare_clocks(self, database: Any) -> None:
-        """Notes how much the clock of the server differs from that of this machine: all go by that of the server."""
+        """Measure how far the clock of the server is ahead of the clock of this machine. The server's clock decides."""
         if time.monotonic() < self._until:
             return
         row: Any = database.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()

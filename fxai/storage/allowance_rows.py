@@ -1,4 +1,4 @@
-"""What is stored of allowances, and the rules by which it is given out: claims, reservations, and who waits.
+"""The stored rows of allowances, and the rules for claims, reservations, and waiting lines.
 
 >>> rows, claim = ProcessRows(), Claim("tokens", 80, 100)
 >>> rows.hold(claim, "one", Hold(80, 60.0, "release"))
@@ -17,48 +17,46 @@ import msgspec
 from typing_extensions import override
 
 AfterCrash: TypeAlias = Literal["release", "commit"]
-"""What becomes of a reservation whose owner is gone: it is given back, or counts as used."""
+"""The fate of a reservation whose owner died: it is released, or it counts as used."""
 
 MOST: Final = (1 << 62) - 1
-"""More than any amount: what is counted beyond it is counted as this."""
+"""The largest amount. A larger count becomes this amount."""
 
-_SLOTS: Final = 60  # a window is counted in so many parts, so that many uses are few rows
+_SLOTS: Final = 60  # parts of a window, so that many uses need few rows
 
 
 @final
 class Claim(msgspec.Struct, frozen=True):
-    """A claim to use some of what is allowed under a key."""
+    """A claim to use an amount under a key."""
 
     key: str
     amount: int
-    """In whole units: requests, tokens, or billionths of a currency."""
+    """The amount in whole units: requests, tokens, or billionths of a currency."""
     most: int
-    """The most that may be used under the key, in all or within the window."""
+    """The maximum under the key, in total or within the window."""
     seconds: float | None = None
-    """The window: what was used longer ago counts no more; None: all counts for ever. One key has one window."""
+    """The window in seconds. Older uses do not count. None means that all uses count. A key has one window."""
 
     def __post_init__(self) -> None:
         if self.amount < 0:
-            raise ValueError(
-                f"the claim to {self.amount} under {self.key!r} is negative: nobody gives back by claiming"
-            )
+            raise ValueError(f"the claim to {self.amount} under {self.key!r} must be at least 0")
 
     def of(self, amount: int) -> Claim:
-        """The same claim to another amount."""
+        """Return the claim with another amount."""
         return Claim(self.key, amount, self.most, self.seconds)
 
     def slot(self, at: float) -> int:
-        """The part of the time that `at` is in."""
+        """Return the slot of the window that contains a time."""
         return 0 if self.seconds is None else int(at // (self.seconds / _SLOTS))
 
     def end_of(self, slot: int) -> float:
-        """When what was used in a slot counts no more; a slot counts until all of it is older than the window."""
+        """Return the time at which a slot no longer counts. It counts until all of it is older than the window."""
         return float("inf") if self.seconds is None else (slot + 1) * (self.seconds / _SLOTS) + self.seconds
 
 
 @final
 class Level(msgspec.Struct, frozen=True):
-    """How much is used under a key."""
+    """The used amounts under a key."""
 
     committed: int
     reserved: int
@@ -66,42 +64,42 @@ class Level(msgspec.Struct, frozen=True):
 
 @final
 class Refusal(msgspec.Struct, frozen=True):
-    """Why nothing was reserved: the first claim that was too much."""
+    """The first claim that exceeds its maximum."""
 
     claim: Claim
     level: Level
     retry_at: float | None
-    """When enough of what was committed counts no more, in seconds since 1970; None: that is not known, as it depends
-    on what is reserved, or it never happens."""
+    """The time at which enough committed amounts no longer count, in seconds since 1970. None if it is unknown, because
+    it depends on reservations, or if that never happens."""
     ahead: int = 0
-    """How many wait in line before it."""
+    """Number of waiting requests before this one."""
 
     def by_clock(self, ahead: float) -> Refusal:
-        """The same by a clock that the clock of the store is so many seconds before."""
+        """Return the refusal with its time on another clock, which is `ahead` seconds behind the clock of the store."""
         if not ahead or self.retry_at is None:
             return self
         return msgspec.structs.replace(self, retry_at=self.retry_at - ahead)
 
     @property
     def left(self) -> int:
-        """How much could be reserved."""
+        """The amount that can still be reserved."""
         return max(0, self.claim.most - self.level.committed - self.level.reserved)
 
     @property
     def is_final(self) -> bool:
-        """Whether waiting cannot help, whatever becomes of what is reserved."""
+        """True if waiting cannot help, independent of the reservations."""
         claim = self.claim
         return claim.amount > claim.most or (claim.seconds is None and claim.amount > claim.most - self.level.committed)
 
     @property
     def may_wait(self) -> bool:
-        """Whether it is worth to wait: for a window, not for what is left for ever."""
+        """True if waiting for a window can help."""
         return self.claim.seconds is not None and not self.is_final
 
 
 @final
 class Hold(msgspec.Struct, frozen=True):
-    """A reservation under one key."""
+    """A reservation under a key."""
 
     amount: int
     expires: float
@@ -110,57 +108,57 @@ class Hold(msgspec.Struct, frozen=True):
 
 @final
 class Ticket(msgspec.Struct, frozen=True):
-    """A place in the line for one key."""
+    """A position in the waiting line of a key."""
 
     place: int
     expires: float
 
 
 class Rows(ABC):
-    """What is stored, inside a transaction that nobody else who names one of its keys is in."""
+    """The stored rows inside a transaction that is exclusive for its keys."""
 
     ahead: float = 0.0
-    """How many seconds the clock that all go by is before that of this machine."""
+    """Seconds by which the clock of the store is ahead of the clock of this machine."""
 
     @abstractmethod
     def uses(self, key: str) -> Mapping[int, int]:
-        """What is committed, by slot."""
+        """Return the committed amounts, by slot."""
 
     @abstractmethod
     def holds(self, key: str) -> Mapping[str, Hold]:
-        """What is reserved, by id."""
+        """Return the reservations, by ID."""
 
     @abstractmethod
     def add(self, claim: Claim, slot: int, amount: int) -> None:
-        """Commits an amount in a slot."""
+        """Commit an amount in a slot."""
 
     @abstractmethod
     def forget(self, key: str, slot: int) -> None:
-        """Takes a slot out."""
+        """Remove a slot."""
 
     @abstractmethod
     def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
-        """Puts a reservation in, or in the place of that of the same id."""
+        """Add or replace the reservation with this ID."""
 
     @abstractmethod
     def let_go(self, key: str, id_: str) -> None:
-        """Takes a reservation out, if it is there."""
+        """Remove a reservation. A missing reservation is ignored."""
 
     @abstractmethod
     def line(self, key: str) -> Mapping[str, Ticket]:
-        """Who waits, by id."""
+        """Return the waiting line, by ID."""
 
     @abstractmethod
     def queue(self, key: str, id_: str, ticket: Ticket) -> None:
-        """Puts a ticket in, or in the place of that of the same id."""
+        """Add or replace the ticket with this ID."""
 
     @abstractmethod
     def leave(self, key: str, id_: str) -> None:
-        """Takes a ticket out, if it is there."""
+        """Remove a ticket. A missing ticket is ignored."""
 
 
 class ProcessRows(Rows):
-    """What is stored in this process."""
+    """The rows in this process."""
 
     def __init__(self) -> None:
         self._used: dict[str, dict[int, int]] = {}
@@ -209,7 +207,7 @@ class ProcessRows(Rows):
 
 
 def level_of(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
-    """How much is used, and what is committed by slot, once what counts no more is taken out."""
+    """Return the used amounts, and the committed amounts by slot, after removing expired rows."""
     for id_, held in list(rows.holds(claim.key).items()):
         if held.expires <= now:
             rows.let_go(claim.key, id_)
@@ -222,7 +220,7 @@ def level_of(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, 
 
 
 def refusal_of(rows: Rows, claim: Claim, id_: str, now: float) -> Refusal | None:
-    """Why a claim does not hold now, or None: there is no room, or others stand in line before it."""
+    """Return why a claim must wait or fail now. None if its amount is available and no earlier claim waits."""
     level, used = level_of(rows, claim, now)
     ahead = 0 if claim.seconds is None else _ahead(rows, claim.key, id_, now)
     missing = level.committed + level.reserved + claim.amount - claim.most
@@ -238,7 +236,7 @@ def refusal_of(rows: Rows, claim: Claim, id_: str, now: float) -> Refusal | None
 
 
 def _ahead(rows: Rows, key: str, id_: str, now: float) -> int:
-    """How many wait before this one; those who came no more are taken out."""
+    """Return the number of earlier claims in the line, after removing claims that no longer wait."""
     line = rows.line(key)
     for gone in [other for other, ticket in line.items() if ticket.expires <= now and other != id_]:
         rows.leave(key, gone)
@@ -251,7 +249,7 @@ def _ahead(rows: Rows, key: str, id_: str, now: float) -> int:
 
 
 def stand(rows: Rows, claim: Claim, id_: str, expires: float | None) -> None:
-    """Has one stand in line, where it stood or at its end, or leave it."""
+    """Add a claim to the line, keep its position, or remove it if `expires` is None."""
     if claim.seconds is None:
         return
     line = rows.line(claim.key)

@@ -1,4 +1,4 @@
-"""Private databases: SQLite files that only their owner can read, with the journals beside them.
+"""Private SQLite databases: files that only their owner can read, with their journals.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,40 +30,40 @@ from fxai.storage.private_file import create_file, file_path, protect, warn
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_WAIT: Final = 30.0  # seconds for others that write
+_WAIT: Final = 30.0  # seconds to wait for other writers
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 _CREATING = threading.Lock()
 
 
 def database_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a database, as `file_path` gives it.
+    """Return the path of a database, as `file_path` returns it.
 
     Raises:
-        ValueError: no file can have it, or it is SQLite's name for a database that nothing keeps.
+        ValueError: If no file can have this path, or SQLite would create a temporary database.
     """
     if os.fspath(path) == ":memory:":
-        raise ValueError("':memory:' names a database that is gone when it is closed; give the path of a file")
+        raise ValueError("':memory:' is a database that ends with its connection. Use the path of a file.")
     return file_path(path)
 
 
 @contextmanager
 def connect(path: Path, *tables: str, any_thread: bool = False) -> Generator[Connection]:
-    """A connection to a database, in WAL mode and on the disk at each commit; it is closed at the end of the `with`.
+    """Return a context with a connection to a database in WAL mode, which writes to the disk at each commit.
 
-    The database and its folders are made where they are not there. It and its journals have the mode 0600 or a stricter
-    one. It waits up to 30 s for other writers.
+    It creates the database and its directories if they do not exist. The database and its journals have the mode 0600
+    or a stricter mode. It waits up to 30 s for other writers.
 
     Args:
-        path: the database, as `database_path` gives it.
-        tables: statements that make its tables, where they are not there.
-        any_thread: whether other threads use it too, one at a time.
+        path: Path of the database from `database_path`.
+        tables: Statements that create the tables if they do not exist.
+        any_thread: True if other threads use the connection too, one at a time. Default: False.
 
     Raises:
-        OSError: SQLite refuses, what stands at the path is no private file, or a statement inside the `with` fails.
+        OSError: If SQLite refuses, the path is not a private file, or a statement inside the `with` fails.
     """
-    import sqlite3  # only where there is a database
+    import sqlite3  # only databases need it
 
-    with _CREATING:  # closing a new file must not free the locks that another thread has taken on it meanwhile
+    with _CREATING:  # closing a new file must not free the locks of another thread on the file
         size = _protect(path, tables)
     try:
         with closing(_open(path, any_thread=any_thread)) as database:
@@ -71,19 +71,19 @@ def connect(path: Path, *tables: str, any_thread: bool = False) -> Generator[Con
             _prepare(database, tables)
             yield database
     except UnicodeEncodeError as error:
-        text = f"{error.object[:80]!r} cannot be stored: it holds half a surrogate pair"
-        raise OSError(f"{text}; give text of whole characters") from error
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
-        raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
+        text = f"cannot store {error.object[:80]!r}: it contains half a surrogate pair"
+        raise OSError(f"{text}. Use whole characters.") from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the message of an error can be damaged too
+        raise OSError(f"{error}. Check that {path} is a SQLite database that no other program locks.") from error
 
 
 @final
 class DatabasePool:
-    """Connections to one database, which are kept open only inside of `stay_open`; several threads may share them.
+    """Connections to one database, which stay open only inside `stay_open`. Threads can share the pool.
 
     Args:
-        path: the database, as `database_path` gives it.
-        tables: statements that make its tables, where they are not there.
+        path: Path of the database from `database_path`.
+        tables: Statements that create the tables if they do not exist.
     """
 
     def __init__(self, path: Path, *tables: str) -> None:
@@ -96,14 +96,14 @@ class DatabasePool:
         return pool_of, (self._path, *self._tables)  # another process opens its own
 
     def stay_open(self) -> AbstractContextManager[None]:
-        """Keeps connections open for the block."""
+        """Return a context that keeps connections open."""
         return self._pool.stay_open()
 
     @contextmanager
     def take(
         self, begin: Callable[[Connection], AbstractContextManager[object]] = nullcontext
     ) -> Generator[Connection]:
-        """A connection for the block, which `begin` surrounds, such as `transact`; failures as of `connect`."""
+        """Return a context with a connection inside the context of `begin`, such as `transact`. Raises as `connect`."""
         with self._pool.take(lambda opened: begin(opened[0])) as (database, _):
             yield database
 
@@ -117,7 +117,7 @@ class DatabasePool:
         return found.st_dev, found.st_ino
 
     def _is_there(self, opened: tuple[Connection, tuple[int, int]]) -> bool:
-        """Whether the file is still that which was opened: others would write into another one."""
+        """Return True if the path still names the opened file. Otherwise others would write to another file."""
         try:
             return self._file() == opened[1]
         except OSError:
@@ -128,7 +128,7 @@ _pools: Final[WeakValueDictionary[tuple[Path, tuple[str, ...]], DatabasePool]] =
 
 
 def pool_of(path: Path, *tables: str) -> DatabasePool:
-    """The pool of a database, which all share that store the same in it; arguments as of `DatabasePool`."""
+    """Return the pool of a database. All stores with the same path and tables share it."""
     with _CREATING:
         known = _pools.get((path, tables))
         if known is None:
@@ -138,7 +138,7 @@ def pool_of(path: Path, *tables: str) -> DatabasePool:
 
 @contextmanager
 def read_once(database: Connection) -> Generator[None]:
-    """A transaction that only reads, and sees one moment."""
+    """Return the context of a transaction that only reads, from one snapshot."""
     database.execute("BEGIN")
     try:
         yield
@@ -149,7 +149,7 @@ def read_once(database: Connection) -> Generator[None]:
 
 @contextmanager
 def transact(database: Connection) -> Generator[None]:
-    """A transaction, which begins as a writer and is undone when it fails."""
+    """Return the context of a transaction that starts as a writer. A failure rolls it back."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -161,9 +161,9 @@ def transact(database: Connection) -> Generator[None]:
 
 
 def open_for_pool(path: Path) -> Connection:
-    """A connection to a database that `connect` has made, for a pool of several threads, on the disk at each commit.
+    """Return a connection to an existing database for a pool of threads. It writes to the disk at each commit.
 
-    It begins a transaction as a writer before a statement that writes, and has to be told to commit.
+    It starts a transaction before a statement that writes, and the caller must commit.
     """
     database = _open(path, any_thread=True)
     database.execute("PRAGMA synchronous=FULL")
@@ -173,14 +173,14 @@ def open_for_pool(path: Path) -> Connection:
 
 
 def _open(path: Path | str, *, any_thread: bool = False) -> Connection:
-    import sqlite3  # only where there is a database
+    import sqlite3  # only databases need it
 
     return sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=not any_thread)
 
 
 def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
-    """Sets the database up; what others do at the same moment is waited for, which SQLite does not do for the mode."""
-    import sqlite3  # only where there is a database
+    """Set the mode and the tables of a database. Wait for concurrent set-ups, which SQLite does not do for the mode."""
+    import sqlite3  # only databases need it
 
     until = time.monotonic() + _WAIT
     while True:
@@ -198,30 +198,30 @@ def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
 
 
 def _check_size(path: Path, database: Connection, size: int) -> None:
-    """Refuses a file that ends inside a page: SQLite reads the missing bytes as zeros."""
-    database.execute("PRAGMA schema_version")  # reads the first page
+    """Refuse a file that ends inside a page, because SQLite reads the missing bytes as zeros."""
+    database.execute("PRAGMA schema_version")  # it reads the first page
     pages: tuple[int] = database.execute("PRAGMA page_size").fetchone()
     if size % pages[0]:
-        raise OSError(f"{path} was cut short or damaged: it ends inside a page; put it back from a copy")
+        raise OSError(f"{path} is damaged: it ends inside a page. Restore it from a backup.")
 
 
 def _protect(path: Path, tables: tuple[str, ...]) -> int:
-    """Makes the file, before SQLite does; SQLite gives its journals the mode that the database has.
+    """Create the file before SQLite does. SQLite gives its journals the mode of the database.
 
     Returns:
-        Its size; 0 where it is new, or where a journal says how it goes on.
+        The size of the file. 0 if it is new, or if a journal contains its continuation.
     """
     size = _tighten(path)
     if size is None:
         create_file(path, _empty(tables))
     elif size == 0:
-        warn("%s is an empty file; if it held a database, put that back from a copy", path)
+        warn("%s is an empty file. If it contained a database, restore it from a backup.", path)
     journals = [_tighten(path.with_name(path.name + beside)) for beside in _BESIDE]
     return 0 if size is None or any(journals) else size
 
 
 def _empty(tables: tuple[str, ...]) -> bytes:
-    """The bytes of a database with empty tables: one that is made whole is never empty; one that was cut may be."""
+    """Return the bytes of a database with empty tables. Only a damaged database is an empty file."""
     with closing(_open(":memory:")) as database:
         for table in tables:
             database.execute(table)
@@ -229,10 +229,10 @@ def _empty(tables: tuple[str, ...]) -> bytes:
 
 
 def _tighten(path: Path) -> int | None:
-    """The size of a file that is its owner's alone now; None where there is none.
+    """Make a file private to its owner, and return its size. None if it does not exist.
 
-    It is not opened: in a process that closes any descriptor of a file, all its locks on that file are free, and
-    SQLite's are such locks.
+    The function does not open the file: if a process closes any descriptor of a file, all its locks on the file are
+    freed, and SQLite uses these locks.
     """
     if sys.platform != "linux":
         with suppress(FileNotFoundError):
@@ -241,7 +241,7 @@ def _tighten(path: Path) -> int | None:
             return found.st_size
         return None
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # which holds and frees no locks
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # it holds and frees no locks
     except FileNotFoundError:
         return None
     try:

@@ -1,9 +1,8 @@
-"""Journals in files: a line of JSON for each part, appended under a lock and on the disk before it is acknowledged.
+"""Journals in files. Each part is a line of JSON, which is on the disk before fxai acknowledges it.
 
-The first line says what the file is and how many commits it holds, so that a file that was cut short is noticed. Each
-other line is a commit: a part of an entry, with a number and a digest, so that a line that is missing, doubled or
-changed is noticed too. A state of the journal stands in the line of the part that it was appended with; the last line
-that has one counts.
+The first line names the kind of the file and the number of its commits, so that a reader notices a truncated file. Each
+other line is a commit: a part of an entry with a number and a digest, so that a reader notices a missing, doubled, or
+changed line. The line of a part also contains the state that was appended with it. The last state in the file counts.
 
 >>> import tempfile
 >>> from fxai.storage.journal import JSON
@@ -54,20 +53,20 @@ _BLOCK: Final = 64 * 1024
 class FileJournal(Journal[_T]):
     """A journal in a file of JSON lines.
 
-    Reading takes no lock and begins at the end, so it takes time by the entries that are asked for. A process that is
-    killed while it writes leaves at most the beginning of a line, which was never acknowledged; the next commit removes
-    it. A line that was changed, doubled or moved is an `OSError` that names it, where that line is needed; so is an end
-    at which more than one commit is missing. Where only the last one is cut off, a warning in the log `fxai.storage`
-    says so, and the next commit puts what is left of it into a file `.torn` beside. If each entry builds on the entries
-    before it (`Form.is_chain`), one missing commit and an empty file are also an `OSError`.
+    Reading takes no lock and starts at the end, so its time depends on the number of entries that the caller reads. A
+    process that is killed during a write leaves at most the start of a line, which fxai never acknowledged. The next
+    commit removes it. A reader that needs a changed, doubled, or moved line raises an `OSError` with the number of the
+    line. A missing end with more than one commit is an `OSError`, too. If only the last commit is cut off, fxai writes
+    a warning to the log `fxai.storage`, and the next commit moves the rest of it to a file `.torn`. If each entry
+    builds on the entries before it (`Form.is_chain`), one missing commit and an empty file are also an `OSError`.
 
-    A writer waits up to 30 s for others. The lock is one of the operating system's, for the processes of one machine; a
-    file on a network drive that several machines write to is not protected. See `fxai.storage.private_file` for who can
-    read it.
+    A writer waits up to 30 s for other writers. The lock is a lock of the operating system for the processes of one
+    machine. It does not protect a file on a network drive that several machines write to. For the readers of the file,
+    see `fxai.storage.private_file`.
     """
 
     def __init__(self, path: Path, form: Form[_T], keep: int | None = None) -> None:
-        """The journal in a file, which keeps the newest `keep` entries; None: all. Older ones are dropped in bulk."""
+        """Create a journal in a file with the newest `keep` entries. None keeps all. Old ones are dropped in bulk."""
         self.path: Path = Path(os.path.realpath(path.parent), path.name)
         self._form = form
         self._keep = keep
@@ -102,11 +101,11 @@ class FileJournal(Journal[_T]):
             with self._writable() as log:
                 newest = log.append(part, choose(self._newest(log)) if choose else None, state)
             if self._keep is not None:
-                with suppress(OSError):  # what is committed stays so; the next commit tries again
+                with suppress(OSError):  # the commit stays valid; the next commit tries again
                     self._drop_old(newest, self._keep)
 
     def _drop_old(self, newest: int, keep: int) -> None:
-        """Writes the file anew: only where it holds twice the entries that are kept, so that few commits pay for it."""
+        """Rewrite the file if it contains twice the entries to keep, so that few commits have this cost."""
         with os.fdopen(open_file(self.path, writing=False), "rb") as file:
             log = _Log(self.path, file, self._form)
             if newest - log.oldest + 1 < 2 * keep:
@@ -118,7 +117,7 @@ class FileJournal(Journal[_T]):
         """Replace the whole file, also if it is damaged or of another kind, with a journal of one part.
 
         Raises:
-            OSError: The system refuses.
+            OSError: If the system refuses.
         """
         with lock_file(self._beside("lock")):
             replace_file(self.path, _text_of([Entry(1, (part,))], self._form, _NO_STATE))
@@ -132,7 +131,7 @@ class FileJournal(Journal[_T]):
     @override
     def clear(self) -> None:
         with lock_file(self._beside("lock")):
-            self.read(lambda _: None)  # refuses a file that is no journal of this kind
+            self.read(lambda _: None)  # it refuses a file of another kind
             remove_file(self._beside("torn"))
             remove_file(self.path)
 
@@ -145,7 +144,7 @@ class FileJournal(Journal[_T]):
 
     @contextmanager
     def _writable(self) -> Generator[_Log[_T]]:
-        """The log, made where it is not there, and written anew where it is of an earlier version; under the lock."""
+        """Open the log under its lock. Create a missing file, and rewrite a file of an earlier version."""
         with self._open() as log:
             if log.is_current:
                 yield log
@@ -173,20 +172,20 @@ _NO_STATE: Final = msgspec.Raw()
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A commit: to which entry, its which part it is, and which entry is the newest behind it."""
+    """A commit: the number of its entry, the index of its part in the entry, and the number of the newest entry."""
 
     number: int  # from 1
     part: int  # from 0
     newest: int
     data: msgspec.Raw
     state: msgspec.Raw = _NO_STATE
-    commit: int | None = None  # which commit of the file, from 1; the first version wrote none
-    digest: str | None = None  # the first version wrote none
+    commit: int | None = None  # number of the commit in the file, from 1; missing in the first version
+    digest: str | None = None  # missing in the first version
 
 
 @cache
 def _line_type(entry: str, data: str) -> type[_Line]:
-    """A line as it is written, with the names of the form."""
+    """Return the type of a line with the field names of the form."""
     fields: list[Any] = [("number", int), ("part", int), ("newest", int), ("data", msgspec.Raw)]
     fields += [("state", msgspec.Raw, _NO_STATE), ("commit", int | None, None), ("digest", str | None, None)]
     names = {"number": entry, "data": data}
@@ -203,7 +202,7 @@ def _head_begin(form: Form[Any]) -> bytes:
 
 
 def _text_of(entries: Iterable[Entry[_T]], form: Form[_T], state: msgspec.Raw) -> bytes:
-    """What a file of these entries holds, the oldest first, and of a state, which stands in the last line."""
+    """Return the content of a file with these entries, the oldest first, and with a state in the last line."""
     parts = [(entry.number, place, part) for entry in entries for place, part in enumerate(entry.parts)]
     newest, line, lines = parts[-1][0] if parts else 0, _line_type(form.entry, form.data), [_head(form, len(parts))]
     for commit, (number, place, part) in enumerate(parts, start=1):
@@ -214,7 +213,7 @@ def _text_of(entries: Iterable[Entry[_T]], form: Form[_T], state: msgspec.Raw) -
 
 
 def _decode(text: bytes, kind: type[_Line]) -> _Line | None:
-    """The commit of a line, where it is one and as it was written."""
+    """Return the commit of a line. None if the line is not an unchanged commit."""
     try:
         line = read_record(text, kind)
     except ValueError:
@@ -223,7 +222,7 @@ def _decode(text: bytes, kind: type[_Line]) -> _Line | None:
 
 
 def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
-    """Whether it is what a process leaves that ends while it writes a line: the line's beginning, and nothing else."""
+    """Return True if a text is the start of a line that a killed process left."""
     begin = b'{"%s":' % kind.__struct_encode_fields__[0].encode()
     if not (text.startswith(begin) or begin.startswith(text)):
         return False
@@ -237,8 +236,8 @@ def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
 
 
 def _lines_backwards(file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The lines between two places, the last first, each with its place and without its end."""
-    pieces: list[bytes] = []  # of the line that is read, the last first
+    """Yield the lines between two positions, the last first, each with its position and without its end."""
+    pieces: list[bytes] = []  # pieces of the current line, the last first
     while begin < end:
         size = min(_BLOCK, end - begin)
         file.seek(end - size)
@@ -259,58 +258,58 @@ def _lines_backwards(file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int
 
 
 class _End(NamedTuple):
-    """How a log ends."""
+    """The end of a log."""
 
-    place: int  # behind the last commit that is whole
+    place: int  # position after the last complete commit
     last: _Line | None
-    torn: bytes  # what stands behind it
-    is_lost: bool  # whether a commit that may have been acknowledged is
+    torn: bytes  # bytes after it
+    is_lost: bool  # True if a commit is lost that fxai can have acknowledged
 
 
 @final
 class _Log(Generic[_T]):
-    """A journal's file that is open, as it was when it was opened. Damage is an `OSError` that names the line."""
+    """The open file of a journal in its state at the time of opening. Damage is an `OSError` with the line number."""
 
     def __init__(self, path: Path, file: BinaryIO, form: Form[_T]) -> None:
-        """The log in an open file."""
+        """Create the log of an open file."""
         self._path = path
         self._file = file
         self._form = form
         self._line = _line_type(form.entry, form.data)
-        # of files of the first version, and of those that a person has mended
+        # files of the first version, and files that a person repaired
         self._old_head = b'{"format":"fxai %s","version":1}\n' % form.name.encode()
-        self._begin, self._commits = self._read_head()  # before the size: what is acknowledged then is behind it
+        self._begin, self._commits = self._read_head()  # before the size, so that it contains all acknowledged commits
         self._size = file.seek(0, os.SEEK_END)
         self._ending: _End | None = None
 
     @property
     def is_current(self) -> bool:
-        """Whether it can be appended to as it stands: it was made by this version."""
+        """Return True if the file has the format of this version, so that commits can be appended."""
         return self._begin > len(self._old_head)
 
     @property
     def oldest(self) -> int:
-        """The number of the first entry; 0 where there is none."""
+        """Return the number of the first entry. 0 if there is no entry."""
         self._file.seek(self._begin)
         line = self._file.readline()
         return self._read(self._begin, line).number if line.strip() else 0
 
     def entries(self) -> Iterator[Entry[_T]]:
-        """The entries, the newest first; each is read when it is asked for."""
-        parts: dict[int, list[tuple[int, _Line]]] = {}  # by entry, the last first
+        """Yield the entries, the newest first. Each entry is read on demand."""
+        parts: dict[int, list[tuple[int, _Line]]] = {}  # by entry, the last part first
         first: int | None = None
         for place, line in self._in_order():
             if first is not None and line.number >= first:
-                raise self._damage(place, f"{self._form.entry} {line.number} stands behind it already")
+                raise self._damage(place, f"{self._form.entry} {line.number} also follows it")
             parts.setdefault(line.number, []).append((place, line))
             if line.part == 0:
                 first = line.number
                 yield self._entry(parts.pop(line.number)[::-1])
         for (missing, *_), *_ in parts.values():
-            raise self._damage(missing, f"it goes on with a {self._form.entry} that is not there any more")
+            raise self._damage(missing, f"it continues a {self._form.entry} that is missing")
 
     def state(self) -> Any:
-        """The newest state; None where no line has one."""
+        """Return the newest state. None if no line contains a state."""
         place, state = self.newest_state()
         try:
             return self._form.decode_state(text) if (text := bytes(state)) else None
@@ -318,12 +317,12 @@ class _Log(Generic[_T]):
             raise self._damage(place, str(error)) from error
 
     def newest_state(self) -> tuple[int, msgspec.Raw]:
-        """Where the line of the newest state stands, and the state as it is written."""
+        """Return the position of the line with the newest state, and the encoded state."""
         written = ((place, line.state) for place, line in self._in_order() if bytes(line.state))
         return next(written, (0, _NO_STATE))
 
     def append(self, part: _T, entry: Entry[_T] | None, state: Any) -> int:
-        """Appends a part and a state, on the disk when this ends, or nothing if it fails; gives the newest entry."""
+        """Append a part and a state on the disk, or nothing if that fails. Return the number of the newest entry."""
         end = self._end()
         newest, commit = (0, 0) if end.last is None else (end.last.newest, end.last.commit or self._commits or 0)
         number, place = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
@@ -332,12 +331,12 @@ class _Log(Generic[_T]):
         line = self._line(number, place, max(newest, number), data, text, commit + 1)
         self._keep_torn(end)
         self._write(seal(line) + b"\n", end.place)
-        with suppress(OSError):  # not waited for: a number that reaches the disk late is too small, which does no harm
+        with suppress(OSError):  # a late number is too small, which is harmless
             self._put(_head(self._form, commit + 1), 0)
         return line.newest
 
     def renew(self) -> bytes:
-        """What a file of this version holds, for one of an earlier version; damaged lines stay as they are."""
+        """Return the content of the file in the format of this version. Damaged lines stay unchanged."""
         end = self._end()
         self._keep_torn(end)
         self._file.seek(self._begin)
@@ -350,9 +349,9 @@ class _Log(Generic[_T]):
         return _head(self._form, len(lines)) + b"".join(lines)
 
     def _in_order(self) -> Iterator[tuple[int, _Line]]:
-        """The commits with their places, the last first, each of them once.
+        """Yield the commits with their positions, the last first, each once.
 
-        Lines that are missing between two others are a warning: a person may have taken them out.
+        Missing lines between two others cause a warning, because a person can have removed them.
         """
         behind: int | None = None
         for place, text in _lines_backwards(self._file, self._begin, self._end().place):
@@ -361,7 +360,7 @@ class _Log(Generic[_T]):
             line = self._read(place, text)
             if behind is not None and line.commit is not None:
                 if line.commit >= behind:
-                    raise self._damage(place, "it stands there twice, or has been moved")
+                    raise self._damage(place, "it is doubled or was moved")
                 self._warn_missing(place, behind - line.commit - 1)
             behind = line.commit
             yield place, line
@@ -371,14 +370,14 @@ class _Log(Generic[_T]):
     def _read(self, place: int, text: bytes) -> _Line:
         line = _decode(text, self._line)
         if line is None:
-            raise self._damage(place, f"it is no commit of a {self._form.name}, or was changed")
+            raise self._damage(place, f"not a commit of a {self._form.name}, or changed")
         return line
 
     def _entry(self, lines: list[tuple[int, _Line]]) -> Entry[_T]:
         for part, (place, line) in enumerate(lines):
             if line.part != part:
                 entry = self._form.entry
-                raise self._damage(place, f"what stands before it of its {entry} is missing, or stands there twice")
+                raise self._damage(place, f"earlier parts of its {entry} are missing or doubled")
         try:
             return Entry(lines[0][1].number, tuple(self._form.decode(bytes(line.data)) for _, line in lines))
         except OSError as error:
@@ -389,13 +388,13 @@ class _Log(Generic[_T]):
         return self._file.read(place).count(b"\n") + 1
 
     def _damage(self, place: int, what: str) -> OSError:
-        lines = f"take that line out, and the lines behind it that go on with the same {self._form.entry}"
-        remedy = self._form.restoring("file", f"put the file back from a copy, or {lines}")
-        return OSError(f"line {self._number(place)} of {self._path} is damaged: {what}; {remedy}")
+        lines = f"remove this line, and the following lines of the same {self._form.entry}"
+        remedy = self._form.restoring("file", f"Restore the file from a backup, or {lines}")
+        return OSError(f"line {self._number(place)} of {self._path} is damaged: {what}. {remedy}.")
 
     def _warn_missing(self, place: int, count: int) -> None:
         if count:
-            warn("%d commits that stood behind line %d of %s are missing", count, self._number(place), self._path)
+            warn("%d commits after line %d of %s are missing", count, self._number(place), self._path)
 
     def _tell_loss(self, text: str) -> None:
         if self._form.is_chain:
@@ -406,10 +405,10 @@ class _Log(Generic[_T]):
 
     @property
     def _accept(self) -> str:
-        return f"to go on with what is there, make its first line {self._old_head.decode().strip()}"
+        return f"to continue with the rest, change its first line to {self._old_head.decode().strip()}"
 
     def _read_head(self) -> tuple[int, int | None]:
-        """Where the commits begin, and how many were acknowledged; None where that is not known."""
+        """Return the position of the first commit, and the number of acknowledged commits. None if it is unknown."""
         self._file.seek(0)
         size = len(_head(self._form, 0))
         head = self._file.read(size)
@@ -417,33 +416,33 @@ class _Log(Generic[_T]):
             return len(self._old_head), None
         if self._old_head.startswith(head):
             cut = "is cut off" if head else "is empty"
-            self._tell_loss(f"{self._path} {cut}; if it held anything, put it back from a copy")
+            self._tell_loss(f"{self._path} {cut}. If it contained commits, restore it from a backup.")
             return 0, None
         if not head.startswith(_head_begin(self._form)):
-            text = f"the file is no {self._form.name} of this version of fxai"
-            raise OSError(f"{text}; give another path, or move it away")
+            text = f"{self._path} is not a {self._form.name} of this version of fxai"
+            raise OSError(f"{text}. Use another path, or move it away.")
         if len(head) < size or head[-1:] != b"\n":
-            raise OSError(f"line 1 of {self._path} is damaged; put the file back from a copy, or, {self._accept}")
+            raise OSError(f"line 1 of {self._path} is damaged. Restore the file from a backup, or, {self._accept}")
         return size, self._read_commits(head)
 
     def _read_commits(self, head: bytes) -> int | None:
-        for _ in range(3):  # another process may be writing it
+        for _ in range(3):  # another process can be writing it
             number = head[len(_head_begin(self._form)) :][:_WIDTH]
             if number.isdigit() and head == _head(self._form, int(number)):
                 return int(number)
-            self._file.seek(0, os.SEEK_END)  # forgets what was read
+            self._file.seek(0, os.SEEK_END)  # it discards the read buffer
             self._file.seek(0)
             head = self._file.read(len(head))
-        warn("line 1 of %s is damaged, so it is not known whether the newest commits are missing", self._path)
+        warn("line 1 of %s is damaged, so fxai cannot determine whether the newest commits are missing", self._path)
         return None
 
     # -- the end
 
     def _end(self) -> _End:
-        """Where the commits end: behind it is at most the beginning of a line that was never acknowledged.
+        """Find the end of the commits. At most the start of a line follows, which fxai never acknowledged.
 
-        A last line that is whole but for its end counts: an editor may have taken that away. Where the last commit that
-        was acknowledged is cut off, that is a warning; where more are, it is a failure.
+        A last line without its line feed counts, because an editor can have removed the line feed. If the last
+        acknowledged commit is cut off, fxai writes a warning. If more commits are missing, it raises an error.
         """
         if self._ending is None:
             self._ending = self._check_end(*self._find_end())
@@ -460,7 +459,7 @@ class _Log(Generic[_T]):
                 return min(place + len(whole) + (not is_last), end), line, torn
             is_rest = _is_beginning(whole, self._line) if is_last and whole else is_last or not text.strip()
             if not is_rest:
-                raise self._damage(place, f"it is no commit of a {self._form.name}, or was changed")
+                raise self._damage(place, f"not a commit of a {self._form.name}, or changed")
             if is_last:
                 end, torn = place, text
             is_last = False
@@ -475,24 +474,24 @@ class _Log(Generic[_T]):
             is_lost = lost == 1
             if lost > (0 if self._form.is_chain else 1):
                 raise OSError(
-                    f"{self._path} was cut short or damaged at its end: of its {self._commits} commits the last {lost} "
-                    f"are missing; put the file back from a copy, or, {self._accept}"
+                    f"{self._path} is damaged at its end: of its {self._commits} commits the last {lost} are missing. "
+                    f"Restore the file from a backup, or, {self._accept}"
                 )
         if is_lost:
-            warn("the last commit of %s is cut off and left out; put the file back from a copy to have it", self._path)
+            warn("the last commit of %s is cut off and ignored. To keep it, restore a backup of the file.", self._path)
         return _End(place, last, torn, is_lost)
 
     def _keep_torn(self, end: _End) -> None:
-        """Saves the rest of a commit that was cut off, and may have been acknowledged, in the file `.torn`."""
+        """Save the rest of a cut commit, which fxai can have acknowledged, in the file `.torn`."""
         if end.is_lost and end.torn.strip(b"\0"):
             torn = self._path.with_name(f"{self._path.name}.torn")
             replace_file(torn, end.torn)
-            warn("what is left of the last commit of %s stands in %s now", self._path, torn)
+            warn("fxai moved the rest of the last commit of %s to %s", self._path, torn)
 
     # -- writing
 
     def _write(self, text: bytes, end: int) -> None:
-        """Writes the text behind the commits, in the place of what was never acknowledged."""
+        """Write the text after the commits. It replaces bytes that fxai never acknowledged."""
         self._file.seek(end - 1)
         before = b"" if self._file.read(1) == b"\n" else b"\n"
         file = self._file.fileno()
@@ -501,13 +500,13 @@ class _Log(Generic[_T]):
             self._put(before + text, end)
             os.fsync(file)
         except BaseException:
-            with suppress(OSError):  # of two troubles the first one is raised
+            with suppress(OSError):  # the first of two errors is raised
                 os.ftruncate(file, end)
             raise
 
     def _put(self, text: bytes, place: int) -> None:
         file = self._file.fileno()
-        before = os.lseek(file, 0, os.SEEK_CUR)  # where `self._file` believes to be
+        before = os.lseek(file, 0, os.SEEK_CUR)  # the position that `self._file` expects
         os.lseek(file, place, os.SEEK_SET)
         try:
             write_all(file, text)

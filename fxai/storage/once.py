@@ -1,7 +1,7 @@
-"""Uses: ids that are used once, remembered in this process, in a file or in a SQLite database.
+"""A record of IDs that can be used once, in this process, in a file, or in a SQLite database.
 
-An id is claimed or denied, and the first answer stands. A use may have a time until which it has to be remembered; it
-is remembered a day longer, because the clocks of processes differ and are set back.
+A program claims or denies an ID, and the first decision is final. A use can have an expiry time. fxai keeps the use one
+day longer, because the clocks of processes differ and can be set back.
 
 >>> uses = ProcessUses()
 >>> uses.claim({"a": None, "b": None}, now=0.0), uses.claim({"b": None, "c": None}, now=0.0)
@@ -28,8 +28,8 @@ from fxai.storage import is_intact, read_record, seal
 from fxai.storage.private_file import update_file
 
 Use: TypeAlias = Literal["begun", "ended", "denied", "used"]
-"""What became of an id: it was claimed, and no end is known; what it was claimed for has ended; it was denied; it was
-used, and that is all that is known."""
+"""The state of an ID: `begun` (claimed, end unknown), `ended` (the claimed work ended), `denied`, or `used` (no more is
+known)."""
 
 _Until: TypeAlias = Mapping[str, float | None]
 _Change: TypeAlias = Callable[[dict[str, Use]], Mapping[str, Use]]
@@ -37,7 +37,7 @@ _Table: TypeAlias = dict[str, tuple[float | None, Use]]
 
 _GRACE: Final = 86_400.0  # seconds
 
-# what became of an id has a table of its own: programs that know the first one alone go on using the file
+# the state has its own table, so that programs that know only the first table can use the file
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT",
     "CREATE TABLE IF NOT EXISTS approval_use (id TEXT PRIMARY KEY, use TEXT NOT NULL) STRICT",
@@ -45,40 +45,40 @@ _TABLES: Final = (
 
 
 class Uses(ABC):
-    """Which ids were used. The methods block where `blocks` says so; then they are for worker threads.
+    """The used IDs. If `blocks` is True, call the methods in a worker thread.
 
-    They raise an `OSError` where the system or the database refuses, or what stands there is damaged; then nothing was
-    changed. Times are in seconds since 1970; None: to be remembered for ever.
+    The methods raise an `OSError` if the system or the database refuses, or the stored data is damaged. Then nothing
+    has changed. Times are in seconds since 1970. None means that the use never expires.
     """
 
     blocks: bool = True
-    """Whether it waits for the disk and for other processes."""
+    """True if the methods wait for the disk and for other processes."""
 
     @abstractmethod
     def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
-        """Makes the uses that `change` gives of those of the ids, with no other change in between; gives the latter.
+        """Store the uses that `change` returns for the current uses of the IDs, atomically. Return the current uses.
 
-        Uses that were over long before `now` are forgotten.
+        Uses that expired more than a day before `now` are removed.
         """
 
     def claim(self, ids: _Until, now: float) -> tuple[str, ...]:
-        """Claims ids: all of them, or, where some were claimed or denied before, none; gives those."""
+        """Claim all IDs, or none if some were claimed or denied before. Return those IDs."""
         begun: dict[str, Use] = dict.fromkeys(ids, "begun")
         return tuple(self._update(ids, now, lambda before: {} if before else begun))
 
     def deny(self, ids: _Until, now: float) -> tuple[str, ...]:
-        """Denies ids, each one that was not claimed before; gives those that were."""
+        """Deny each ID that was not claimed before. Return the IDs that were claimed."""
         before = self._update(ids, now, lambda before: {one: "denied" for one in ids if one not in before})
         return tuple(one for one, use in before.items() if use != "denied")
 
     def finish(self, ids: Iterable[str]) -> None:
-        """Marks claimed ids as those of which what they were claimed for has ended."""
+        """Record that the work of claimed IDs has ended."""
         self._update(
             dict.fromkeys(ids), None, lambda before: {one: "ended" for one, use in before.items() if use == "begun"}
         )
 
     def look_up(self, ids: Iterable[str]) -> dict[str, Use]:
-        """What became of ids; those that were never used are not there."""
+        """Return the states of the IDs that were used."""
         return self._update(dict.fromkeys(ids), None, lambda _: {})
 
 
@@ -94,7 +94,7 @@ def _update_table(table: _Table, ids: _Until, now: float | None, change: _Change
 
 @final
 class ProcessUses(Uses):
-    """Uses that are forgotten with the process."""
+    """Uses that end with the process."""
 
     blocks = False
 
@@ -116,7 +116,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 @final
 class FileUses(Uses):
-    """Uses in a JSON file, which is replaced as a whole."""
+    """Uses in a JSON file. Each change replaces the whole file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -133,9 +133,9 @@ class FileUses(Uses):
         try:
             file = read_record(text, _File)
         except ValueError as error:
-            raise OSError(f"{self._path} holds no uses: {error}; put it back from a copy") from error
+            raise OSError(f"{self._path} contains no uses: {error}. Restore it from a backup.") from error
         if not is_intact(text):
-            raise OSError(f"{self._path} is damaged: it is not as it was written; put it back from a copy")
+            raise OSError(f"{self._path} is damaged. Restore it from a backup.")
         return file.used
 
 
@@ -148,7 +148,7 @@ class TableUses(Uses):
 
     @override
     def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
-        from fxai.storage.database import connect, transact  # only where there is a database
+        from fxai.storage.database import connect, transact  # only databases need it
 
         with connect(self._path, *_TABLES) as database, transact(database):
             if now is not None:

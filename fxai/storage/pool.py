@@ -1,4 +1,4 @@
-"""Pools: connections to a database that are kept open between two uses, as long as somebody says so.
+"""A pool of database connections that stay open between uses.
 
 >>> from contextlib import closing
 >>> from io import StringIO
@@ -29,9 +29,9 @@ from fxai.effects.scope import Scope
 
 _C = TypeVar("_C")
 
-_IDLE: Final = 4  # connections that are kept while nobody uses them
+_IDLE: Final = 4  # idle connections that stay open
 
-_inherited: Final[list[Any]] = []  # connections of the process that this one was forked from: it uses and closes them
+_inherited: Final[list[Any]] = []  # connections of the parent process, which uses and closes them
 
 
 def _always(_: object) -> bool:
@@ -40,13 +40,13 @@ def _always(_: object) -> bool:
 
 @final
 class Pool(Generic[_C]):
-    """Connections, each used by one thread at a time. They are kept open only inside of `stay_open`.
+    """Connections, each used by one thread at a time. They stay open only inside `stay_open`.
 
-    A process that is forked opens its own ones, and leaves those of the first alone.
+    A forked process opens its own connections, and does not touch the connections of its parent.
 
     Args:
-        connect: opens a connection, which is closed at the end of the block, in any thread.
-        is_usable: whether a connection that was kept can still be used.
+        connect: Function that opens a connection. The end of the block closes it, in any thread.
+        is_usable: Function that returns True if an idle connection still works.
         idle: Maximum number of connections that stay open while no thread uses them. Default: 4.
     """
 
@@ -67,7 +67,7 @@ class Pool(Generic[_C]):
 
     @contextmanager
     def stay_open(self) -> Generator[None]:
-        """Keeps connections open for the block, or for the longest of several; at its end they are closed."""
+        """Keep connections open during the block. If blocks overlap, the end of the last block closes them."""
         with self._lock:
             self._users += 1
         try:
@@ -80,11 +80,12 @@ class Pool(Generic[_C]):
 
     @contextmanager
     def take(self, begin: Callable[[_C], AbstractContextManager[object]] = nullcontext) -> Generator[_C]:
-        """A connection for the block, which is closed if the block fails.
+        """Return a context with a connection. If the block fails, the connection is closed.
 
         Args:
-            begin: what surrounds the block, such as a transaction. Where it cannot be entered because a connection that
-                was kept is gone, as of a server that was started again, another connection is taken.
+            begin: Function that returns a context around the block, such as a transaction. If the context cannot start
+                because an idle connection was lost, for example after a restart of the server, the pool tries another
+                connection.
         """
         connection, stack, work = self._begin(begin)
         with stack:
@@ -94,7 +95,7 @@ class Pool(Generic[_C]):
         self._give_back(connection, kept)
 
     def _begin(self, begin: Callable[[_C], AbstractContextManager[object]]) -> tuple[_C, ExitStack, ExitStack]:
-        """A connection, what closes it, and what ends its work."""
+        """Return a connection, the stack that closes it, and the stack that ends its work."""
         while (kept := self._pop()) is not None:
             connection, stack = kept
             with stack:
@@ -127,8 +128,8 @@ class Pool(Generic[_C]):
             kept[1].close()
 
     def forget(self) -> None:
-        """Leaves the connections alone, which are those of the process that this one was forked from."""
-        self._lock = threading.Lock()  # which another thread of that process may have held
+        """Abandon the connections of the parent process after a fork."""
+        self._lock = threading.Lock()  # another thread of the parent can have held the old lock
         _inherited.append(self._idle)
         self._idle = []
 
@@ -136,11 +137,11 @@ class Pool(Generic[_C]):
 def stay_open(
     opened: Callable[[], AbstractContextManager[None]], *, in_thread: bool = True
 ) -> Effect[None, Never, Scope]:
-    """Keeps connections open until the scope around ends.
+    """Keep connections open until the enclosing scope closes.
 
     Args:
-        opened: what keeps them open for a block.
-        in_thread: whether it takes time to close them.
+        opened: Context that keeps the connections open.
+        in_thread: True if closing them takes time, so that it must run in a thread.
     """
 
     def enter(scope: Scope) -> Effect[None]:

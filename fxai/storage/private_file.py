@@ -1,11 +1,10 @@
-"""Private files: only their owner can read them, they are replaced as a whole, with locks between processes.
+"""Files that only their owner can read, with atomic replacement and locks between processes.
 
-Files of conversations, approvals, pins and recorded exchanges are opened and written here. A file is made with the mode
-0600 and a folder with 0700, whatever the umask. A file that others could read is tightened when it is opened, and a
-warning says so; a stricter mode stays. A symbolic link, a device, a file of another user, and a second name (a hard
-link) of a file that is written in place, are refused. A user who may write to the folder can still put another file in
-its place: a warning says so.
-Whatever cannot be done, or is refused, is an `OSError` that says which file, why and what to do.
+Use this module for the files of conversations, approvals, pins, and recordings. It creates files with the mode 0600 and
+directories with 0700, independent of the umask. If others can read a file, opening it makes the file private and writes
+a warning. A stricter mode stays. fxai refuses a symbolic link, a device, a file of another user, and a file with a
+second name (a hard link) that it would write in place. A user who can write to the directory can still replace a file,
+so fxai writes a warning. Each refusal and each error is an `OSError` with the file, the reason, and the remedy.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -36,21 +35,21 @@ from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 
-_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two looks at a lock, in a thread
-_HOLD_PAUSE, _LAST_HOLD_PAUSE = 0.005, 0.1  # seconds between two looks at a lock that may be held for long
-_WAIT: Final = 30.0  # seconds for others that write
+_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two attempts to lock, in a thread
+_HOLD_PAUSE, _LAST_HOLD_PAUSE = 0.005, 0.1  # seconds between two attempts to lock if others can hold it for long
+_WAIT: Final = 30.0  # seconds to wait for other writers
 _PRIVATE: Final = 0o600
-_OTHERS: Final = 0o077  # what the group and everybody else may do
-_CAN_NAME: Final = Path("/proc/self/fd")  # by which a file without a name gets one
-# A pipe must not wait for its other end, and a link must not lead elsewhere.
+_OTHERS: Final = 0o077  # the permissions of the group and of other users
+_CAN_NAME: Final = Path("/proc/self/fd")  # gives a name to a file without a name
+# opening a pipe must not wait for its other end, and fxai must not follow links
 _SAFE: Final = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
 def full_path(path: str | os.PathLike[str]) -> Path:
-    """The path as it is from the root, so that it names the same place when the working folder is another one.
+    """Return the absolute path, so that it stays the same if the working directory changes.
 
     Raises:
-        ValueError: no file can have it; it says why.
+        ValueError: If no file can have this path.
     """
     text = os.fspath(path)
     try:
@@ -58,59 +57,59 @@ def full_path(path: str | os.PathLike[str]) -> Path:
     except UnicodeEncodeError:
         is_possible = False
     if not is_possible:
-        raise ValueError(f"{text!r} can be no path: it holds a NUL or half a surrogate pair; give another path")
+        raise ValueError(f"invalid path {text!r}: it contains a NUL or half a surrogate pair. Use another path.")
     return Path(text).absolute()
 
 
 def file_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a file, as `full_path` gives it.
+    """Return the absolute path of a file.
 
     Raises:
-        ValueError: no file can have it, such as `/` or `..`.
+        ValueError: If no file can have this path, such as `/` or `..`.
     """
     found = full_path(path)
     if not Path(path).name or found.name == "..":
-        raise ValueError(f"{os.fspath(path)!r} names a folder; give the path of a file")
+        raise ValueError(f"{os.fspath(path)!r} is a directory. Use the path of a file.")
     return found
 
 
 def file_name(name: str) -> str:
-    """The name of the file of any name: readable, and different for each one on every file system.
+    """Return the file name for a name. It is readable, and different for each name on every file system.
 
     >>> file_name("anna/7")
     'anna_7-...'
 
     Raises:
-        OSError: the name is no text that can be written.
+        OSError: If the name cannot be encoded.
     """
-    from hashlib import sha256  # only where there is a store
+    from hashlib import sha256  # only stores need it
 
     readable = "".join(one if one.isascii() and one.isalnum() else "_" for one in name[:40])
     try:
         digest = sha256(name.encode()).hexdigest()[:32]
     except UnicodeEncodeError as error:
-        raise OSError("the id holds half a surrogate pair; give one of whole characters") from error
+        raise OSError("the ID contains half a surrogate pair. Use whole characters.") from error
     return f"{readable}-{digest}"
 
 
 def open_file(path: Path, *, writing: bool = True) -> int:
-    """A descriptor of a private file, written in place or only read; a `FileNotFoundError` where it is not there."""
-    with suppress(OSError):  # where nothing may be removed, the file can be read all the same
+    """Return a descriptor of a private file. Raise a `FileNotFoundError` if the file does not exist."""
+    with suppress(OSError):  # the file is readable also if stale copies cannot be removed
         _remove_stale(path)
     return _open_private(path, create=False, writing=writing)
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a private file; a `FileNotFoundError` where it is not there."""
+    """Return the content of a private file. Raise a `FileNotFoundError` if the file does not exist."""
     with os.fdopen(open_file(path, writing=False), "rb") as file:
         return file.read()
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Puts a file in the place of the one that is there, on the disk and whole, or not at all.
+    """Replace a file on the disk, completely or not at all.
 
-    The copy that is written meanwhile has no name where the system can do that, and is otherwise removed when the file
-    is opened next: a process that is killed leaves none.
+    The temporary copy has no name if the system supports that. Otherwise the next opening removes a copy that a killed
+    process left.
     """
     make_folder(path.parent)
     mode = _PRIVATE
@@ -124,17 +123,17 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 class FileContent(msgspec.Struct):
-    """The content of a file that is being updated; None: it is not there."""
+    """The content of a file during an update. None if the file does not exist."""
 
     content: bytes | None = None
 
 
 @contextmanager
 def update_file(path: Path) -> Generator[FileContent]:
-    """Reads a file under its lock, a file `.lock` beside it, and replaces it where the `with` has changed the content.
+    """Read a file under its lock, a file `.lock` next to it. Replace the file if the `with` changed its content.
 
     Raises:
-        TimeoutError: as `lock_file`.
+        TimeoutError: As `lock_file`.
     """
     with lock_file(path.with_name(f"{path.name}.lock")):
         file = FileContent()
@@ -147,14 +146,14 @@ def update_file(path: Path) -> Generator[FileContent]:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Writes the content where the descriptor stands, however few bytes the system takes at once."""
+    """Write the whole content at the position of the descriptor."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def create_file(path: Path, content: bytes) -> None:
-    """Makes a file with this content, on the disk and whole; nothing happens where there is something already."""
+    """Create a file with this content on the disk. An existing file stays unchanged."""
     make_folder(path.parent)
     descriptor = _make_unnamed(path.parent, content, _PRIVATE)
     with suppress(FileExistsError):
@@ -168,7 +167,7 @@ def create_file(path: Path, content: bytes) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Removes a file and what a killed process left of its copies; nothing happens where there is none."""
+    """Remove a file, and its copies from killed processes. A missing file is ignored."""
     with suppress(FileNotFoundError):
         _remove_stale(path)
         path.unlink()
@@ -176,36 +175,36 @@ def remove_file(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those around it that are not there, with the mode 0700."""
+    """Create a directory with the mode 0700, and its missing parents."""
     if folder.is_dir():
         return
     if folder.parent == folder:
-        raise FileNotFoundError(errno.ENOENT, "it is not there, and neither is what it is in", str(folder))
+        raise FileNotFoundError(errno.ENOENT, "neither the directory nor its parents exist", str(folder))
     make_folder(folder.parent)
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-        folder.chmod(0o700)  # a umask may have taken the owner's own rights
+        folder.chmod(0o700)  # the umask can have removed permissions of the owner
         return
     if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
+        raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(folder))
 
 
 def own_folder(folder: Path) -> Path:
-    """The folder, made where it is not there, and its owner's alone."""
+    """Create a directory if it does not exist, and make it private to its owner."""
     make_folder(folder)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise _RefusedError(f"{folder} is a symbolic link, which may lead anywhere; move it away")
+        raise _RefusedError(f"{folder} is a symbolic link. Move it away, or use another path.")
     if sys.platform != "win32":
         if os.geteuid() not in (0, found.st_uid):
-            raise _RefusedError(f"{folder} belongs to another user; give another path")
+            raise _RefusedError(f"{folder} belongs to another user. Use another path.")
         if stat.S_IMODE(found.st_mode) & _OTHERS:
             folder.chmod(0o700)
     return folder
 
 
 def sync_folder(folder: Path) -> None:
-    """Lets the entries of a folder survive a power cut, where a folder can be opened."""
+    """Write the entries of a directory to the disk, if the system can open directories."""
     if sys.platform != "win32":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -215,13 +214,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_place: bool) -> None:
-    """Refuses what is no private file, and takes away the rights of others.
+    """Refuse a path that is not a private file, and remove the permissions of other users.
 
     Args:
-        path: the file, for messages.
-        found: its status.
-        descriptor: by which its mode is changed.
-        in_place: whether it is written where it stands, so that another name of it would be written too.
+        path: Path of the file for messages.
+        found: Status of the file.
+        descriptor: Descriptor or path to change the mode.
+        in_place: True if the caller writes the file in place, so that it would also change under its other names.
     """
     _check(path, found, in_place=in_place)
     _report_folder(path.parent)
@@ -230,20 +229,20 @@ def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_plac
         return
     if found.st_nlink > 1:
         raise _RefusedError(
-            f"{path} can be read by others (mode {mode:03o}), and has another name (a hard link), whose mode fxai does"
-            " not change; put a copy in its place"
+            f"{path} can be read by others (mode {mode:03o}), and has a second name (a hard link), whose mode fxai does"
+            " not change. Replace it with a copy."
         )
     try:
-        os.chmod(descriptor, mode & _PRIVATE)  # noqa: PTH101 (a descriptor cannot be another file meanwhile)
+        os.chmod(descriptor, mode & _PRIVATE)  # noqa: PTH101 (a descriptor always names the same file)
     except OSError as error:
-        warn("%s can be read by others (mode %03o), and that cannot be changed: %s", path, mode, error.strerror)
+        warn("%s can be read by others (mode %03o), and the mode cannot be changed: %s", path, mode, error.strerror)
     else:
-        warn("%s could be read by others (mode %03o); it is its owner's alone now", path, mode)
+        warn("%s could be read by others (mode %03o); fxai made it private to its owner", path, mode)
 
 
 @lru_cache(maxsize=256)
 def _report_folder(folder: Path) -> None:
-    """Write a warning if other users may put another file in the place of one in this folder. Once for each folder."""
+    """Write a warning if other users can replace files in this directory. Once for each directory."""
     if sys.platform == "win32":
         return
     with suppress(OSError):
@@ -252,20 +251,20 @@ def _report_folder(folder: Path) -> None:
         for_all = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and found.st_gid != os.getegid())
         if (for_all and not mode & stat.S_ISVTX) or found.st_uid not in (user, 0):
             message = (
-                "others may write to the folder %s (mode %03o), and replace the files in it: use a folder of your own"
+                "others can write to the directory %s (mode %03o), and replace files in it. Use a private directory."
             )
             warn(message, folder, mode)
 
 
 def warn(message: str, *about: object) -> None:
-    """Writes a warning to the log `fxai.storage`."""
-    import logging  # few files are wrong
+    """Write a warning to the log `fxai.storage`."""
+    import logging  # most files cause no warning
 
     logging.getLogger("fxai.storage").warning(message, *about)
 
 
 def _open_private(path: Path, *, create: bool, writing: bool) -> int:
-    """A descriptor of what stands at a path, once it is its owner's alone."""
+    """Return a descriptor of a file after making the file private to its owner."""
     descriptor = _open(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
     try:
         protect(path, os.fstat(descriptor), descriptor, in_place=writing)
@@ -276,8 +275,8 @@ def _open_private(path: Path, *, create: bool, writing: bool) -> int:
 
 
 def _open(path: Path, flags: int, *, create: bool) -> int:
-    """A descriptor of what stands at a path; what is made is private from the start, whatever the umask."""
-    for _ in range(100):  # it may come and go meanwhile
+    """Return a descriptor of a file. A new file is private from the start, independent of the umask."""
+    for _ in range(100):  # another process can create and remove it
         try:
             return os.open(path, flags | _SAFE)
         except FileNotFoundError:
@@ -288,13 +287,13 @@ def _open(path: Path, flags: int, *, create: bool) -> int:
         with suppress(FileExistsError):
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
             if sys.platform != "win32":
-                os.fchmod(descriptor, _PRIVATE)  # a umask may have taken the owner's own rights
+                os.fchmod(descriptor, _PRIVATE)  # the umask can have removed permissions of the owner
             return descriptor
-    raise OSError(f"{path} is made and removed again all the time; see which program does that")
+    raise OSError(f"{path} is created and removed repeatedly. Find the program that does this.")
 
 
 def _explain(path: Path, error: OSError) -> OSError:
-    """The error, with words that say what stands there."""
+    """Return the error with a message about the kind of the file."""
     if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
         with suppress(FileNotFoundError):
             _check(path, path.lstat(), in_place=False)
@@ -303,22 +302,22 @@ def _explain(path: Path, error: OSError) -> OSError:
 
 def _check(path: Path, found: os.stat_result, *, in_place: bool) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise _RefusedError(f"{path} is a symbolic link, which may lead anywhere; give the path of the file itself")
+        raise _RefusedError(f"{path} is a symbolic link. Use the path of the file itself.")
     if not stat.S_ISREG(found.st_mode):
-        raise _RefusedError(f"{path} is no regular file; give another path, or move it away")
+        raise _RefusedError(f"{path} is not a regular file. Use another path, or move it away.")
     if sys.platform == "win32":
         return
     user = os.geteuid()
     if user != 0 and found.st_uid not in (user, 0):
-        raise _RefusedError(f"{path} belongs to another user, who can read it; give another path")
+        raise _RefusedError(f"{path} belongs to another user, who can read it. Use another path.")
     if in_place and found.st_nlink > 1:
         raise _RefusedError(
-            f"{path} has another name (a hard link), which would be written too; put a copy in its place"
+            f"{path} has a second name (a hard link), under which it would also change. Replace it with a copy."
         )
 
 
 class _RefusedError(OSError):
-    """What stands at the place of a private file is none."""
+    """The path of a private file names something else."""
 
 
 # -- copies
@@ -326,7 +325,7 @@ class _RefusedError(OSError):
 
 @contextmanager
 def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
-    """A copy with this content beside a file, on the disk; it is gone behind the `with` unless it was moved."""
+    """Return a context with a copy on the disk. The end of the `with` removes the copy unless the caller moved it."""
     copy = _copy_of(path)
     descriptor = _make_unnamed(copy.parent, content, mode)
     if descriptor is None:
@@ -350,10 +349,10 @@ def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
 
 
 def _fill(descriptor: int, content: bytes, mode: int) -> None:
-    """Locks a new file, so that it is not taken for a copy that a killed process left, and writes it."""
+    """Lock a new file, so that no process removes it as a stale copy, and write it."""
     if sys.platform != "win32":
-        os.fchmod(descriptor, mode)  # a umask may have taken the owner's own rights
-        for _ in _until("another process has held a new file"):  # to remove it, as a stale copy
+        os.fchmod(descriptor, mode)  # the umask can have removed permissions of the owner
+        for _ in _until("another process has held a new file"):  # to remove it as a stale copy
             if take_lock(descriptor):
                 break
     write_all(descriptor, content)
@@ -367,7 +366,7 @@ def _copy_of(path: Path) -> Path:
 
 
 def _make_unnamed(folder: Path, content: bytes, mode: int) -> int | None:
-    """A descriptor of a file without a name, with this content; None where the system has no such files."""
+    """Return a descriptor of a file without a name, with this content. None if the system has no such files."""
     if sys.platform != "linux" or not _CAN_NAME.exists():
         return None
     try:
@@ -383,9 +382,9 @@ def _make_unnamed(folder: Path, content: bytes, mode: int) -> int | None:
 
 
 def _link(descriptor: int, path: Path) -> bool:
-    """Gives a file without a name this name; False where another file has it."""
+    """Give a name to a file without a name. Return False if another file has the name."""
     try:
-        # A descriptor of a folder, which is not looked at, makes Python follow the link: that is the point of it.
+        # Python follows the link only if a directory descriptor is passed, which the system ignores
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
     except FileExistsError:
         return False
@@ -393,7 +392,7 @@ def _link(descriptor: int, path: Path) -> bool:
 
 
 def _make_file(path: Path, content: bytes, mode: int) -> int:
-    """A descriptor of a file with this name and content, which is made."""
+    """Create a file with this name and content, and return its descriptor."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
     try:
         _fill(descriptor, content, mode)
@@ -407,7 +406,7 @@ def _make_file(path: Path, content: bytes, mode: int) -> int:
 
 
 def _make_named(path: Path, content: bytes, mode: int) -> int:
-    """A descriptor of a new file with this name and content; another process may remove it before it is locked."""
+    """Create a file as `_make_file`. Another process can remove it before it is locked."""
     for _ in _until(f"another process has written {path}"):
         if sys.platform != "win32":
             _remove_stale_copy(path)
@@ -420,13 +419,13 @@ def _make_named(path: Path, content: bytes, mode: int) -> int:
 
 
 def _remove_stale(path: Path) -> None:
-    """Removes the copy that a killed process left of a file."""
+    """Remove the copy of a file that a killed process left."""
     if sys.platform != "win32":
         _remove_stale_copy(_copy_of(path))
 
 
 def _remove_stale_copy(copy: Path) -> None:
-    """Removes a copy that no process writes any more: its writer holds its lock."""
+    """Remove a copy that no process writes. The writer of a copy holds its lock."""
     try:
         descriptor = os.open(copy, os.O_RDONLY | _SAFE)
     except FileNotFoundError:
@@ -442,7 +441,7 @@ def _remove_stale_copy(copy: Path) -> None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether a path names the file of a descriptor."""
+    """Return True if a path names the file of a descriptor."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
@@ -453,13 +452,13 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of a lock file, which is made, with its folder, where it is not there; it is not held yet."""
+    """Return a descriptor of an unlocked lock file. Create the file and its directory if needed."""
     make_folder(path.parent)
     return _open_private(path, create=True, writing=True)
 
 
 def take_lock(descriptor: int) -> bool:
-    """Takes the lock until the descriptor is closed; False where it is not free."""
+    """Acquire the lock until the descriptor is closed. Return False if another process holds it."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -479,25 +478,25 @@ def take_lock(descriptor: int) -> bool:
 
 
 def free_lock(descriptor: int) -> None:
-    """Frees a lock and closes its descriptor."""
+    """Free a lock, and close its descriptor."""
     try:
         if sys.platform != "win32":
             import fcntl
 
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough where a child was forked meanwhile
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing does not free it if a child process was forked
     finally:
         os.close(descriptor)
 
 
 def hold_file(place: Callable[[], Path], *, wait: bool = True) -> Effect[None, OSError, Scope]:
-    """Holds the lock file at a place until the scope closes or the process ends, however it ends.
+    """Hold a lock file until the scope closes or the process ends.
 
     Args:
-        place: gives the path of the lock file, which is made where it is not there.
-        wait: whether to wait, without end, while another program holds it.
+        place: Function that returns the path of the lock file, which is created if needed.
+        wait: True to wait without a limit while another program holds it. Default: True.
 
     Fails with:
-        OSError: As `open_lock` and as `place`; `BlockingIOError`: another program holds it, and it does not wait.
+        OSError: As `open_lock` and as `place`. `BlockingIOError` if another program holds it and `wait` is False.
     """
 
     def fail(error: Exception) -> OSError | None:
@@ -511,13 +510,13 @@ def hold_file(place: Callable[[], Path], *, wait: bool = True) -> Effect[None, O
 
 async def _hold(place: Callable[[], Path], scope: Scope, wait: bool) -> None:
     path = place()
-    descriptor = open_lock(path)  # not in a thread, whose answer a cancellation could lose
+    descriptor = open_lock(path)  # in the event loop, because a cancellation could lose the result of a thread
     pause = _HOLD_PAUSE
     try:
         while not take_lock(descriptor):
             if not wait:
                 raise BlockingIOError(f"another program holds {path}")
-            await anyio.sleep(pause)  # no matter of the `Clock`: another process lives in real time
+            await anyio.sleep(pause)  # not by the `Clock`, because other processes use real time
             pause = min(2 * pause, _LAST_HOLD_PAUSE)
     except BaseException:
         free_lock(descriptor)
@@ -532,10 +531,10 @@ async def _hold(place: Callable[[], Path], scope: Scope, wait: bool) -> None:
 
 @contextmanager
 def lock_file(path: Path, seconds: float = _WAIT) -> Generator[None]:
-    """Holds a lock file inside a `with`, in a thread that may wait; threads of one process exclude each other too.
+    """Hold a lock file inside a `with`. Call it in a thread. Threads of one process exclude each other, too.
 
     Raises:
-        TimeoutError: another program held it all the time.
+        TimeoutError: If another program holds it for the whole time.
     """
     descriptor = open_lock(path)
     try:
@@ -548,11 +547,11 @@ def lock_file(path: Path, seconds: float = _WAIT) -> Generator[None]:
 
 
 def _until(what: str, seconds: float = _WAIT) -> Generator[None]:
-    """Goes on, with pauses that grow, until it is left; then, or in time, with a `TimeoutError`."""
+    """Yield with growing pauses until the caller stops. Raise a `TimeoutError` after `seconds`."""
     until, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while True:
         yield
         if time.monotonic() > until:
-            raise TimeoutError(f"{what} for {seconds:g} s; end the process that hangs")
+            raise TimeoutError(f"{what} for {seconds:g} s. End the process that blocks it.")
         time.sleep(pause)
         pause = min(2 * pause, _LAST_PAUSE)

@@ -1,8 +1,8 @@
-"""Locks of workers: each worker of a work queue holds one for as long as it lives, so that others see that it does.
+"""The locks of workers. Each worker of a work queue holds a lock while it lives, so that others can detect its death.
 
-Beside a SQLite database it is a lock of the system on a file of its own, which is free at the moment in which its
-process is gone. In PostgreSQL it is a row with a lease (`fxai.storage.postgres_owner`), which does not depend on a
-connection: a server that restarts costs a worker only time.
+For a SQLite database, the lock is a system lock on a separate file, which is free as soon as its process ends. For
+PostgreSQL, the lock is a row with a lease (`fxai.storage.postgres_owner`). It does not depend on a connection, so a
+worker survives a restart of the server.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -29,24 +29,24 @@ from fxai.storage.postgres_owner import TABLES, Holder, holder_of
 from fxai.storage.private_file import file_name, free_lock, open_file, open_lock, remove_file, take_lock, write_all
 
 _KIND: Final = "fxai worker"
-_MOST: Final = 1 << 20  # bytes of the kinds of a worker
+_MOST: Final = 1 << 20  # bytes for the kinds of a worker
 
 
 class WorkerLock(ABC):
-    """The lock of one worker. Its methods block, and raise an `OSError` where the system or the server refuses."""
+    """The lock of a worker. Its methods block. They raise an `OSError` if the system or the server refuses."""
 
     @staticmethod
     @contextmanager
     def hold(place: Path | str, worker: str, kinds: Iterable[str] = ()) -> Generator[WorkerLock]:
-        """Holds the lock of a worker.
+        """Return a context that holds the lock of a worker.
 
         Args:
-            place: where the work queue is.
-            worker: the name of the worker; no other one may ever have it.
-            kinds: the kinds of jobs that it runs, for `is_served`.
+            place: Location of the work queue.
+            worker: Name of the worker. It must be unique.
+            kinds: Kinds of jobs that the worker runs, for `is_served`.
 
         Raises:
-            OSError: it cannot be taken.
+            OSError: If the lock cannot be acquired.
         """
         hold = _hold_file if isinstance(place, Path) else _hold_server
         manager: AbstractContextManager[WorkerLock] = hold(cast(Any, place), worker, tuple(kinds))
@@ -55,19 +55,19 @@ class WorkerLock(ABC):
 
     @abstractmethod
     def holds(self) -> bool:
-        """Whether it is still held; when it is not, others take this worker for dead."""
+        """Return True if the worker still holds its lock. Otherwise others believe that the worker is dead."""
 
     @abstractmethod
     def take(self, other: str) -> bool:
-        """Whether another worker is dead; if so, its lock is held here until `free`."""
+        """Return True if another worker is dead. Then this worker holds its lock until `free`."""
 
     @abstractmethod
     def free(self, other: str) -> None:
-        """Frees the lock of a dead worker, and forgets it."""
+        """Free the lock of a dead worker, and remove it."""
 
 
 def is_served(place: Path | str, kind: str) -> bool:
-    """Whether a worker lives that runs jobs of a kind, as seen from outside; it blocks."""
+    """Return True if a living worker runs jobs of a kind. The function blocks."""
     if isinstance(place, Path):
         return any(_is_served_by(path, kind) for path in place.parent.glob(f"{escape(place.name)}.worker-*"))
     return _holder(place).is_held(_kind_key(kind))
@@ -82,7 +82,7 @@ def _is_served_by(path: Path, kind: str) -> bool:
         if take_lock(descriptor):
             return False
         kinds = msgspec.json.decode(os.pread(descriptor, _MOST, 0) or b"[]", type=list[str])
-    except msgspec.DecodeError:  # it is being written
+    except msgspec.DecodeError:  # the worker is writing it now
         return False
     finally:
         free_lock(descriptor)
@@ -90,7 +90,7 @@ def _is_served_by(path: Path, kind: str) -> bool:
 
 
 def is_alive(place: Path | str, worker: str) -> bool:
-    """Whether a worker lives, as seen from outside; it blocks."""
+    """Return True if a worker lives. The function blocks."""
     if isinstance(place, Path):
         path = _path(place, worker)
         if not path.exists():
@@ -139,7 +139,7 @@ class _FileLock(WorkerLock):
         try:
             found = _path(self._place, self._worker).lstat()
         except FileNotFoundError:
-            return False  # somebody removed it: others cannot see the lock any more
+            return False  # another program removed the file, so that others cannot see the lock
         return os.path.samestat(os.fstat(self._held[self._worker]), found)
 
     @override
@@ -159,11 +159,11 @@ class _FileLock(WorkerLock):
         free_lock(descriptor)
 
     def write(self, text: bytes) -> None:
-        """Writes into the file of this worker."""
+        """Write to the file of this worker."""
         write_all(self._held[self._worker], text)
 
     def close(self) -> None:
-        """Frees all that is held."""
+        """Free all locks of this worker."""
         for worker in list(self._held):
             self.free(worker)
 
@@ -214,7 +214,7 @@ class _ServerLock(WorkerLock):
         self._holder.free(*key, self._held.pop(key), forget=True)
 
     def close(self) -> None:
-        """Free all that is held. If the server is away, the leases end."""
+        """Free all locks of this worker. If the server is away, the leases end."""
         for key in list(self._held):
             with suppress(OSError):
                 self._free(key)

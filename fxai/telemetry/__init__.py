@@ -1,7 +1,7 @@
-"""Floor 6. Telemetry: spans, metrics and events of OpenTelemetry, by its conventions for generative AI.
+"""Floor 6. Trace programs with OpenTelemetry: spans, metrics, and events of its conventions for generative AI.
 
-`layer()` gives a program a tracer, and `trace(layer)` any layer with one; the extra `otel` brings what they import.
-Sampling, processors and exporters are those of OpenTelemetry's own providers.
+`layer()` returns a layer that traces a program, and `trace(layer)` adds tracing to any layer. Both require the extra
+`otel`. Configure sampling, processors, and exporters in the providers of OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -31,65 +31,65 @@ _R = TypeVar("_R")
 
 
 class TelemetryOptions(TypedDict, total=False):
-    """How a program is traced."""
+    """The options of tracing."""
 
     tracer_provider: TracerProvider | None
-    """What spans go to; by default the one that OpenTelemetry has for the process."""
+    """The provider for spans. Default: the OpenTelemetry provider of the process."""
     meter_provider: MeterProvider | None
-    """What metrics go to; by default that of the process."""
+    """The provider for metrics. Default: the provider of the process."""
     logger_provider: LoggerProvider | None
-    """What events go to; by default that of the process."""
+    """The provider for events. Default: the provider of the process."""
     content: Where
-    """Where prompts, answers, parameters and results are recorded: `"off"` (the default), on each `"span"`, or as an
-    `"event"` for each request to a model. With `"off"` no message of an error is recorded either, only its class."""
+    """The destination of prompts, answers, arguments, and results: `"off"` (the default), each `"span"`, or one
+    `"event"` per request to a model. With `"off"`, fxai also records only the class of an error, not its message."""
     redact: Redact | None
-    """Is given each piece of content before it is recorded, and gives what is, or None."""
+    """A function that receives each piece of content before the record, and returns the content to record or None."""
     prices: PriceTable | None
-    """What models cost; with it, the cost is on the spans of requests, and a metric."""
+    """The prices of models. With prices, fxai records the cost on the spans of requests and as a metric."""
 
 
 def layer(**options: Unpack[TelemetryOptions]) -> LayerOf[Tracer, Never, None]:
-    """The layer under which a program is traced. Needs the extra `otel`.
+    """Return a layer that traces a program. It requires the extra `otel`.
 
-    It holds nothing open: the providers belong to the program, which makes them and shuts them down.
+    The layer opens no resources. The program creates the providers and shuts them down.
 
     Args:
-        options: see `TelemetryOptions`.
+        options: The options of tracing; see `TelemetryOptions`.
 
     Raises:
-        ImportError: the extra `otel` is not installed.
-        ValueError: `content` is none of the three.
+        ImportError: If the extra `otel` is not installed.
+        ValueError: If `content` is not one of the three values.
     """
     return _trace(LayerOf.empty(), options)
 
 
 def trace(around: LayerOf[_T, _E, _R], **options: Unpack[TelemetryOptions]) -> LayerOf[_T, _E, _R]:
-    """The same layer, under which programs are traced, and so is its own building. Needs the extra `otel`.
+    """Return the layer with tracing of the programs that use it, and of its own construction. It requires `otel`.
 
     Args:
-        around: any layer, such as that of a model or of all that a program needs.
-        options: see `TelemetryOptions`.
+        around: Any layer, such as the layer of a model or of all services of a program.
+        options: The options of tracing; see `TelemetryOptions`.
 
     Raises:
-        ImportError: the extra `otel` is not installed.
-        ValueError: `content` is none of the three.
+        ImportError: If the extra `otel` is not installed.
+        ValueError: If `content` is not one of the three values.
     """
     return cast("LayerOf[_T, _E, _R]", _trace(cast(AnyLayer, around), options))
 
 
 def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf[Any, Any, Any]:
-    """The layer, with a tracer, and an interceptor that makes the spans of runs."""
+    """Return the layer with a tracer, and with an interceptor that creates the spans of runs."""
     try:
         from fxai.telemetry.tracer import Instruments, OtelTracer, SpanInterceptor
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise
-        raise ImportError("telemetry needs OpenTelemetry, which the extra brings: pip install 'fxai[otel]'") from error
+        raise ImportError("telemetry requires OpenTelemetry. Run pip install 'fxai[otel]'.") from error
     from fxai.telemetry.content import Content
 
     where = options.get("content", "off")
     if where not in {"off", "span", "event"}:
-        raise ValueError(f'content is {where!r}: it is "off", "span" or "event"')
+        raise ValueError(f'content must be "off", "span", or "event", got {where!r}')
     instruments = Instruments(
         options.get("tracer_provider"),
         options.get("meter_provider"),

@@ -1,4 +1,4 @@
-"""Content: what was said, in the form that the conventions give it; recorded only where the program asks for it.
+"""Content of prompts and answers in the form of the conventions. The tracer records it only if a program enables it.
 
 >>> from fxai.messages.prompt import Prompt
 >>> input_messages(Prompt.make("Hello"))
@@ -40,24 +40,24 @@ from fxai.tools.handler import ToolExecution
 from fxai.tools.tool import Tool
 
 Where: TypeAlias = Literal["off", "span", "event"]
-"""Where content is recorded: nowhere, on the spans, or as events of their own, which a collector may keep elsewhere."""
+"""The destination of content. `"event"` uses separate events, which a collector can store in another place."""
 
 Redact: TypeAlias = Callable[[str, Any], Any]
-"""Is given the attribute's name, such as `gen_ai.input.messages`, and its content, as plain JSON data of its own; gives
-what is recorded in its place, and None to leave it out. Where it raises, nothing is recorded of it."""
+"""Receives the name of an attribute, such as `gen_ai.input.messages`, and a copy of its content as JSON values. It
+returns the content to record, or None to omit it. If it raises an exception, fxai records nothing for the attribute."""
 
 _LOG: Final = logging.getLogger("fxai.telemetry")
 
 
 @final
 class Content(msgspec.Struct, frozen=True):
-    """What is recorded of content, and what is taken out of it first."""
+    """The destination of content, and the function that redacts it."""
 
     where: Where = "off"
     redact: Redact | None = None
 
     def before(self, operation: Operation) -> dict[str, Any]:
-        """What an operation works on, by the names of attributes, redacted."""
+        """Return the redacted input of an operation, by the names of attributes."""
         if isinstance(operation, ModelCall):
             prompt, tools = operation.request.prompt, operation.request.tools
             found = {
@@ -74,7 +74,7 @@ class Content(msgspec.Struct, frozen=True):
         return {}
 
     def after(self, operation: Operation, value: Any) -> dict[str, Any]:
-        """What an operation gave, by the names of attributes, redacted."""
+        """Return the redacted output of an operation, by the names of attributes."""
         if isinstance(operation, ModelCall):
             return self._clean({OUTPUT_MESSAGES: output_messages(gather(value))})
         if isinstance(operation, AgentRun) and isinstance(value, Answer) and value.steps:
@@ -85,7 +85,7 @@ class Content(msgspec.Struct, frozen=True):
         return {}
 
     def message(self, cause: Cause[Any]) -> str | None:
-        """What went wrong, in words, which may repeat what was said; None where content is not recorded."""
+        """Return the message of an error, which can repeat content, or None if content is off."""
         if self.where == "off":
             return None
         said = self._clean({EXCEPTION_MESSAGE: str(cause.squash())}).get(EXCEPTION_MESSAGE)
@@ -100,12 +100,12 @@ class Content(msgspec.Struct, frozen=True):
                 own = _copy(value)
                 kept[name] = own if self.redact is None else self.redact(name, own)
             except Exception as error:
-                _LOG.error("`redact` broke, and %s is not recorded: %s", name, place_of(error))
+                _LOG.error("`redact` failed, and %s is not recorded: %s", name, place_of(error))
         return {name: value for name, value in kept.items() if value is not None}
 
 
 def place_of(error: BaseException) -> str:
-    """The class of an error, and where it was raised: its words may repeat what was said, and are not written to logs.
+    """Return the class and the location of an error, without its message, because the message can repeat content.
 
     >>> place_of(ValueError("4711"))
     'ValueError'
@@ -115,12 +115,12 @@ def place_of(error: BaseException) -> str:
 
 
 def _copy(value: Any) -> Any:
-    """Plain data that is nobody else's: a hook may change it, and the history stays as it is."""
+    """Return a copy of JSON values, so that a hook can change it without changing the history."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=repr))
 
 
 def as_text(value: Any) -> str:
-    """Content as the text of an attribute of a span, which holds no objects."""
+    """Return content as a string, because attributes of spans cannot contain objects."""
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
 
 
@@ -128,7 +128,7 @@ def as_text(value: Any) -> str:
 
 
 def input_messages(prompt: Prompt) -> list[dict[str, Any]]:
-    """The messages of a prompt, without its instructions, as the conventions have them."""
+    """Return the messages of a prompt without its instructions, in the form of the conventions."""
     return [
         {"role": message.role, "parts": [_part(part) for part in message.content]}
         for message in prompt
@@ -137,7 +137,7 @@ def input_messages(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 def output_messages(parts: Iterable[Any]) -> list[dict[str, Any]]:
-    """The message that a model answered with, as the conventions have it."""
+    """Return the message of a model's answer in the form of the conventions."""
     shown: list[dict[str, Any]] = []
     reason: str = "unknown"
     for part in parts:

@@ -1,7 +1,7 @@
-"""The semantic conventions of OpenTelemetry for generative AI, as far as they name what the package does.
+"""Semantic conventions of OpenTelemetry for generative AI. Use `begin` and `end` to get the attributes of a span.
 
-They are those of `open-telemetry/semantic-conventions-genai`, whose names stand here as texts of our own: no package
-has them. Names that begin with `fxai.` are in no convention.
+The conventions are in `open-telemetry/semantic-conventions-genai`. No package contains these names, so this module
+defines them. Names that start with `fxai.` are not part of a convention.
 
 >>> begin(Named("load", {"rows": 3}))
 SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
@@ -49,16 +49,16 @@ AGENT: Final = "gen_ai.agent.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
 CONVERSATION: Final = "gen_ai.conversation.id"
 IN_CONVERSATIONS: Final = frozenset({"chat", "execute_tool", "invoke_agent"})
-"""The operations whose spans say which conversation they belong to."""
+"""The operations whose spans name their conversation."""
 OUTPUT_TYPE: Final = "gen_ai.output.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 COST: Final = "fxai.usage.cost"
 CURRENCY: Final = "fxai.usage.currency"
 INTERRUPTED: Final = "fxai.interrupted"
 OTHER: Final = "_OTHER"
-"""What the conventions put in the place of a name that is not among those that are known."""
-_LONGEST: Final = 256  # characters of a name or an id that a model or a server made up
-_LONGEST_TEXT: Final = 1024  # of a description, which a server may have written
+"""The value that the conventions use instead of an unknown name."""
+_LONGEST: Final = 256  # characters of a name or an id from a model or a server
+_LONGEST_TEXT: Final = 1024  # characters of a description, which can come from a server
 
 _SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -70,31 +70,31 @@ DURATIONS: Final = {
     "execute_tool": "gen_ai.execute_tool.duration",
     "invoke_agent": "gen_ai.invoke_agent.duration",
 }
-"""The metric of how long an operation took, by its name."""
+"""The metric for the duration of an operation, by the name of the operation."""
 FIRST_PART_METRIC: Final = "gen_ai.client.inference.time_to_first_chunk"
 AGENT_REQUESTS: Final = "gen_ai.invoke_agent.inference_calls"
 AGENT_CALLS: Final = "gen_ai.invoke_agent.tool_calls"
 HISTOGRAMS: Final[Mapping[str, tuple[str, Sequence[float], str]]] = {
-    DURATIONS["chat"]: ("s", _SECONDS, "How long a request to a model took."),
-    DURATIONS["embeddings"]: ("s", _SECONDS, "How long a request for embeddings took."),
-    DURATIONS["execute_tool"]: ("s", _SECONDS, "How long a call of a tool took."),
-    DURATIONS["invoke_agent"]: ("s", _SECONDS, "How long a run of an agent took."),
-    FIRST_PART_METRIC: ("s", _SECONDS, "How long until the first part of a stream came."),
-    AGENT_REQUESTS: ("{inference_call}", _CALLS, "The requests to models that a run made itself."),
-    AGENT_CALLS: ("{tool_call}", _CALLS, "The calls of tools that a run made itself."),
+    DURATIONS["chat"]: ("s", _SECONDS, "Duration of a request to a model."),
+    DURATIONS["embeddings"]: ("s", _SECONDS, "Duration of a request for embeddings."),
+    DURATIONS["execute_tool"]: ("s", _SECONDS, "Duration of a tool call."),
+    DURATIONS["invoke_agent"]: ("s", _SECONDS, "Duration of a run of an agent."),
+    FIRST_PART_METRIC: ("s", _SECONDS, "Time until the first part of a stream."),
+    AGENT_REQUESTS: ("{inference_call}", _CALLS, "Requests to models by the run itself."),
+    AGENT_CALLS: ("{tool_call}", _CALLS, "Tool calls by the run itself."),
     "gen_ai.client.inference.operation.input_tokens": ("{token}", _TOKENS, "The input of a request."),
     "gen_ai.client.inference.operation.output_tokens": ("{token}", _TOKENS, "The output of a request."),
     "gen_ai.client.embeddings.operation.input_tokens": ("{token}", _TOKENS, "The input of a request for embeddings."),
 }
-"""The histograms, by their names: their units, the boundaries of their buckets, and what they measure."""
+"""The histograms by name: their units, the boundaries of their buckets, and their descriptions."""
 USAGE: Final = {
-    "gen_ai.usage.input_tokens": "The input of requests, with what was read from a cache or written to it.",
-    "gen_ai.usage.output_tokens": "The output of requests, with reasoning.",
-    "gen_ai.usage.cache_read.input_tokens": "The input that was read from a provider's cache.",
-    "gen_ai.usage.cache_write.input_tokens": "The input that was written to a provider's cache.",
-    "gen_ai.usage.reasoning.output_tokens": "The output that was reasoning.",
+    "gen_ai.usage.input_tokens": "Input of requests, including tokens read from a cache or written to it.",
+    "gen_ai.usage.output_tokens": "Output of requests, including reasoning.",
+    "gen_ai.usage.cache_read.input_tokens": "Input that was read from a provider's cache.",
+    "gen_ai.usage.cache_write.input_tokens": "Input that was written to a provider's cache.",
+    "gen_ai.usage.reasoning.output_tokens": "Output for reasoning.",
 }
-"""What is counted over all requests, by the names of the attributes of one."""
+"""The counters over all requests, by the names of the attributes of one request."""
 
 _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
     "tool-calls": "tool_call",
@@ -104,7 +104,7 @@ _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
 
 
 def counter_of(attribute: str) -> str:
-    """The metric that counts an attribute of `USAGE` over all requests.
+    """Return the metric that counts an attribute of `USAGE` over all requests.
 
     >>> counter_of("gen_ai.usage.input_tokens")
     'gen_ai.client.inference.usage.input_tokens'
@@ -113,7 +113,7 @@ def counter_of(attribute: str) -> str:
 
 
 def finish_reason(reason: FinishReason) -> str:
-    """What the conventions call a reason to finish.
+    """Return the name of a finish reason in the conventions.
 
     >>> finish_reason("tool-calls"), finish_reason("stop")
     ('tool_call', 'stop')
@@ -123,16 +123,16 @@ def finish_reason(reason: FinishReason) -> str:
 
 @final
 class AgentRun(Operation, eq=False):
-    """A run of an agent, or of a stateful prompt; it gives an `Answer`."""
+    """A run of an agent or of a stateful prompt. Its result is an `Answer`."""
 
     name: str
     prompt: Prompt
-    """What it was asked, without what its memory holds."""
+    """The prompt of the run, without the messages of its memory."""
 
 
 @final
 class AgentStep(Operation, eq=False):
-    """A step of a run: its request to the model, the calls of its turn, and what listens to it."""
+    """A step of a run: its request to the model, the calls of its turn, and its `on_step` functions."""
 
     number: int
     """The number of the step, from 1."""
@@ -140,17 +140,17 @@ class AgentStep(Operation, eq=False):
 
 @final
 class SpanData(msgspec.Struct, frozen=True):
-    """A span as it begins."""
+    """A span at its start."""
 
     name: str
     kind: Kind
     operation: str
-    """By the conventions; empty: they have none."""
+    """The name of the operation in the conventions, or an empty string if they do not define it."""
     attributes: Attributes
 
 
 def begin(operation: Operation) -> SpanData:
-    """The span of an operation; of one that is not known here, by the name of its class."""
+    """Return the span of an operation. The name of an unknown operation is the name of its class."""
     known = _BEGIN.get(type(operation))
     if known is None:
         return SpanData(type(operation).__name__, "internal", "", {})
@@ -158,12 +158,12 @@ def begin(operation: Operation) -> SpanData:
 
 
 def end(operation: Operation, value: Any) -> Attributes:
-    """What is known of an operation once it has given `value`, without any content."""
+    """Return the attributes of a successful operation without content."""
     known = _END.get(type(operation))
     return {} if known is None else known(value)
 
 
-# -- what begins
+# -- starts of operations
 
 
 def _begin_named(operation: Named) -> SpanData:
@@ -181,7 +181,7 @@ def _begin_step(operation: AgentStep) -> SpanData:
 
 def _begin_tool(operation: ToolExecution) -> SpanData:
     tool = operation.tool
-    # A name that no tool has is the model's: there may be any number of them, and they are content.
+    # An unknown tool name comes from the model. Such names are content, and their number has no limit.
     attributes: Attributes = {OPERATION: "execute_tool", TOOL_NAME: OTHER if tool is None else operation.name}
     if operation.call_id:
         attributes["gen_ai.tool.call.id"] = operation.call_id[:_LONGEST]
@@ -212,7 +212,7 @@ _HOSTS: Final = {
 
 
 def provider_name(info: ModelInfo) -> str:
-    """What the conventions call the provider of a model: by its address, as others have OpenAI's interface.
+    """Return the name of a model's provider in the conventions. The address of the server has priority.
 
     >>> provider_name(ModelInfo("openai", "grok-4", "api.x.ai", 443)), provider_name(ModelInfo("local", "tiny"))
     ('x_ai', 'local')
@@ -272,11 +272,11 @@ _BEGIN: Final[Mapping[type[Operation], Callable[[Any], SpanData]]] = {
 }
 
 
-# -- what ends
+# -- ends of operations
 
 
 def _end_chat(parts: Iterable[Any]) -> Attributes:
-    attributes: Attributes = {FINISH_REASONS: ["error"]}  # of a stream that ended before the part that says it
+    attributes: Attributes = {FINISH_REASONS: ["error"]}  # for a stream that ended before its finish part
     for part in parts:
         if part.type == "finish":
             attributes[FINISH_REASONS] = [finish_reason(part.reason)]
@@ -290,7 +290,7 @@ def _end_chat(parts: Iterable[Any]) -> Attributes:
 
 
 def fail(operation: Operation, cause: Cause[Any]) -> Attributes:
-    """What is known of an operation that failed, without any content, or that was interrupted."""
+    """Return the attributes of a failed or interrupted operation without content."""
     error = error_type(cause)
     attributes: Attributes = {INTERRUPTED: True} if error is None else {ERROR_TYPE: error}
     if isinstance(operation, ModelCall):
@@ -299,7 +299,7 @@ def fail(operation: Operation, cause: Cause[Any]) -> Attributes:
 
 
 def _end_tool(value: Any) -> Attributes:
-    # The name of the class of what failed; what it says is content.
+    # record the class of the failure, because its message is content
     is_failure = isinstance(value, Outcome) and value.is_failure
     return {ERROR_TYPE: type(value.result).__qualname__} if is_failure else {}
 
@@ -329,7 +329,7 @@ _END: Final[Mapping[type[Operation], Callable[[Any], Attributes]]] = {
 
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
-    """The numbers of tokens that the provider gave; those that it did not give are left out."""
+    """Return the token counts of the provider, and omit unknown counts."""
     counts = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
@@ -341,14 +341,14 @@ def usage_attributes(usage: Usage) -> dict[str, int]:
 
 
 def usage_of(value: Any) -> Usage | None:
-    """The tokens of what a model gave, parts or embeddings; None: there is no word of them."""
+    """Return the usage in parts of a response or in embeddings, or None if they contain no usage."""
     if isinstance(value, Embeddings):
         return value.usage
     return next((part.usage for part in value if part.type == "finish"), None)
 
 
 def failure_of(cause: Cause[Any]) -> object | None:
-    """What went wrong: of an `AiError` its reason; None where it was only interrupted."""
+    """Return the error, or the reason of an `AiError`, or None for an interruption."""
     for error in (*cause.failures, *cause.defects):
         reason: object = error.reason if isinstance(error, AiError) else error
         return reason
@@ -356,7 +356,7 @@ def failure_of(cause: Cause[Any]) -> object | None:
 
 
 def error_type(cause: Cause[Any]) -> str | None:
-    """The class of what went wrong, by its name; None where it was only interrupted.
+    """Return the class name of the error, or None for an interruption.
 
     >>> from fxai.effects import Die
     >>> error_type(Cause((Die(ValueError("secret")),)))
@@ -367,7 +367,7 @@ def error_type(cause: Cause[Any]) -> str | None:
 
 
 def exception_type(cause: Cause[Any]) -> str:
-    """The class of what went wrong, by its module and its name.
+    """Return the class of the error, with its module.
 
     >>> from fxai.effects import Die
     >>> exception_type(Cause((Die(ValueError("secret")),)))

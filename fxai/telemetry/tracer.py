@@ -1,9 +1,9 @@
-"""The tracer that makes spans, metrics and events of OpenTelemetry, which it imports.
+"""The tracer that creates spans, metrics, and events of OpenTelemetry. `fxai.telemetry.layer` provides it.
 
-A tracer stands in one span, which the context carries to whatever runs inside. Where it stands in none, a span begins
-under the one that OpenTelemetry has as its current one, such as that of a web server's request.
+A tracer belongs to one span, and the context carries it to the work inside the span. A tracer without a span starts
+spans below the current span of OpenTelemetry, such as the span of a web server's request.
 
-What goes wrong in it, or in what it calls, is written to the log `fxai.telemetry`; the program goes on.
+If the tracer or a function that it calls fails, the tracer logs the error to `fxai.telemetry`. The program continues.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _NOTHING: EffectOf[None] = Succeed(None)
 def _version() -> str:
     try:
         return version("fxai")
-    except PackageNotFoundError:  # run from its sources
+    except PackageNotFoundError:  # a source tree that is not installed
         return "0"
 
 
 @final
 class Instruments:
-    """What the spans and metrics of a layer are made with."""
+    """The OpenTelemetry objects that create the spans and metrics of a layer."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class Instruments:
             attribute: meter.create_counter(convention.counter_of(attribute), "{token}", description)
             for attribute, description in convention.USAGE.items()
         }
-        self.cost: Counter = meter.create_counter("fxai.client.cost", description="What requests cost, by your prices.")
+        self.cost: Counter = meter.create_counter("fxai.client.cost", description="Cost of requests by your prices.")
 
 
 @final
 class _Place:
-    """Where a span stands: in the run of which agent, what that has asked for itself so far, in which conversation."""
+    """The position of a span: its agent and conversation, and the numbers of requests and calls of the agent's run."""
 
     __slots__ = ("agent", "calls", "conversation", "requests")
 
@@ -102,7 +102,7 @@ _NOWHERE: Final[_Place] = _Place()
 
 @final
 class OtelTracer(Tracer):
-    """A tracer that stands in a span; `fxai.telemetry.layer` gives one that stands in none."""
+    """A tracer of a span. `fxai.telemetry.layer` creates a tracer without a span."""
 
     __slots__ = ("_context", "_instruments", "_place", "_span")
 
@@ -125,7 +125,7 @@ class OtelTracer(Tracer):
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._place, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._place)
         return Within(lambda env: traced.open(opening, env, self._parent()))
 
     @override
@@ -168,16 +168,16 @@ def _with_tracer(tracer: Tracer, env: ContextOf[Any]) -> ContextOf[Any]:
 
 
 def _guard(f: Callable[[], Any]) -> None:
-    """Runs what must not end the program: what it raises is written to the log, without its words."""
+    """Run a function that must not stop the program. Log an exception without its message."""
     try:
         f()
     except Exception as error:
-        _LOG.error("telemetry broke, and the program goes on: %s", place_of(error))
+        _LOG.error("telemetry failed, and the program continues: %s", place_of(error))
 
 
 @final
 class _Active:
-    """An awaitable, during which a context is the current one."""
+    """An awaitable that runs with a given current context."""
 
     __slots__ = ("_awaitable", "_context")
 
@@ -193,7 +193,7 @@ class _Active:
             detach(token)
 
     def close(self) -> None:
-        """Gives it up before it was awaited."""
+        """Close the awaitable if nothing awaited it."""
         getattr(self._awaitable, "close", lambda: None)()
 
 
@@ -206,7 +206,7 @@ def _in_context(context: Context, f: Callable[..., Any], *arguments: Any) -> Any
 
 
 def _with_current(context: Context, effect: Any) -> AnyEffect:
-    """The effect, whose own function, if it is one, is called with the span of a context as the current one."""
+    """Return the effect. If the effect calls a function, call it with the span of a context as the current span."""
     if effect.op == Within.op:
         return Within(lambda env: _in_context(context, effect.f, env))
     if effect.op == Suspend.op:
@@ -216,7 +216,7 @@ def _with_current(context: Context, effect: Any) -> AnyEffect:
 
 @final
 class SpanInterceptor(Interceptor):
-    """Has each run of an agent and each of its steps in a span; models and tools tell the tracer themselves."""
+    """An interceptor that puts each run of an agent and each step in a span. Models and tools report to the tracer."""
 
     @override
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
@@ -232,9 +232,9 @@ class SpanInterceptor(Interceptor):
 
 @final
 class _Traced:
-    """An operation, from its begin to its end."""
+    """An operation from its start to its end."""
 
-    def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool) -> None:
+    def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool = False) -> None:
         self._instruments = instruments
         self._operation = operation
         self._place = place
@@ -242,19 +242,19 @@ class _Traced:
         self._data = SpanData("", "internal", "", {})
         self._span: Span | None = None
         self._context: Context | None = None
-        self._is_own = True  # whether the span ends here
+        self._is_own = True  # False if another library ends the span
         self._began = 0.0
         self._first: float | None = None
         self._parts: list[Any] = []
 
     def run(self, effect: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
-        """The effect, in the span that begins now."""
+        """Start the span, and return the effect inside the span."""
         _guard(lambda: self._begin(parent))
         inner = self._inner(env)
         return effect if inner is None else Local(_with_current(cast(Context, self._context), effect), lambda _: inner)
 
     def open(self, opening: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
-        """The pull of a stream, in a span that begins now, and ends with the stream or with its scope."""
+        """Start the span, and return the pull of a stream inside it. The span ends with the stream or its scope."""
         scope: Scope = env.fetch(Scope)
         token = scope.add(self._leave)
         _guard(lambda: self._begin(parent))
@@ -275,11 +275,11 @@ class _Traced:
         return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_place()), env)
 
     def _inner_place(self) -> _Place:
-        """Where stands what is inside; a handler asks for itself, and for no agent."""
+        """Return the position of the work inside. The requests of a handler do not count for the agent."""
         is_call = isinstance(self._operation, ToolExecution)
         return _Place(None, self._place.conversation) if is_call else self._place
 
-    # -- its begin
+    # -- start
 
     def _begin(self, parent: Context) -> None:
         data = self._data = convention.begin(self._operation)
@@ -333,10 +333,10 @@ class _Traced:
             self._finish(Succeeded(tuple(self._parts)))
         return _NOTHING
 
-    # -- its end
+    # -- end
 
     def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
-        """Ends the span, if it has begun and not ended."""
+        """End the span if it is open."""
         self._finish(exit_)
         return _NOTHING
 
@@ -361,7 +361,7 @@ class _Traced:
         self._record(span, exit_, found)
 
     def _description(self, exit_: Exit[Any, Any]) -> str | None:
-        """What went wrong, in words, which may repeat what was said: content."""
+        """Return the message of the error, which is content because it can repeat content."""
         content = self._instruments.content
         return content.message(exit_.cause) if isinstance(exit_, Failed) and content.where == "span" else None
 
@@ -389,15 +389,17 @@ class _Traced:
             return
         self._count_tokens(operation, usage, attributes)
         prices = self._instruments.prices
+        if prices is None:
+            return
         if isinstance(operation, EmbeddingCall) and usage.output_tokens is None:
             usage = msgspec.structs.replace(usage, output_tokens=0)
-        cost = None if prices is None else prices.cost(operation.info, usage)
-        if cost is not None and prices is not None:
+        cost = prices.cost(operation.info, usage)
+        if cost is not None:
             span.set_attributes({convention.COST: float(cost), convention.CURRENCY: prices.currency})
             self._instruments.cost.add(float(cost), {**attributes, convention.CURRENCY: prices.currency}, self._context)
 
     def _count_tokens(self, operation: ModelCall | EmbeddingCall, usage: Usage, attributes: Attributes) -> None:
-        """What the provider counted; what it did not count is unknown, and not zero."""
+        """Record the counts of the provider. Skip unknown counts, because they are not zero."""
         histograms, context = self._instruments.histograms, self._context
         counts = {"input": usage.input_tokens, "output": usage.output_tokens}
         kind = "inference" if isinstance(operation, ModelCall) else "embeddings"
@@ -450,7 +452,7 @@ _OF_METRICS: Final = (
     "server.address",
     "server.port",
 )
-_TELLING: Final = frozenset({"finish", "response-metadata"})  # the parts of a stream that hold no content
+_TELLING: Final = frozenset({"finish", "response-metadata"})  # the parts of a stream without content
 
 
 def _end_of(exit_: Exit[Any, Any]) -> Any:
@@ -458,7 +460,7 @@ def _end_of(exit_: Exit[Any, Any]) -> Any:
 
 
 def _is_dropped(span: Span) -> bool:
-    """Whether a sampler has chosen not to keep it; where there is no tracer provider, nobody has chosen."""
+    """Return True if a sampler dropped the span. Without a tracer provider, no sampler exists."""
     context = span.get_span_context()
     return context.is_valid and not context.trace_flags.sampled
 
@@ -469,7 +471,7 @@ def _show(span: Span, found: Mapping[str, Any]) -> None:
 
 
 def _is_same(span: Span, operation: Operation) -> bool:
-    """Whether another library has begun a span of this very call of a tool, as that of MCP servers does."""
+    """Return True if another library, such as an MCP server, already started a span for this tool call."""
     known: Any = getattr(span, "attributes", None)
     if not known or not isinstance(operation, ToolExecution) or not span.is_recording():
         return False

@@ -1,7 +1,7 @@
-"""Floor 7. Testing: a scripted model, a test clock, recorded providers, and the laws that hold your own tools.
+"""Testing: a scripted model, a test clock, recorded providers, and laws for your own tools. Use it in your test suite.
 
-The model and the clock need nothing; the checks need Hypothesis, and `fxai.testing.plugin` needs pytest: both come with
-the extra `testing`. Strategies are in `fxai.testing.strategies`.
+The model and the clock need no extra. The checks need Hypothesis, and `fxai.testing.plugin` needs pytest. The extra
+`testing` contains both. Strategies are in `fxai.testing.strategies`.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ __all__ = [
 
 _RECORDING = frozenset({"CassetteError", "cassette", "record", "replay"})
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
 
     def __getattr__(name: str) -> object:
         if name not in _RECORDING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from fxai.testing import recording  # it imports HTTP, which tests of tools alone do not need
+        from fxai.testing import recording  # it imports HTTP, which tests of tools do not need
 
         return getattr(recording, name)

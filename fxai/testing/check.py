@@ -1,4 +1,4 @@
-"""Checks of your own tools: each law that a tool, a toolkit or its handlers should hold, tried on drawn data.
+"""Checks of your own tools. Use them to test a tool, a toolkit, or handlers against every law with generated data.
 
 >>> import msgspec
 >>> from fxai.tools.tool import Tool
@@ -46,20 +46,20 @@ _A = TypeVar("_A")
 
 @final
 class Handled(msgspec.Struct, frozen=True, eq=False):
-    """A tool, the layer that holds its handler, and the data that it is called with."""
+    """A tool, the layer with its handler, and the arguments of its calls."""
 
     tool: AnyTool
     layer: AnyLayer
     given: SearchStrategy[Any] | None = None
 
     def outcome(self, given: Any) -> Exit[Outcome, Any]:
-        """How a call with plain JSON data ends; the layer is built for it anew."""
+        """Call the tool with a JSON value and return the exit. Each call builds the layer again."""
         call: AnyEffect = Toolkit.make(self.tool).call(self.tool.name, given)
         return run_exit(cast("EffectOf[Any, Any]", call.provide(self.layer)))
 
 
 def apart(check: Callable[[], _A]) -> _A:
-    """What a check gives, in a thread of its own where an event loop runs in this one: handlers need a loop."""
+    """Run a check and return its result. Use another thread if this thread runs an event loop, which handlers need."""
     if event_loop() is None:
         return check()
     with ThreadPoolExecutor(1) as pool:
@@ -80,17 +80,17 @@ def _ends(subject: Handled, given: Any) -> Break | None:
     outcome = exit_.value
     if isinstance(outcome.result, InvalidParameters) and outcome.is_failure:
         where = outcome.result.faults[0].pointer
-        return Break(given, where, str(outcome.result), "draw parameters that the tool takes")
+        return Break(given, where, str(outcome.result), "generate parameters that the tool accepts")
     tool = subject.tool
     schema = tool.failure if outcome.is_failure else tool.success
     if faults := schema.written_document.validate(outcome.encoded_result):
-        found = f"it gave {Break(outcome.encoded_result, '', '', '').json}, which its schema refuses: {faults[0]}"
-        return Break(given, "", found, "declare the type that the handler gives")
+        found = f"it returned {Break(outcome.encoded_result, '', '', '').json}, which its schema rejects: {faults[0]}"
+        return Break(given, "", found, "declare the type that the handler returns")
     return None
 
 
 def _wrong(cause: Cause[Any], given: Any) -> Break | None:
-    """What is wrong with how a call ended, unless that is a declared failure."""
+    """Return the break of a call's exit, or None if the exit is a declared failure."""
     for reason in cause.reasons:
         if isinstance(reason, Die):
             error = reason.defect
@@ -101,7 +101,7 @@ def _wrong(cause: Cause[Any], given: Any) -> Break | None:
         if isinstance(reason.error, InvalidResult):
             return Break(given, "", str(reason.error), "return what the tool declares, or declare what is returned")
         if not isinstance(reason.error, HandlerFailed):
-            return Break(given, "", f"the call failed: {reason.error}", "let the layer's own failures not get here")
+            return Break(given, "", f"the call failed: {reason.error}", "handle the failures of the layer in the layer")
     return None
 
 
@@ -111,15 +111,15 @@ def _strangers(subject: Handled, trial: Trial) -> Break | None:
     try:
         return apart(lambda: trial.find_break(invalid_parameters(subject.tool), partial(_refuses, subject)))
     except NoExamplesError:
-        return None  # it takes everything
+        return None  # the tool accepts everything
 
 
 def _refuses(subject: Handled, given: Any) -> Break | None:
     exit_ = subject.outcome(given)
     if isinstance(exit_, Succeeded) and isinstance(exit_.value.result, InvalidParameters):
         return None
-    remedy = "report it: invalid parameters are refused before the handler"
-    return Break(given, "", f"the call ended in {exit_!r}", remedy)
+    remedy = "report this bug: fxai must reject invalid parameters before the handler runs"
+    return Break(given, "", f"the call ended with {exit_!r}", remedy)
 
 
 def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
@@ -131,46 +131,49 @@ def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
     names = [tool.name for tool in kit]
     error = next((reason.defect for reason in exit_.cause.reasons if isinstance(reason, Die)), None)
     if isinstance(error, HandlerError):
-        return Break(names, "", str(error), "give each tool one handler, and nothing else")
-    return Break(names, "", f"the layer cannot be built: {exit_.cause}", "give the layer what it needs")
+        return Break(names, "", str(error), "provide one handler for each tool, and no other handlers")
+    return Break(names, "", f"cannot build the layer: {exit_.cause}", "provide the services that the layer needs")
 
 
 HANDLER_LAWS: Final = (
     Law("calls end as declared", "every valid call ends in a success or a declared failure", _calls),
-    Law("invalid calls are refused", "what the schema refuses never reaches the handler", _strangers),
+    Law("invalid calls are refused", "arguments that the schema rejects never reach the handler", _strangers),
 )
-"""What holds for every handler, each law for itself."""
+"""The laws of every handler."""
 
 LAYER_LAWS: Final = (Law("handlers are complete", "the layer has one handler for each tool that needs one", _complete),)
-"""What holds for every toolkit and its layer."""
+"""The laws of every toolkit with its layer."""
 
 
 def check_tool(tool: AnyTool, *, parameters: SearchStrategy[Any] | None = None, **trial: Unpack[TrialOptions]) -> None:
-    """Hold a tool to every law of tools.
+    """Check a tool against every law of tools.
 
-    What is written is read as what it was; the JSON Schema takes exactly what the decoder takes, on each validator that
-    is installed; successes and failures are written as their schemas say; the strict schema of each provider says what
-    the tool's own says; annotating keeps kind, schema and identity; input examples are valid.
+    - Decoding an encoded value returns the value.
+    - The JSON Schema accepts the same data as the decoder, on each installed validator.
+    - Encoded successes and failures match their schemas.
+    - The strict schema of each provider accepts the same data as the tool's own schema.
+    - Annotations preserve kind, schema, and identity.
+    - Input examples are valid.
 
-    A type of pydantic can have validators and serializers that its JSON Schema does not describe. Then a law is true
-    in one direction only. `check_tool` checks this direction, and warns with `OneSidedLawWarning`.
+    A type of pydantic can have validators and serializers that its JSON Schema does not describe. A law is then true in
+    one direction only. `check_tool` checks this direction and warns with `OneSidedLawWarning`.
 
     Args:
-        tool: any kind of tool.
-        parameters: valid parameters as plain JSON data, where those drawn from the schema will not do.
-        trial: how hard each law is tried: `max_examples` (100), `seed`, `derandomize`, as in `TrialOptions`.
+        tool: Tool of any kind.
+        parameters: Strategy of valid parameters as JSON values. Default: data from the schema.
+        trial: Effort per law: `max_examples` (default: 100), `seed`, and `derandomize`, see `TrialOptions`.
 
     Raises:
-        LawError: a law does not hold; says the smallest data that shows it, where, and what to do.
+        LawError: If a law is false. The error contains the smallest counterexample, its location, and the remedy.
     """
     _check(_tool_cases(tool, parameters, Trial(**trial)))
 
 
 def check_toolkit(toolkit: Toolkit[Any], **trial: Unpack[TrialOptions]) -> None:
-    """Hold a toolkit to every law: each tool to its own, merging to those of a monoid, names to being reversible.
+    """Check a toolkit against every law: the laws of each tool, of merging, and of reversible names.
 
     Raises:
-        LawError: as `check_tool`.
+        LawError: As for `check_tool`.
     """
     _check(laws_of(toolkit, **trial))
 
@@ -178,14 +181,14 @@ def check_toolkit(toolkit: Toolkit[Any], **trial: Unpack[TrialOptions]) -> None:
 def check_handler(
     tool: AnyTool, layer: AnyLayer, *, parameters: SearchStrategy[Any] | None = None, **trial: Unpack[TrialOptions]
 ) -> None:
-    """Hold a tool's handler to its word: each valid call ends in a success or a declared failure, never in a crash.
+    """Check the handler of a tool. Each valid call must end with a success or a declared failure, without a defect.
 
-    What the handler gives is written as its schema says, and what the schema refuses never reaches it. The layer is
-    built anew for each call; it must need nothing, so give it test services where it needs some. Within a running
-    event loop the calls are run in a thread of their own.
+    The encoded result must match its schema, and arguments that the schema rejects must never reach the handler. Each
+    call builds the layer again. The layer must need nothing, so provide test services if the handler needs services. If
+    an event loop already runs, the calls run in another thread.
 
     Raises:
-        LawError: as `check_tool`.
+        LawError: As for `check_tool`.
     """
     _check(_handler_cases(tool, layer, parameters, Trial(**trial)))
 
@@ -197,16 +200,16 @@ def check_layer(
     parameters: Mapping[str, SearchStrategy[Any]] | None = None,
     **trial: Unpack[TrialOptions],
 ) -> None:
-    """Hold a toolkit's layer to its word: one handler for each tool that needs one, each as `check_handler` says.
+    """Check the layer of a toolkit. It must have one handler for each tool that needs one, as for `check_handler`.
 
     Args:
-        toolkit: the tools.
-        layer: their handlers, which need nothing more.
-        parameters: by a tool's name, valid parameters as plain JSON data.
-        trial: how hard each law is tried: `max_examples` (100), `seed`, `derandomize`, as in `TrialOptions`.
+        toolkit: The tools.
+        layer: The handlers. The layer must need nothing.
+        parameters: Strategies of valid parameters as JSON values, by tool name.
+        trial: Effort per law: `max_examples` (default: 100), `seed`, and `derandomize`, see `TrialOptions`.
 
     Raises:
-        LawError: as `check_tool`.
+        LawError: As for `check_tool`.
     """
     _check(_layer_cases(toolkit, layer, parameters or {}, Trial(**trial)))
 
@@ -218,7 +221,7 @@ def laws_of(
     parameters: Mapping[str, SearchStrategy[Any]] | None = None,
     **trial: Unpack[TrialOptions],
 ) -> list[LawCase]:
-    """Every law of a toolkit (or of one tool), of its tools and, with a layer, of its handlers: one case each.
+    """Return one case per law of a toolkit or tool, of its tools, and, with a layer, of its handlers.
 
     >>> str(laws_of(Tool.make("ping"))[0])
     'ping: decoding undoes encoding'

@@ -1,4 +1,4 @@
-"""A test clock: its time passes only when the test moves it.
+"""A test clock, whose time passes only when the test advances it. Use it to test sleeps and timeouts without waiting.
 
 >>> from fxai.effects import fx
 >>> clock = TestClock(now=100)
@@ -33,18 +33,18 @@ from fxai.effects.waker import SharedEvent
 
 _A = TypeVar("_A")
 
-_SETTLE = 25  # turns of the event loop that programs get to react to the time
+_SETTLE = 25  # event loop iterations for programs to react to the new time
 
 
 @final
 class TestClock(Clock):
-    """A clock that stands still until `advance` moves it: sleeps, timeouts and schedules then take no time.
+    """A clock that stands still until `advance` moves it. Sleeps, timeouts, and schedules then take no real time.
 
     Args:
-        now: seconds since 1970-01-01T00:00Z at the start.
+        now: Start time in seconds since 1970-01-01T00:00Z. Default: 0.
     """
 
-    __test__ = False  # not a test class, whatever its name
+    __test__ = False  # pytest must not collect it as a test class
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = float(now)
@@ -54,7 +54,7 @@ class TestClock(Clock):
 
     @property
     def layer(self) -> LayerOf[Clock, Never, None]:
-        """The layer that gives this clock in place of the live one."""
+        """The layer that provides this clock instead of the live clock."""
         return LayerOf.succeed(Clock, self)
 
     @override
@@ -66,15 +66,15 @@ class TestClock(Clock):
         return self._now - self._started
 
     def run(self, program: EffectOf[_A, Any, Scope | None], *, backend: Backend = "asyncio") -> _A:
-        """The value of `program`, which goes by this clock and may fork: what still runs at its end is stopped.
+        """Run `program` with this clock and return its value. Forked programs that still run at the end are stopped.
 
-        Short for `fx.run(fx.scoped(program).provide(clock.layer))`, and raises as that does.
+        This method is short for `fx.run(fx.scoped(program).provide(clock.layer))` and raises the same errors.
         """
         return run(self.layer(scoped(program)), backend=backend)
 
     @property
     def sleepers(self) -> int:
-        """How many programs wait for a time to come."""
+        """Number of programs that wait for a time."""
         return sum(not event.is_set() for _, _, event in self._waiting)
 
     @override
@@ -106,13 +106,13 @@ class TestClock(Clock):
             tasks.cancel_scope.cancel()
 
     def advance(self, seconds: float) -> EffectOf[None, Never, None]:
-        """The effect that lets `seconds` pass: programs that wait for a time within them go on, in order of time.
+        """Return the effect that lets `seconds` pass. Programs that wait for a time within them resume in order.
 
         Raises:
-            ValueError: `seconds` is negative: time does not go back.
+            ValueError: If `seconds` is negative.
         """
         if seconds < 0:
-            raise ValueError(f"a clock cannot be advanced by {seconds} s: time does not go back")
+            raise ValueError(f"seconds must be 0 or greater, got {seconds}")
         return Await(lambda _: self._advance(seconds))
 
     async def _advance(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""Laws: what holds for every tool, toolkit or handler, and the message of one that is broken.
+"""Laws: statements that are true for every tool, toolkit, or handler. The checks of `fxai.testing` use this module.
 
-A law is tried on data that Hypothesis draws. What breaks it is shrunk to the smallest that does, and raised as a
-`LawError` which says the law, the data as JSON, the place, what was found there and what to do.
+Hypothesis generates the data for a law and shrinks a counterexample. `LawError` contains the law, the smallest data as
+JSON, the location, the finding, and the remedy.
 
 >>> def is_short(word: str) -> Break | None:
 ...     return Break(word, "", "it is long", "keep it short") if len(word) > 3 else None
@@ -27,13 +27,13 @@ _A = TypeVar("_A")
 
 @final
 class Break(msgspec.Struct, frozen=True):
-    """How one piece of data breaks a law.
+    """A counterexample of a law.
 
     Attributes:
-        value: the data, as plain JSON where JSON can carry it.
-        where: the place in it, as a JSON pointer; `""` is all of it.
-        found: what is wrong there.
-        remedy: what to do.
+        value: The data, as a JSON value if possible.
+        where: The location as a JSON pointer. `""` is the whole value.
+        found: The finding at the location.
+        remedy: The remedy.
     """
 
     value: Any
@@ -43,7 +43,7 @@ class Break(msgspec.Struct, frozen=True):
 
     @property
     def json(self) -> str:
-        """The data as JSON text; what JSON cannot carry as Python writes it."""
+        """The data as JSON, or its repr if JSON cannot represent it."""
         try:
             return msgspec.json.encode(self.value).decode()
         except (TypeError, ValueError, RecursionError):
@@ -55,30 +55,30 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class LawError(AssertionError):
-    """A law that does not hold, with the smallest data that shows it.
+    """An error for a false law, with the smallest counterexample.
 
-    Made of the subject (`"the tool 'add'"`), the law's statement and the break.
+    Its arguments are the subject (`"the tool 'add'"`), the statement of the law, and the break.
     """
 
     @property
     def subject(self) -> str:
-        """Whose law it is."""
+        """The tool, toolkit, or layer that breaks the law."""
         return str(self.args[0])
 
     @property
     def law(self) -> str:
-        """What ought to hold."""
+        """The statement of the law."""
         return str(self.args[1])
 
     @property
     def broken(self) -> Break:
-        """The data that breaks it, where, how, and what to do."""
+        """The counterexample with its location, finding, and remedy."""
         broken: Break = self.args[2]
         return broken
 
     @override
     def __str__(self) -> str:
-        """Five lines: subject and law, data, place, finding, remedy."""
+        """Return up to five lines: subject and law, data, location, finding, and remedy."""
         lines = [f"{self.subject} breaks a law: {self.law}", f"  with:  {self.broken.json}"]
         if self.broken.where:
             lines.append(f"  at:    {self.broken.where}")
@@ -86,14 +86,14 @@ class LawError(AssertionError):
 
 
 class OneSidedLawWarning(UserWarning):
-    """A law that is checked in one direction only, because a type of pydantic has validators or serializers.
+    """A warning for a law that is checked in one direction only, because of a pydantic validator or serializer.
 
-    The message states the subject, the direction, and the type.
+    The message contains the subject, the direction, and the type.
     """
 
 
 class TrialOptions(TypedDict, total=False):
-    """How hard a law is tried, as keyword arguments: the fields of `Trial`."""
+    """The fields of `Trial` as keyword arguments."""
 
     max_examples: int
     seed: int | None
@@ -102,12 +102,12 @@ class TrialOptions(TypedDict, total=False):
 
 @final
 class Trial(msgspec.Struct, frozen=True):
-    """How hard a law is tried.
+    """The effort for a law.
 
     Attributes:
-        max_examples: how much data is drawn for it; 100 by default.
-        seed: where the drawing starts, so that it can be repeated; by default each time elsewhere.
-        derandomize: draw the same data each time, whatever the seed.
+        max_examples: Number of generated examples. Default: 100.
+        seed: Seed of the generator, for repeatable data. Default: None, a new seed each time.
+        derandomize: True to generate the same data each time, with any seed. Default: False.
     """
 
     max_examples: int = 100
@@ -115,10 +115,10 @@ class Trial(msgspec.Struct, frozen=True):
     derandomize: bool = False
 
     def find_break(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None]) -> Break | None:
-        """The smallest break that was found, or nothing.
+        """Return the smallest break, or None.
 
         Raises:
-            NoExamplesError: nothing could be drawn.
+            NoExamplesError: If the strategy generates no data.
         """
         import hypothesis
         from hypothesis.errors import Flaky, Unsatisfiable
@@ -159,11 +159,11 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 class _BrokenError(Exception):
-    """Tells Hypothesis that the law does not hold for what it drew."""
+    """An exception that reports a counterexample to Hypothesis."""
 
 
 class NoExamplesError(Exception):
-    """Nothing could be drawn that a law could be tried on."""
+    """An error for a strategy that generates no data for a law."""
 
 
 def _now_and_then(found: Break) -> Break:
@@ -172,12 +172,12 @@ def _now_and_then(found: Break) -> Break:
 
 @final
 class Law(msgspec.Struct, frozen=True, eq=False):
-    """Something that holds for all subjects of a kind.
+    """A statement that is true for all subjects of a kind.
 
     Args:
-        name: a few words, for the names of tests.
-        statement: what holds, in a sentence.
-        _find: gives the break that was found for a subject, if one was.
+        name: Short name, for the names of tests.
+        statement: Statement in one sentence.
+        _find: Function that returns a break of a subject, or None.
     """
 
     name: str
@@ -185,21 +185,21 @@ class Law(msgspec.Struct, frozen=True, eq=False):
     _find: Callable[[Any, Trial], Break | None]
 
     def check(self, subject: Any, called: str, trial: Trial) -> None:
-        """Try the law on a subject.
+        """Check the law for a subject.
 
         Raises:
-            LawError: it does not hold.
-            ImportError: Hypothesis is not installed.
+            LawError: If the law is false.
+            ImportError: If Hypothesis is not installed.
         """
         try:
             import_module("hypothesis")
         except ImportError:
-            message = "laws are tried with Hypothesis, which is not installed: pip install 'fxai[testing]'"
+            message = "Hypothesis is not installed. Run: pip install 'fxai[testing]'"
             raise ImportError(message) from None
         try:
             found = self._find(subject, trial)
         except NoExamplesError:
-            found = Break(None, "", "no data could be drawn", "give data of your own: parameters=<a strategy>")
+            found = Break(None, "", "cannot generate data", "pass your own data: parameters=<a strategy>")
         if found is not None:
             raise LawError(called, self.statement, found)
 
@@ -210,7 +210,7 @@ class Law(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class LawCase(msgspec.Struct, frozen=True, eq=False):
-    """One law and one subject: one test. `str(case)` is its name, `case.check()` tries it."""
+    """One test: one law and one subject. `str(case)` is its name, and `case.check()` checks the law."""
 
     law: Law
     subject: Any
@@ -219,10 +219,10 @@ class LawCase(msgspec.Struct, frozen=True, eq=False):
     trial: Trial
 
     def check(self) -> None:
-        """Try the law.
+        """Check the law.
 
         Raises:
-            LawError: it does not hold; says the smallest data that shows it, where, and what to do.
+            LawError: If the law is false. The error contains the smallest counterexample, its location, and the remedy.
         """
         self.law.check(self.subject, self.called, self.trial)
 

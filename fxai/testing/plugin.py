@@ -1,23 +1,24 @@
-"""The pytest plugin: a scripted model, a test clock and cassettes as fixtures, and a test for each law of a toolkit.
+"""The pytest plugin: fixtures for a scripted model, a test clock, and cassettes, and one test per law of a toolkit.
 
-It is there wherever fxai is installed beside pytest; elsewhere `-p fxai.testing.plugin` loads it. It loads nothing
-heavy before a test asks for it. Under pytest, effects that were made and
-never run are warned of: `fxai.effects.development`.
+pytest loads the plugin if fxai is installed in its environment. Otherwise, load it with `-p fxai.testing.plugin`. The
+plugin imports heavy modules only when a test needs them. Under pytest, fxai warns about effects that a test created but
+never ran, see `fxai.effects.development`.
 
-The mark `tool_laws` gives a test one case for each law of each tool, and with a layer of each handler:
+The mark `tool_laws` creates one case per law of each tool and, with a layer, of each handler:
 
     @pytest.mark.tool_laws(kit, handlers)
     def test_my_tools(law):
         law.check()
 
-The fixture `cassette` makes the layer of a cassette that belongs to the test. `pytest --cassettes=record` asks the
-providers and writes the files anew, `--cassettes=auto` adds what they lack; else they are replayed:
+The fixture `cassette` creates the layer of a cassette that belongs to the test. `pytest --cassettes=record` sends the
+requests to the providers and writes the files again. `--cassettes=auto` adds missing exchanges. By default, fxai
+replays the files:
 
     def test_my_agent(cassette):
         assert fx.run(asked.provide(openai.layer("gpt-5.5")).provide(cassette())).text == "Good day."
 
 >>> pytest_configure.__doc__
-'Tell pytest of the mark.'
+'Register the mark.'
 """
 
 from __future__ import annotations
@@ -45,33 +46,33 @@ __all__ = [
     "tests_cassette",
 ]
 
-_UNSAFE: Final = re.compile(r"[^\w.-]+")  # in the name of a file; parameters of a test may be anything
+_UNSAFE: Final = re.compile(r"[^\w.-]+")  # a test id can contain any characters
 _MARK = (
-    "tool_laws(toolkit, layer=None, **settings): one test for each law of the toolkit and its handlers, as the argument"
-    " `law`; settings as of fxai.testing.laws_of"
+    "tool_laws(toolkit, layer=None, **settings): one test per law of the toolkit and its handlers, as the argument"
+    " `law`. For the settings, see fxai.testing.laws_of"
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Tell pytest of the option `--cassettes`."""
+    """Register the option `--cassettes`."""
     parser.getgroup("fxai").addoption(
         "--cassettes",
         choices=("replay", "record", "auto"),
         default="replay",
-        help="what the fixture `cassette` does: answer from its files, write them anew, or add what they lack",
+        help="Mode of the fixture `cassette`: replay its files, record them again, or add missing exchanges (auto).",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the mark."""
+    """Register the mark."""
     config.addinivalue_line("markers", _MARK)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that is marked `tool_laws` its cases.
+    """Add the cases to a test with the mark `tool_laws`.
 
     Raises:
-        pytest.UsageError: the test has no argument `law`.
+        pytest.UsageError: If the test has no argument `law`.
     """
     marks = list(metafunc.definition.iter_markers("tool_laws"))
     if not marks:
@@ -80,7 +81,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     if "law" not in metafunc.fixturenames:
         raise pytest.UsageError(
-            f"{metafunc.function.__name__} is marked tool_laws and never asks for a law: write"
+            f"{metafunc.function.__name__} has the mark tool_laws but no argument `law`. Write"
             f" `def {metafunc.function.__name__}(law): law.check()`"
         )
     cases = [case for mark in marks for case in laws_of(*mark.args, **mark.kwargs)]
@@ -88,14 +89,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Tell the development mode that a test begins."""
+    """Tell the development mode that a test starts."""
     if development := sys.modules.get("fxai.effects.development"):
         development.begin_test()
 
 
 @pytest.fixture
 def scripted_model() -> Callable[..., ScriptedModel]:
-    """What makes a scripted model of its turns: `scripted_model("Hello.", [call("add", {"a": 1})])`."""
+    """Return a function that creates a scripted model: `scripted_model("Hello.", [call("add", {"a": 1})])`."""
     from fxai.testing.scripted import ScriptedModel
 
     return lambda *turns: ScriptedModel.make(turns)
@@ -103,7 +104,7 @@ def scripted_model() -> Callable[..., ScriptedModel]:
 
 @pytest.fixture(name="test_clock")
 def standing_clock() -> TestClock:
-    """A clock that stands still until it is advanced; its layer is `test_clock.layer`."""
+    """Return a clock that stands still until the test advances it. Its layer is `test_clock.layer`."""
     from fxai.testing.clock import TestClock
 
     return TestClock()
@@ -111,16 +112,16 @@ def standing_clock() -> TestClock:
 
 @pytest.fixture(name="cassette")
 def tests_cassette(request: pytest.FixtureRequest) -> Callable[..., LayerOf[Transport]]:
-    """What makes the layer of a cassette beside the test: `cassettes/<its file>/<its name>.json`.
+    """Return a function that creates the layer of a cassette next to the test: `cassettes/<its file>/<its name>.json`.
 
-    `cassette("other")` has another name; further arguments are those of `fxai.testing.cassette`. The option
-    `--cassettes` says what it does.
+    `cassette("other")` sets another name. For the other arguments, see `fxai.testing.cassette`. The option
+    `--cassettes` sets the mode.
     """
     from fxai.testing.recording import cassette
 
     folder = request.path.parent / "cassettes" / request.path.stem
     mode: Any = request.config.getoption("--cassettes")
-    test = cast("Any", request).node  # a type that older versions of pytest do not tell
+    test = cast("Any", request).node  # older versions of pytest do not declare its type
 
     def make(name: str = test.name, **settings: Any) -> LayerOf[Transport]:
         return cassette(folder / f"{_UNSAFE.sub('-', name).strip('-')}.json", mode, **settings)

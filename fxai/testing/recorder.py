@@ -1,4 +1,4 @@
-"""Transports that record a tape or answer from it. The module imports `httpx2`: load it where a client is opened."""
+"""Transports that record a tape or replay it. The module imports `httpx2`, so import it only when you open a client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAULTS: Final = {
 
 @final
 class Player(httpx2.AsyncBaseTransport):
-    """Answers from a tape; what it does not hold goes to `otherwise`, if there is one, else it is an error."""
+    """A transport that answers from a tape. It sends missing requests to `otherwise`, or raises an error without it."""
 
     def __init__(self, tape: Tape, redaction: Redaction, otherwise: httpx2.AsyncBaseTransport | None = None) -> None:
         self._tape = tape
@@ -49,7 +49,7 @@ class Player(httpx2.AsyncBaseTransport):
 
 @final
 class Recorder(httpx2.AsyncBaseTransport):
-    """Sends each request on, and adds it to a tape with what came back."""
+    """A transport that sends each request and adds the exchange to a tape."""
 
     def __init__(self, tape: Tape, redaction: Redaction, live: httpx2.AsyncBaseTransport) -> None:
         self._tape = tape
@@ -79,7 +79,7 @@ class Recorder(httpx2.AsyncBaseTransport):
 
 @final
 class _Note:
-    """What is known of an exchange so far."""
+    """The known data of a running exchange."""
 
     def __init__(self, asked: Asked, redaction: Redaction) -> None:
         self._asked = asked
@@ -90,7 +90,7 @@ class _Note:
         self.fault: httpx2.TransportError | None = None
 
     def exchange(self) -> Exchange | None:
-        """The exchange; None where nothing came before the program went."""
+        """Return the exchange. Return None if the program ended before an answer."""
         fault = None
         if self.fault is not None:
             fault = Fault(type(self.fault).__name__, self._redaction.text(why(self.fault)))
@@ -106,7 +106,7 @@ class _Note:
 
 @final
 class _Heard(httpx2.AsyncByteStream):
-    """The bytes of an answer, noted as they are read."""
+    """The bytes of an answer, recorded while the program reads them."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, note: _Note) -> None:
         self._stream = stream
@@ -130,7 +130,7 @@ class _Heard(httpx2.AsyncByteStream):
 
 @final
 class _Played(httpx2.AsyncByteStream):
-    """The bytes of a recorded answer, and how it ended."""
+    """The bytes of a recorded answer, and its end."""
 
     def __init__(self, pieces: list[bytes], end: Callable[[], None]) -> None:
         self._pieces = pieces
@@ -148,15 +148,15 @@ def _replay(exchange: Exchange) -> httpx2.Response:
     if answer is None:
         _raise_fault(exchange)
         raise CassetteError(
-            f"the exchange {exchange.request.method} {exchange.request.path} has no answer: record anew"
+            f"exchange {exchange.request.method} {exchange.request.path} has no answer. Record it again."
         )
 
     def end() -> None:
         _raise_fault(exchange)
         if answer.left:
             raise CassetteError(
-                f"the recording of {exchange.request.method} {exchange.request.path} ends here, since its reader"
-                " stopped: this program reads on, so record it anew with mode 'record'"
+                f"recording of {exchange.request.method} {exchange.request.path} ends here, because its reader stopped."
+                " This program reads further. Record it again with mode 'record'."
             )
 
     return httpx2.Response(answer.status, headers=answer.headers, stream=_Played(answer.body.pieces(), end))
@@ -182,7 +182,7 @@ def _content(body: bytes, kind: str, redaction: Redaction) -> Content:
 
 
 def _unpack(body: bytes, headers: httpx2.Headers) -> tuple[bytes, str]:
-    """The body, decompressed, and the name of a compression that was not undone."""
+    """Return the decompressed body, and the name of a compression that remains."""
     packed = headers.get("content-encoding", "")
     try:
         return httpx2.Response(200, headers={"content-encoding": packed} if packed else {}, content=body).content, ""

@@ -1,7 +1,7 @@
-"""Recording: what a program and its providers send each other over HTTP, kept in a file and answered from it.
+"""Recordings: HTTP exchanges with providers, stored in a file. Use a cassette to test a program without a network.
 
-`cassette` is a layer: under it every provider's client records or replays, unchanged. Keys never reach the file.
-
+`cassette` returns a layer. With it, the client of every provider records or replays exchanges. Keys never reach the
+file.
 >>> import tempfile, httpx2
 >>> from pathlib import Path
 >>> from fxai.effects import fx
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["CassetteError", "Mode", "cassette", "record", "replay"]
 
 Mode: TypeAlias = Literal["replay", "record", "auto"]
-"""What a cassette does: answer from its file alone; send every request and write the file anew; answer from the file
-and send what it does not hold, which is added."""
+"""The mode of a cassette. `"replay"`: answer only from the file. `"record"`: send every request and write the file
+again. `"auto"`: answer from the file, and send and add missing requests."""
 
 
 def cassette(
@@ -52,26 +52,29 @@ def cassette(
     secrets: Iterable[str | Secret] = (),
     live: AsyncBaseTransport | None = None,
 ) -> LayerOf[Transport, Never, None]:
-    """The layer under which clients of providers record into a file, or are answered from it without a network.
+    """Return the layer with which clients of providers record to a file, or replay the file without a network.
 
-    A request is answered by the first exchange of the same verb, path and body (JSON by its meaning) that was not
-    given yet; the host does not matter. Faults of the connection are recorded and replayed too. The file is written
-    when the layer is released, unless the program ended by a defect or an interruption.
+    An exchange answers a request if verb, path, and body match (JSON by its meaning). The host does not matter. fxai
+    uses each exchange once, in order. It also records and replays connection errors. It writes the file when the layer
+    is released, unless the program ended with a defect or an interruption.
 
-    Only harmless headers are kept. Values of headers, members and arguments that are named like keys, what looks like
-    a key, and every `secrets` are taken out wherever they stand, also before a request is compared.
+    fxai stores only harmless headers. Before it stores or compares a request, it removes these values from all parts:
 
-    Replaying needs no key: where the environment has none, the provider's layer is built without.
+    - headers, members, and arguments with the name of a key
+    - strings that look like a key
+    - every string in `secrets`
+
+    Replaying needs no key. If the environment has no key, the provider's layer works without one.
 
     Args:
-        path: The file, in JSON; folders that are not there are made.
-        mode: "replay", "record" (the file is written anew) or "auto".
-        secrets: Further texts that must not be stored; those of fewer than 8 characters are not looked for.
-        live: What sends requests that are recorded; by default the network, as the client would use it.
+        path: JSON file. Missing directories are created.
+        mode: "replay", "record" (writes the file again), or "auto". Default: "replay".
+        secrets: Further strings that fxai must not store. fxai ignores strings of fewer than 8 characters.
+        live: Transport for recorded requests. Default: the network, as the client would use it.
 
     Raises:
-        CassetteError: (a defect of the program) no exchange answers a request, and the message shows the nearest one;
-            or the file is missing, or none of a cassette.
+        CassetteError: As a defect of the program, if no exchange answers a request (the message shows the most similar
+            exchange), or if the file is missing or invalid.
     """
     file, known = Path(path), tuple(secrets)
 
@@ -85,12 +88,12 @@ def cassette(
 
 
 def record(path: str | Path, *, secrets: Iterable[str | Secret] = ()) -> LayerOf[Transport, Never, None]:
-    """`cassette(path, "record", secrets=secrets)`."""
+    """Return `cassette(path, "record", secrets=secrets)`."""
     return cassette(path, "record", secrets=secrets)
 
 
 def replay(path: str | Path, *, secrets: Iterable[str | Secret] = ()) -> LayerOf[Transport, Never, None]:
-    """`cassette(path, "replay", secrets=secrets)`."""
+    """Return `cassette(path, "replay", secrets=secrets)`."""
     return cassette(path, "replay", secrets=secrets)
 
 

@@ -1,4 +1,4 @@
-"""A scripted model: it answers with what a test has written down, and records its requests.
+"""A scripted model. Use it in tests to answer with fixed turns and to record the requests.
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel
@@ -54,64 +54,64 @@ from fxai.models.token_count import TokenCount, estimate_request
 
 @final
 class Delay(msgspec.Struct, frozen=True):
-    """A pause in a turn, by the `Clock`."""
+    """A pause in a turn, in seconds of the `Clock`."""
 
     seconds: float
 
 
 @final
 class Failure(msgspec.Struct, frozen=True):
-    """The turn fails here; a stream has given what came before."""
+    """A failure at this point of the turn. A stream emits the earlier items first."""
 
     reason: Reason | AiError
 
 
 Turn: TypeAlias = "str | AnyPart | Delay | Failure | Sequence[Turn]"
-"""What the model says when it is asked once: an item, or several. Texts are pieces of one text, as they would come.
+"""The answer of the model to one request: one item or several items. Strings are pieces of one text, as in a stream.
 
-`text` and the others give a `Turn`, so that a list of them is a `list[Turn]`, whatever it mixes.
+`text` and the other functions return a `Turn`, so a list of mixed items has the type `list[Turn]`.
 """
 
 _ids = count(1)
 
 
 def text(value: str) -> Turn:
-    """A turn that says `value`."""
+    """Return a turn with the text `value`."""
     return value
 
 
 def call(name: str, params: object, *, id: str | None = None) -> ToolCall:
-    """A call of a tool, with plain JSON data; without an `id` it gets one of its own.
+    """Return a call of a tool with a JSON value. Without an `id`, the call receives a new id.
 
-    Its parameters come in one piece, unless the turn has them before the call, as `ToolParamsStart`, `ToolParamsDelta`
-    and `ToolParamsEnd` of its id.
+    Its arguments arrive in one piece, unless the turn contains them before the call as `ToolParamsStart`,
+    `ToolParamsDelta`, and `ToolParamsEnd` with the same id.
     """
     return ToolCall(f"call_{next(_ids)}" if id is None else id, name, params)
 
 
 def reasoning(value: str) -> Turn:
-    """A piece of reasoning."""
+    """Return a piece of reasoning."""
     return Reasoning(value)
 
 
-def finish(reason: FinishReason, usage: Usage = Usage()) -> Turn:  # noqa: B008  # a frozen value
-    """How the turn ends; without one, a turn with calls ends with `"tool-calls"` and any other with `"stop"`."""
+def finish(reason: FinishReason, usage: Usage = Usage()) -> Turn:  # noqa: B008  # an immutable value
+    """Return the end of a turn. By default, a turn with calls ends with `"tool-calls"`, any other with `"stop"`."""
     return Finish(reason, usage)
 
 
 def delay(seconds: float) -> Turn:
-    """A pause, by the `Clock`."""
+    """Return a pause in seconds of the `Clock`."""
     return Delay(seconds)
 
 
 def fails(reason: Reason | AiError) -> Turn:
-    """The turn fails here."""
+    """Return a failure of the turn at this point."""
     return Failure(reason)
 
 
 class _Turn(msgspec.Struct, frozen=True):
     items: list[AnyPart | Delay | Failure]
-    content: tuple[Part, ...] | None  # the turn as a whole, unless it waits or fails
+    content: tuple[Part, ...] | None  # the whole turn, or None with a delay or failure
 
     @staticmethod
     def of(turn: Turn) -> _Turn:
@@ -122,14 +122,14 @@ class _Turn(msgspec.Struct, frozen=True):
 
 @final
 class ScriptedModel:
-    """A model that says its turns one after another. It can be asked from several programs; `requests` keeps all."""
+    """A model that returns its turns in order. Several programs can share it. `requests` stores all requests."""
 
     __slots__ = ("_script", "_turns", "counted", "facts", "requests", "tokens")
 
     requests: list[ModelRequest]
-    """What it was asked, in order."""
+    """The requests, in order."""
     counted: list[ModelRequest]
-    """The requests whose tokens it counted, in order."""
+    """The requests whose tokens the model counted, in order."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class ScriptedModel:
         self._script = len(turns)
         self._turns = iter([_Turn.of(turn) for turn in turns])
         self.tokens: Callable[[ModelRequest], int] | None = tokens
-        """How many tokens a request takes; None: an estimate."""
+        """A function that returns the number of tokens of a request. None: an estimate."""
         self.facts: ModelFacts | None = facts
         """The limits and abilities of the model. None if they are unknown."""
         self.requests = []
@@ -153,32 +153,32 @@ class ScriptedModel:
         tokens: Callable[[ModelRequest], int] | None = None,
         facts: ModelFacts | None = None,
     ) -> ScriptedModel:
-        """A model that says these turns; asked once more, it fails with a defect that says so.
+        """Return a model with these turns. A request after the last turn is a defect with an explanation.
 
         Args:
-            turns: what it says.
-            tokens: how many tokens a request takes, as if its provider counted them; None: an estimate.
-            facts: The limits and abilities of the model. Default: unknown.
+            turns: Turns of the model.
+            tokens: Function that returns the number of tokens of a request, like a provider. Default: an estimate.
+            facts: Limits and abilities of the model. Default: unknown.
         """
         return ScriptedModel(turns, tokens, facts)
 
     @property
     def layer(self) -> LayerOf[LanguageModel, Never, None]:
-        """The layer that gives this model: all programs that it is provided to share its script."""
+        """The layer that provides this model. All programs with this layer share the script."""
         return LayerOf.succeed(LanguageModel, _Scripted(self))
 
     def next_turn(self, request: ModelRequest) -> _Turn:
-        """Records the request; gives the turn that answers it.
+        """Record the request and return the next turn.
 
         Raises:
-            AssertionError: the script has ended.
+            AssertionError: If no turn remains.
         """
         self.requests.append(request)
         turn = next(self._turns, None)
         if turn is None:
             raise AssertionError(
-                f"the scripted model has {self._script} turns and was asked {len(self.requests)} times: write more, "
-                "or see why it is asked again"
+                f"scripted model has {self._script} turns, got {len(self.requests)} requests. Add a turn, "
+                "or find the reason for the extra request."
             )
         return turn
 
@@ -249,7 +249,7 @@ def _pause(item: Delay | Failure) -> EffectOf[None, AiError]:
 
 
 def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
-    """A turn as it would come: texts in pieces of one text, calls behind their parameters, an end."""
+    """Return the items of a turn in stream form: text pieces, calls after their arguments, and a finish."""
     given = list(_flat(turn))
     streamed = {item.id for item in given if isinstance(item, ToolParamsStart)}
     items: list[AnyPart | Delay | Failure] = []

@@ -1,7 +1,7 @@
-"""Hypothesis strategies: JSON Schemas, data that they take and refuse, tools, toolkits and their parameters.
+"""Hypothesis strategies for JSON Schemas, valid and invalid data, tools, and parameters. Use them in property tests.
 
-What is drawn is made by the schema as far as it can be made, looked at by our validation at the end, and shrinks to
-small data. Everything here is an ordinary strategy: map it, filter it, join it with your own.
+The strategies construct data from the schema as far as possible, validate the result, and shrink to small data. You can
+map, filter, and combine them like any other strategy.
 
 >>> from random import Random
 >>> from hypothesis import find
@@ -69,47 +69,47 @@ __all__ = [
 _A = TypeVar("_A")
 
 Document: TypeAlias = JsonSchema | Mapping[str, Any] | bool | Schema[Any]
-"""A JSON Schema, in any form that there is here: a schema of ours stands for its own document."""
+"""A JSON Schema in any form. A `Schema` means its own document."""
 
 Formats: TypeAlias = Mapping[str, SearchStrategy[str]]
-"""Strings by `format`, taken before those that are known here; for once, where `register_format` is for good."""
+"""Strategies of strings by `format`, for one call. They replace known formats. To add one, call `register_format`."""
 
 
 # ---- JSON
 
 
 def json_values() -> SearchStrategy[Any]:
-    """Any JSON values, small: null, booleans, numbers, strings, arrays, objects."""
+    """Generate small JSON values of all kinds: null, booleans, numbers, strings, arrays, and objects."""
     return ANYTHING
 
 
 def json_schemas(draft: Draft = "2020-12", *, objects: bool = False) -> SearchStrategy[dict[str, Any]]:
-    """JSON Schema documents, always usable ones, with references, recursion and all kinds of keywords.
+    """Generate valid JSON Schema documents with references, recursion, and all kinds of keywords.
 
     Args:
-        draft: whose keywords. A document of an older one says so in `$schema`.
-        objects: only those of `type: object`, as the parameters of tools are.
+        draft: Draft of the keywords. A document of an older draft contains `$schema`. Default: "2020-12".
+        objects: True for only documents with `type: object`, like the parameters of tools. Default: False.
     """
     return document_of(draft, objects=objects)
 
 
 def instances(document: Document, *, formats: Formats | None = None, undeclared: bool = True) -> SearchStrategy[Any]:
-    """Valid data of a JSON Schema: every kind that it takes; strings of a known `format` are well formed.
+    """Generate valid data of a JSON Schema: all kinds of values that it accepts, and valid strings of known formats.
+
+    If the document accepts nothing, or the strategy finds no example, Hypothesis raises `Unsatisfiable`.
 
     Args:
-        document: any JSON Schema: derived or from elsewhere, with `$ref`, recursion, `allOf`, patterns and the rest.
-        formats: strings of formats that are unknown here, or other ones than those made here.
-        undeclared: also properties that no schema says anything of, where the document allows them.
-
-    A document that takes nothing, or so little that none is found, gives no examples: Hypothesis says `Unsatisfiable`.
+        document: Any JSON Schema, derived or external, with `$ref`, recursion, `allOf`, patterns, and other keywords.
+        formats: Strategies of unknown formats, or replacements of known formats.
+        undeclared: True to add properties without a schema, if the document allows them. Default: True.
     """
     return instance_of(_document(document), dict(formats or {}), undeclared=undeclared)
 
 
 def not_instances(document: Document, *, formats: Formats | None = None) -> SearchStrategy[Any]:
-    """Data that a JSON Schema refuses: near misses, a few changes away from what it takes.
+    """Generate data that a JSON Schema rejects. It differs from valid data in a few changes.
 
-    For a document that takes everything there is none.
+    If the document accepts everything, the strategy is empty.
     """
     return miss_of(_document(document), dict(formats or {}))
 
@@ -122,17 +122,17 @@ def _document(document: Document) -> JsonSchema:
 
 
 def schemas(*, exact: bool = True) -> SearchStrategy[Schema[Any]]:
-    """Schemas of Python types of every kind: structs, dataclasses, unions, containers, codecs.
+    """Generate schemas of Python types of every kind: structs, dataclasses, unions, containers, and codecs.
 
     Args:
-        exact: only types whose JSON Schema says all that their decoder asks; otherwise also dates, UUIDs and the
-            like, of which JSON Schema knows no more than a `format`.
+        exact: True for only types whose JSON Schema describes all conditions of the decoder. False adds dates, UUIDs,
+            and similar types, for which JSON Schema has only a `format`. Default: True.
     """
     return type_of(exact=exact).map(Schema[Any].of)
 
 
 def values(schema: Schema[_A], *, formats: Formats | None = None) -> SearchStrategy[_A]:
-    """Python values of a schema's type: decoded from data that its document takes."""
+    """Generate Python values of a schema's type, decoded from valid data of its document."""
     results = instances(schema, formats=formats).map(schema.decode)
     return results.filter(_is_success).map(lambda result: result.unwrap())
 
@@ -145,7 +145,7 @@ def _is_success(result: Result[Any, Any]) -> bool:
 
 
 def decode_parameters(tool: AnyTool, given: object) -> Result[Any, DecodeFailure]:
-    """What a tool's handler would be given for plain JSON parameters, or why it would not be called.
+    """Return the handler's parameters for a JSON value, or the failure that prevents the call.
 
     >>> decode_parameters(Tool.make("half", parameters=int), "x").failure().faults[0].expected
     'integer'
@@ -161,12 +161,12 @@ def decode_parameters(tool: AnyTool, given: object) -> Result[Any, DecodeFailure
 
 
 def parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:
-    """Parameters that a tool takes, as plain JSON data: what a model might rightly send."""
+    """Generate JSON values that a tool accepts as parameters, like a correct model."""
     return instances(tool.parameters, formats=formats).filter(lambda given: _is_success(decode_parameters(tool, given)))
 
 
 def invalid_parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:
-    """Parameters that a tool refuses, as plain JSON data: near misses. None for a tool that takes everything."""
+    """Generate JSON values that a tool rejects as parameters. If the tool accepts everything, the strategy is empty."""
     if tool.validation == "none":
         return st.nothing()
     return not_instances(tool.parameters, formats=formats).filter(
@@ -175,7 +175,7 @@ def invalid_parameters(tool: AnyTool, *, formats: Formats | None = None) -> Sear
 
 
 def typed_parameters(tool: Tool[_A, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[_A]:
-    """Parameters that a tool takes, as its handler gets them: for `tool.call`."""
+    """Generate decoded parameters of a tool, for `tool.call`."""
     return cast(
         "SearchStrategy[_A]",
         parameters(tool, formats=formats).map(lambda given: decode_parameters(tool, given).unwrap()),
@@ -184,7 +184,7 @@ def typed_parameters(tool: Tool[_A, Any, Any], *, formats: Formats | None = None
 
 @cache
 def annotation_maps() -> SearchStrategy[Annotations]:
-    """Annotation maps of the keys that every tool knows."""
+    """Generate annotation maps with the keys that every tool knows."""
     words = st.text(characters, max_size=8)
     made = st.fixed_dictionaries(
         {},
@@ -209,11 +209,11 @@ _KINDS: tuple[_Kind, ...] = ("user-defined", "dynamic", "provider-defined")
 
 @st.composite
 def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> AnyTool:
-    """Tools of all three kinds, over types and over raw documents, with and without failures and annotations.
+    """Generate tools of all three kinds, with types and raw documents, and with or without failures and annotations.
 
     Args:
-        draw: what Hypothesis gives.
-        name: names; by default texts that people might write.
+        draw: Argument that Hypothesis passes.
+        name: Strategy of names. Default: names that people might write.
     """
     called = draw(name if name is not None else _NAMES)
     outcome = {
@@ -226,7 +226,7 @@ def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> AnyTool:
     }
     kind = draw(st.sampled_from(_KINDS))
     if kind == "provider-defined":
-        sent = f"_made{draw(st.integers(0, 999))}"  # no name that is drawn becomes one with a line in front
+        sent = f"_made{draw(st.integers(0, 999))}"  # no generated name becomes a name with this prefix
         made = Tool.provider_defined(id="acme.made", name=called, provider_name=sent, requires_handler=True, **outcome)
         return made(**options)
     options["failure_mode"] = draw(st.sampled_from(["error", "return"]))
@@ -240,7 +240,7 @@ _NAMES: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._/-]{0,12}[a-z0-9]", fullmat
 
 
 def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[Toolkit[Any]]:
-    """Toolkits of between `least` and `most` tools of different names, here and at a provider."""
+    """Generate toolkits of `least` to `most` tools with different names, in fxai and at a provider."""
     several = st.lists(tools(), min_size=least, max_size=most, unique_by=(lambda tool: tool.name, _sent_as))
     return several.map(lambda made: Toolkit.of(cast("Any", made)))
 

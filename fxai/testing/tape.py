@@ -1,6 +1,6 @@
-"""Tapes: the exchanges of one cassette in their file, without secrets.
+"""Tapes: the exchanges of one cassette in their file, without secrets. `recording` and `recorder` use this module.
 
-Requests and answers are stored as readable JSON, without loss, but for keys in headers, addresses and bodies.
+Requests and answers are stored as readable JSON without loss, except for keys in headers, URLs, and bodies.
 
 >>> Redaction(["correct horse"]).text("the password is correct horse")
 'the password is (secret)'
@@ -24,7 +24,7 @@ from fxai.storage.private_file import replace_file
 
 
 class CassetteError(AssertionError):
-    """A cassette cannot be read, or does not hold what is asked: a mistake of the test, no failure of a model."""
+    """An error for a cassette that is unreadable or has no answer. It is a mistake of the test, not of a model."""
 
 
 _EVENT_END = re.compile(r"(?<=\n\n)|(?<=\r\n\r\n)|(?<=\r\r)")
@@ -32,7 +32,7 @@ _EVENT_END = re.compile(r"(?<=\n\n)|(?<=\r\n\r\n)|(?<=\r\r)")
 
 @final
 class Content(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A body in its most readable form: JSON data, a list of the events of a stream, text, or base64; at most one."""
+    """A body in its most readable form: a JSON value, a list of events, a text, or base64. At most one is set."""
 
     json: Any = msgspec.UNSET
     events: list[str] | None = None
@@ -41,7 +41,7 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     @staticmethod
     def of(body: bytes, kind: str = "") -> Content:
-        """The content of a body of this media type; one that it does not tell is taken for what it looks like."""
+        """Return the content of a body with this media type. Guess the form for an unknown type."""
         if not body:
             return Content()
         try:
@@ -58,7 +58,7 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return Content(json=data)
 
     def pieces(self) -> list[bytes]:
-        """The body again: each event a piece, everything else one; JSON written anew, without space."""
+        """Return the body as pieces: one piece per event, or a single piece. JSON is encoded again without spaces."""
         if self.events is not None:
             return [event.encode() for event in self.events]
         if self.text is not None:
@@ -72,7 +72,7 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 @final
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A request: its verb, its path with the query, the headers that say something about it, its body."""
+    """A request: its verb, its path with the query, the relevant headers, and its body."""
 
     method: str
     path: str
@@ -81,13 +81,13 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a recorded request must have in common with one that is asked: verb, path, and body by its meaning."""
+        """The parts of a request that must match a recorded request: verb, path, and body by its meaning."""
         return (self.method, self.path, pretty(self.body))
 
 
 @final
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the connection broke: the name of httpx2's exception, and its message."""
+    """A connection error: the name of httpx2's exception and its message."""
 
     kind: str
     message: str
@@ -95,7 +95,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """An answer. `left` says that its reader stopped before its end, so that no more of it is known."""
+    """An answer. `left` is True if the reader stopped before the end, so the rest is unknown."""
 
     status: int
     headers: dict[str, str] = {}
@@ -105,7 +105,7 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 @final
 class Exchange(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A request with its answer, with the fault that came in its place, or with both: a fault behind what came."""
+    """A request with its answer, with a connection error, or with both if the error followed a partial answer."""
 
     request: Asked
     answer: Answered | None = None
@@ -113,15 +113,15 @@ class Exchange(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 def pretty(content: Content) -> str:
-    """The content as lines for people, equal for equal meanings: members of JSON objects are in order."""
+    """Return the content as readable lines with sorted members. Equal contents have equal lines."""
     data = msgspec.to_builtins(content)
     return json.dumps(data, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 REMOVED: Final = "(secret)"
-"""What stands in place of a secret."""
+"""The replacement of a secret."""
 
-_SHORTEST: Final = 8  # a shorter key, such as "test", is taken out by its place alone, not wherever its letters stand
+_SHORTEST: Final = 8  # fxai removes a shorter key, such as "test", only from its field and not from other strings
 
 _NAMES = (
     r"(?:x-)?api[-_]?key|(?:proxy-)?authorization(?:_token)?|(?:access|refresh|id|auth|bearer|session)[-_]?token"
@@ -148,9 +148,9 @@ _KEPT_BEGINNINGS = ("x-ratelimit-", "anthropic-ratelimit-")
 
 @final
 class Redaction:
-    """Removes secrets: those given, those that requests carry in their headers, and texts that look like one.
+    """A filter of secrets: given strings, keys in the headers of requests, and strings that look like a key.
 
-    Only headers that are known to be harmless are stored.
+    It stores only headers that are known to be harmless.
     """
 
     def __init__(self, secrets: Iterable[str | Secret] = ()) -> None:
@@ -159,7 +159,7 @@ class Redaction:
             self._learn(secret.reveal() if isinstance(secret, Secret) else secret)
 
     def headers(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """The headers that are stored, by lower-case name; values of headers that hold keys are secrets from now on."""
+        """Return the stored headers by lower-case name. Remember the values of headers with keys as secrets."""
         harmless: dict[str, str] = {}
         for name, value in headers:
             name = name.lower()
@@ -171,21 +171,21 @@ class Redaction:
         return {name: self.text(value) for name, value in harmless.items()}
 
     def path(self, path: str) -> str:
-        """The path, and its query without the values of arguments that are named like keys."""
+        """Return the path and its query without the values of arguments with the name of a key."""
         before, mark, query = path.partition("?")
         pairs = parse_qsl(query, keep_blank_values=True)
         hidden = [(name, REMOVED if _SECRET_ARGUMENT.fullmatch(name) else self.text(value)) for name, value in pairs]
         return self.text(before) + mark + urlencode(hidden, safe="()")
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the string without secrets."""
         for secret in sorted(self._known, key=len, reverse=True):
             text = text.replace(secret, REMOVED)
         text = _SECRET_MEMBER.sub(rf'\1"{REMOVED}"', text)
         return _SECRET_VALUE.sub(REMOVED, text)
 
     def body(self, body: bytes) -> bytes:
-        """The bytes without secrets; those that are no text, only without the ones that are known."""
+        """Return the bytes without secrets. If they are not text, remove only known secrets."""
         try:
             return self.text(body.decode()).encode()
         except UnicodeDecodeError:
@@ -194,7 +194,7 @@ class Redaction:
             return body
 
     def data(self, data: Any) -> Any:
-        """JSON data without secrets, in its keys and its values."""
+        """Return the JSON value without secrets in its keys and values."""
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, list):
@@ -225,8 +225,8 @@ class Tape:
     """The exchanges of one cassette, in order.
 
     Args:
-        path: Its file.
-        exchanges: What is recorded already.
+        path: File of the cassette.
+        exchanges: Recorded exchanges.
     """
 
     def __init__(self, path: Path, exchanges: list[Exchange]) -> None:
@@ -237,23 +237,23 @@ class Tape:
 
     @staticmethod
     def read(path: Path) -> Tape:
-        """The tape that a file holds.
+        """Return the tape of a file.
 
         Raises:
-            CassetteError: there is no such file, or it is none of a cassette.
+            CassetteError: If the file is missing or is not a valid cassette.
         """
         try:
             file = msgspec.convert(json.loads(path.read_bytes()), _File)
         except FileNotFoundError:
-            raise CassetteError(f"there is no cassette {path}: record it first, with mode 'record' or 'auto'") from None
+            raise CassetteError(f"cassette {path} not found. Record it with mode 'record' or 'auto'.") from None
         except (msgspec.ValidationError, ValueError, RecursionError) as error:
-            raise CassetteError(f"{path} is no cassette: {error}; record it anew, with mode 'record'") from None
+            raise CassetteError(f"{path} is not a cassette: {error}. Record it again with mode 'record'.") from None
         if file.version != _VERSION:
-            raise CassetteError(f"{path} is of version {file.version}, not {_VERSION}: record it anew")
+            raise CassetteError(f"{path} must have the version {_VERSION}, got {file.version}. Record it again.")
         return Tape(path, file.exchanges)
 
     def take(self, asked: Asked) -> Exchange | None:
-        """The first exchange that answers it and was not taken yet; None where there is none."""
+        """Return the first unused exchange that answers the request, or None."""
         for number in self._left:
             if self._recorded[number].request.key == asked.key:
                 self._left.remove(number)
@@ -261,11 +261,11 @@ class Tape:
         return None
 
     def add(self, exchange: Callable[[], Exchange | None]) -> None:
-        """Keeps the place of an exchange that has begun: what `exchange` gives in the end is written there."""
+        """Reserve the position of a started exchange. `exchange` returns it, or None, when the file is written."""
         self._added.append(exchange)
 
     def write(self) -> None:
-        """Writes the file, whole or not at all, if anything was added."""
+        """Write the file atomically if the tape has new exchanges."""
         added = [exchange for make in self._added if (exchange := make()) is not None]
         if self._recorded and not added:
             return
@@ -274,18 +274,20 @@ class Tape:
         replace_file(self._path, f"{text}\n".encode())
 
     def missing(self, asked: Asked) -> CassetteError:
-        """The error of a request that nothing answers, with the nearest one that is recorded."""
-        problem = f"no exchange of the cassette {self._path} answers {asked.method} {asked.path}"
+        """Return the error of a request without an answer, with the most similar recorded request."""
+        problem = f"cassette {self._path} has no exchange for {asked.method} {asked.path}"
         same = sum(exchange.request.key == asked.key for exchange in self._recorded)
-        remedy = "Record it anew with mode 'record', or add what is missing with mode 'auto'."
+        remedy = "Record it again with mode 'record', or add missing exchanges with mode 'auto'."
         if same:
-            times = f"it was recorded {same} times and asked {same + 1} times"
-            return CassetteError(f"{problem} once more: {times}. {remedy}")
+            times = f"recorded {same} times, requested {same + 1} times"
+            return CassetteError(f"{problem} left: {times}. {remedy}")
         if not self._recorded:
-            return CassetteError(f"{problem}: it is empty. {remedy}")
+            return CassetteError(f"{problem}, because it is empty. {remedy}")
         number = max(range(len(self._recorded)), key=lambda n: _likeness(self._recorded[n].request, asked))
         nearest = self._recorded[number].request
-        return CassetteError(f"{problem}. The nearest is number {number + 1}:\n{_difference(nearest, asked)}\n{remedy}")
+        return CassetteError(
+            f"{problem}. The most similar is number {number + 1}:\n{_difference(nearest, asked)}\n{remedy}"
+        )
 
 
 def _likeness(recorded: Asked, asked: Asked) -> tuple[bool, bool, float]:

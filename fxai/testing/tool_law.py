@@ -1,6 +1,7 @@
-"""The laws of every tool: its schemas say what they take, its wire form loses nothing, strict mode stays true to it.
+"""The laws of tools and toolkits. `check_tool` and `check_toolkit` use this module.
 
-Those of every toolkit, too: toolkits are joined as values are, and names on the wire lead back.
+The laws of tools concern schemas, encoding, strict mode, annotations, and examples. The laws of toolkits concern
+merging and reversible names.
 
 >>> from fxai.testing.law import Trial
 >>> from fxai.tools.tool import Tool
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 @final
 class Subject(msgspec.Struct, frozen=True, eq=False):
-    """A tool that laws are tried on, and the data that they are tried with."""
+    """A tool and the data for its laws."""
 
     tool: AnyTool
     given: SearchStrategy[Any] | None = None
@@ -54,13 +55,13 @@ class Subject(msgspec.Struct, frozen=True, eq=False):
         return _document(self.tool.parameters)
 
     def parameters(self) -> SearchStrategy[Any]:
-        """Valid parameters as plain JSON data: the caller's own, or what the schema takes."""
+        """Return a strategy of valid parameters as JSON values: the caller's strategy, or data from the schema."""
         from fxai.testing.strategies import instances
 
         return instances(self.document) if self.given is None else self.given
 
     def schemas(self) -> Iterator[tuple[str, Schema[Any], SearchStrategy[Any]]]:
-        """Each schema of ours: what it is for, and data for it."""
+        """Yield each typed schema of the tool: its name, the schema, and a strategy of data."""
         from fxai.testing.strategies import instances
 
         if isinstance(self.tool.parameters, Schema):
@@ -71,7 +72,7 @@ class Subject(msgspec.Struct, frozen=True, eq=False):
 
 
 def first_fault(failure: DecodeFailure) -> tuple[str, str]:
-    """Where a failure is, and what it says there."""
+    """Return the location and the message of the first validation error."""
     fault = failure.faults[0]
     return fault.pointer, f"expected {fault.expected}, found {fault.found}"
 
@@ -82,14 +83,12 @@ def _document(schema: Schema[Any] | JsonSchema) -> JsonSchema:
 
 # ---- encoding
 
-_CODEC: Final = "make the type's codecs undo each other: decode(encode(value)) must be the value"
+_CODEC: Final = "make the codecs of the type inverse: decode(encode(value)) must equal the value"
 
 
 def _encoding(subject: Subject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
-        one_sided = _warn(
-            subject.tool, name, schema, "encode", "the JSON data that it writes can be data that it refuses"
-        )
+        one_sided = _warn(subject.tool, name, schema, "encode", "it can encode data that its decoder rejects")
         found = trial.find_break(data, partial(_undone, name, schema, one_sided=one_sided))
         if found is not None:
             return found
@@ -97,10 +96,10 @@ def _encoding(subject: Subject, trial: Trial) -> Break | None:
 
 
 def _warn(tool: AnyTool, name: str, schema: Schema[Any], way: Way, meaning: str) -> bool:
-    """Warn of each caveat of a schema. Return whether the schema has one."""
+    """Warn for each caveat of a schema. Return True if the schema has a caveat."""
     caveats = [caveat for caveat in schema.caveats if caveat.way == way]
     for caveat in caveats:
-        message = f"the tool {tool.name!r}: one law of the {name} is one-sided: {meaning}, because {caveat.reason}"
+        message = f"tool {tool.name!r}: one law of the {name} is one-sided: {meaning}, because {caveat.reason}"
         warn(message, OneSidedLawWarning, stacklevel=2)
     return bool(caveats)
 
@@ -108,29 +107,31 @@ def _warn(tool: AnyTool, name: str, schema: Schema[Any], way: Way, meaning: str)
 def _undone(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False) -> Break | None:
     result = schema.decode(given)
     if isinstance(result, Failure):
-        return None  # another law's
+        return None  # another law checks this
     value = result.unwrap()
     encoded = schema.encode(value)
     if isinstance(encoded, Failure):
         where, fault = first_fault(encoded.failure())
-        return Break(given, where, f"the {name} cannot be written again as it was read: {fault}", _CODEC)
+        return Break(given, where, f"cannot encode the decoded {name}: {fault}", _CODEC)
     if one_sided:
         return None
     for again in (schema.decode(encoded.unwrap()), schema.decode_json(schema.encode_json(value).unwrap())):
         if isinstance(again, Failure):
             where, fault = first_fault(again.failure())
-            return Break(given, where, f"the {name} cannot be read again: {fault}", _CODEC)
+            return Break(given, where, f"cannot decode the encoded {name}: {fault}", _CODEC)
         comparable = getattr(value.__class__, "__eq__", None) is not getattr(object, "__eq__", None)
         if again.unwrap() != value and (comparable or schema.encode(again.unwrap()) != encoded):
-            return Break(given, "", f"the {name} is {value!r}, and {again.unwrap()!r} once written and read", _CODEC)
+            return Break(
+                given, "", f"the {name} is {value!r}, but {again.unwrap()!r} after encoding and decoding", _CODEC
+            )
     return None
 
 
 # ---- schema and decoder
 
 _NARROW: Final = (
-    "say in the type what its decoder asks (bounds by Meta, Meta(tz=True) for times, json_schema= of a codec), or"
-    " decode all that the schema takes"
+    "declare the decoder's conditions in the type (bounds by Meta, Meta(tz=True) for times, json_schema= of a codec),"
+    " or decode all data that the schema accepts"
 )
 
 
@@ -148,19 +149,19 @@ def _agreement(subject: Subject, trial: Trial) -> Break | None:
     try:
         return trial.find_break(not_instances(document), partial(_refuses, tool, document))
     except NoExamplesError:
-        return None  # it takes everything
+        return None  # the schema accepts everything
 
 
 def _takes(tool: AnyTool, document: JsonSchema, given: Any, *, one_sided: bool = False) -> Break | None:
     from fxai.testing.strategies import decode_parameters
 
     if faults := document.validate(given):
-        fault = f"the schema refuses it: {faults[0]}"
-        return Break(given, faults[0].pointer, fault, "draw what the schema takes, or widen the schema")
+        fault = f"the schema rejects it: {faults[0]}"
+        return Break(given, faults[0].pointer, fault, "generate data that the schema accepts, or widen the schema")
     result = decode_parameters(tool, given)
     if isinstance(result, Failure) and not one_sided:
         where, fault = first_fault(result.failure())
-        return Break(given, where, f"the schema takes it, the decoder does not: {fault}", _NARROW)
+        return Break(given, where, f"the schema accepts it, but the decoder does not: {fault}", _NARROW)
     return None
 
 
@@ -170,10 +171,10 @@ def _refuses(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
     if tool.validation == "none" or isinstance(decode_parameters(tool, given), Failure):
         return None
     faults = document.validate(given)
-    return Break(given, faults[0].pointer, f"the decoder takes it, the schema does not: {faults[0]}", _NARROW)
+    return Break(given, faults[0].pointer, f"the decoder accepts it, but the schema does not: {faults[0]}", _NARROW)
 
 
-# ---- what comes out
+# ---- results
 
 
 def _outcome(subject: Subject, trial: Trial) -> Break | None:
@@ -193,13 +194,13 @@ def _fits(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False
         if one_sided:
             return None
         where, fault = first_fault(result.failure())
-        return Break(given, where, f"the schema of the {name} takes it, the decoder does not: {fault}", _NARROW)
+        return Break(given, where, f"the schema of the {name} accepts it, but the decoder does not: {fault}", _NARROW)
     encoded = schema.encode(result.unwrap())
     if isinstance(encoded, Failure):
         where, fault = first_fault(encoded.failure())
-        return Break(given, where, f"the {name} cannot be written: {fault}", _CODEC)
+        return Break(given, where, f"cannot encode the {name}: {fault}", _CODEC)
     if faults := schema.written_document.validate(encoded.unwrap()):
-        return Break(given, faults[0].pointer, f"what is written is not what its schema says: {faults[0]}", _NARROW)
+        return Break(given, faults[0].pointer, f"the encoded value does not match its schema: {faults[0]}", _NARROW)
     return None
 
 
@@ -214,11 +215,11 @@ def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
         if subject.tool.get(Strict) is not True:
             return None
         obstacle = result.failure()[0]
-        remedy = "change the schema there, or take the annotation Strict off"
-        return Break(None, obstacle.pointer, f"Strict is asked for, and {rules.name} has no form: {obstacle}", remedy)
+        remedy = "change the schema there, or remove the annotation Strict"
+        return Break(None, obstacle.pointer, f"Strict is set, but {rules.name} has no strict form: {obstacle}", remedy)
     form = result.unwrap()
     if refused := rule_faults(form.document, rules):
-        return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} refuses it: {refused[0]}", _REPORT)
+        return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} rejects it: {refused[0]}", _REPORT)
     try:
         found = trial.find_break(instances(form.document), partial(_goes_back, form))
         return found or trial.find_break(instances(form.original, undeclared=False), partial(_goes_there, form))
@@ -227,14 +228,14 @@ def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
 
 
 _REPORT: Final = (
-    "report it, with the schema: the transformation should be true to it; until then annotate(Strict, False)"
+    "report this bug with the schema: the conversion must preserve its meaning. Until then, use annotate(Strict, False)"
 )
 
 
 def _goes_back(form: StrictForm, given: Any) -> Break | None:
     back = form.back(given)
     if faults := form.relaxed.validate(back):
-        return Break(given, faults[0].pointer, f"mapped back it is not what the schema takes: {faults[0]}", _REPORT)
+        return Break(given, faults[0].pointer, f"the schema rejects the converted data: {faults[0]}", _REPORT)
     return None
 
 
@@ -244,17 +245,15 @@ def _goes_there(form: StrictForm, given: Any) -> Break | None:
         where, fault = first_fault(there.failure())
         return Break(given, where, f"it has no strict form: {fault}", _REPORT)
     if faults := form.document.validate(there.unwrap()):
-        return Break(
-            given, faults[0].pointer, f"its strict form is not what the strict schema takes: {faults[0]}", _REPORT
-        )
+        return Break(given, faults[0].pointer, f"the strict schema rejects the strict form: {faults[0]}", _REPORT)
     back = form.back(there.unwrap())
     if _exact(back, nulls=form.explicit_null) != _exact(given, nulls=form.explicit_null):
-        return Break(given, "", f"it comes back as {Break(back, '', '', '').json}", _REPORT)
+        return Break(given, "", f"the round trip returns {Break(back, '', '', '').json}", _REPORT)
     return None
 
 
 def _exact(value: Any, *, nulls: bool) -> Any:
-    """The data, its numbers and booleans distinguished; with its null members, or without."""
+    """Return the data with numbers and booleans distinguished, with or without null members."""
     if is_object(value):
         return {name: _exact(item, nulls=nulls) for name, item in value.items() if nulls or item is not None}
     if is_array(value):
@@ -281,9 +280,14 @@ def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
         ("class", type(tool), type(changed)),
     ):
         if before != after:
-            return Break(drawn, "", f"its {what} was {before!r} and is {after!r}", "report it: annotating must keep it")
+            return Break(
+                drawn,
+                "",
+                f"its {what} was {before!r} and is {after!r}",
+                "report this bug: annotations must preserve it",
+            )
     lost = next((key.name for key in given if key != Strict and changed.get(key) != given.get(key)), None)
-    return None if lost is None else Break(drawn, f"/{lost}", "its value was lost", "report it: annotations are kept")
+    return None if lost is None else Break(drawn, f"/{lost}", "its value was lost", "report this bug")
 
 
 def _examples(subject: Subject, _: Trial) -> Break | None:
@@ -293,24 +297,28 @@ def _examples(subject: Subject, _: Trial) -> Break | None:
         result = decode_parameters(subject.tool, example.parameters)
         if isinstance(result, Failure):
             where, fault = first_fault(result.failure())
-            return Break(example.parameters, where, f"an input example is refused: {fault}", "correct the example")
+            return Break(example.parameters, where, f"invalid input example: {fault}", "correct the example")
     return None
 
 
 TOOL_LAWS: Final = (
-    Law("decoding undoes encoding", "what is written is read as what it was", _encoding),
-    Law("the schema takes what the decoder takes", "its JSON Schema takes exactly what its decoder takes", _agreement),
-    Law("outcomes fit their schemas", "successes and failures are written as their schemas say", _outcome),
-    Law("strict at OpenAI", "OpenAI's strict schema says what the tool's own says", partial(_strict, OPENAI)),
-    Law("strict at Anthropic", "Anthropic's strict schema says what the tool's own says", partial(_strict, ANTHROPIC)),
-    Law("annotations keep the tool", "annotating, renaming and describing keep kind, schema and identity", _kind),
-    Law("examples are valid", "its input examples are parameters that it takes", _examples),
+    Law("decoding undoes encoding", "decoding an encoded value returns the value", _encoding),
+    Law("the schema takes what the decoder takes", "the JSON Schema accepts the same data as the decoder", _agreement),
+    Law("outcomes fit their schemas", "encoded successes and failures match their schemas", _outcome),
+    Law("strict at OpenAI", "OpenAI's strict schema means the same as the tool's schema", partial(_strict, OPENAI)),
+    Law(
+        "strict at Anthropic",
+        "Anthropic's strict schema means the same as the tool's schema",
+        partial(_strict, ANTHROPIC),
+    ),
+    Law("annotations keep the tool", "annotations, names, and descriptions preserve kind, schema, and identity", _kind),
+    Law("examples are valid", "the tool accepts its input examples", _examples),
 )
-"""What holds for every tool, each law for itself."""
+"""The laws of every tool."""
 
 
 _NAME_RULES: Final = {"OpenAI": NameRule(64), "Anthropic": NameRule(128)}
-_REPORT_JOIN: Final = "report it: toolkits are values, joined in any grouping"
+_REPORT_JOIN: Final = "report this bug: merging toolkits must be associative"
 
 
 def _monoid(kit: Toolkit[Any], trial: Trial) -> Break | None:
@@ -325,14 +333,14 @@ def _joins(kit: Toolkit[Any], cuts: tuple[int, int]) -> Break | None:
     a, b, c = (Toolkit.of(part) for part in (tools[:first], tools[first:second], tools[second:]))
     for what, one, other in (
         ("(a + b) + c is a + (b + c)", a.merge(b).merge(c), a.merge(b.merge(c))),
-        ("its parts together are it", a.merge(b).merge(c), kit),
-        ("with the empty one before it", Toolkit.empty().merge(kit), kit),
-        ("with the empty one behind it", kit.merge(Toolkit.empty()), kit),
-        ("with itself", kit.merge(kit), kit),
+        ("the merged parts equal the toolkit", a.merge(b).merge(c), kit),
+        ("empty + toolkit equals the toolkit", Toolkit.empty().merge(kit), kit),
+        ("toolkit + empty equals the toolkit", kit.merge(Toolkit.empty()), kit),
+        ("toolkit + toolkit equals the toolkit", kit.merge(kit), kit),
     ):
         if one != other:
             names = [[tool.name for tool in part] for part in (a, b, c)]
-            return Break(names, "", f"it does not hold that {what}: {one!r} is not {other!r}", _REPORT_JOIN)
+            return Break(names, "", f"false: {what}. {one!r} differs from {other!r}", _REPORT_JOIN)
     return None
 
 
@@ -346,14 +354,14 @@ def _names(kit: Toolkit[Any], _: Trial) -> Break | None:
             sent = names.sent(tool.name)
             if names.meant(sent) != tool.name:
                 found = f"at {provider}, {sent!r} leads back to {names.meant(sent)!r}"
-                return Break(tool.name, "", found, "rename one of them")
+                return Break(tool.name, "", found, "rename one tool")
             if tool.provider is None and re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{rule.length}}}", sent) is None:
-                return Break(tool.name, "", f"{provider} does not take the name {sent!r}", "rename it")
+                return Break(tool.name, "", f"{provider} rejects the name {sent!r}", "rename the tool")
     return None
 
 
 TOOLKIT_LAWS: Final = (
-    Law("toolkits join as values", "merge is associative, the empty toolkit changes nothing, nor does itself", _monoid),
+    Law("toolkits join as values", "merging is associative, with the empty toolkit as neutral element", _monoid),
     Law("names lead back", "names on the wire lead back to the tools", _names),
 )
-"""What holds for every toolkit, each law for itself."""
+"""The laws of every toolkit."""

@@ -1,4 +1,4 @@
-"""Floor 3. Tools: operations as values, composed into toolkits, answered by handlers that layers give."""
+"""Tools, their handlers, and toolkits. Use this package to define operations that a model can call."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ __all__ = [
     "Validation",
 ]
 
-# What not every program needs is imported when it is first named.
+# To keep `import fxai` fast, these modules load when a program first uses one of their names.
 _ROOMS = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:

@@ -1,7 +1,7 @@
-"""Calls: decode the parameters, run the handler, encode what it gave.
+"""Calls: fxai decodes the arguments, runs the handler, and encodes its result. Use this module to run one call.
 
-The model's mistakes become failed outcomes that it can read and correct; a typed failure becomes one too, or goes into
-the error channel, as the tool's failure mode says. A defect stays a defect.
+A mistake of the model becomes a failed outcome, which the model can read and correct. A typed failure of the handler
+becomes a failed outcome or enters the error channel, by the failure mode of the tool. A defect stays a defect.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -78,27 +78,27 @@ if TYPE_CHECKING:
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 OnInvalidCall: TypeAlias = Literal["return", "error"]
-"""Where the model's mistakes go: to the model as a failed outcome (the default), or into the error channel."""
+"""The channel of the model's mistakes: a failed outcome for the model (default), or the error channel."""
 
 
 @final
 class Outcome(msgspec.Struct, frozen=True):
-    """What a call gave."""
+    """The outcome of a call."""
 
     result: object
-    """The success or failure itself, as Python has it: of any of the tools, so `match` or `isinstance` says which."""
+    """The success or failure as a Python value of any of the tools. Distinguish it with `match` or `isinstance`."""
     encoded_result: Any
-    """The same as plain JSON data: what the model and the history get."""
+    """The encoded success or failure, a JSON value. The model and the history receive it."""
     is_failure: bool = False
-    """Whether it is a failure: the handler's, in failure mode `"return"`, or the model's mistake."""
+    """True for a failure of the handler in failure mode `"return"`, and for a mistake of the model."""
     preliminary: bool = False
-    """Whether the handler goes on: each stream of outcomes ends with the one that is not preliminary."""
+    """True if the handler still runs. The last outcome of a stream is not preliminary."""
     json_text: tuple[str, ...] = ()
-    """Where JSON text in the parameters was read as the object or array that it says, as JSON pointers."""
+    """The JSON pointers of strings in the arguments that fxai parsed as an object or an array."""
 
     @property
     def encoded_json(self) -> bytes:
-        """`encoded_result` as JSON text."""
+        """`encoded_result` as a JSON string."""
         return _ENCODE(self.encoded_result)
 
     @override
@@ -107,19 +107,19 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class _Refused(msgspec.Struct, eq=False):
-    """Parameters that do not fit: what is wrong with them."""
+    """Invalid arguments, with their validation errors."""
 
     faults: tuple[Fault, ...]
 
 
 @final
 class Call(msgspec.Struct, eq=False):
-    """A call that is about to be run: `Call(…).effect` is the effect of its final outcome."""
+    """A call before it runs. `Call(…).effect` is the effect of its final outcome."""
 
     tools: Mapping[str, ToolInfo]
     name: str
     given: Any
-    """The parameters: plain JSON data, or JSON text."""
+    """The raw arguments, a JSON value or a JSON string."""
     is_text: bool = False
     call_id: str = ""
     on_invalid_call: OnInvalidCall = "return"
@@ -127,19 +127,19 @@ class Call(msgspec.Struct, eq=False):
     prompt: Prompt | None = None
     deadline: float | None = None
     emit: Callable[[Outcome], EffectOf[None]] | None = None
-    """What is given the preliminary outcomes."""
+    """The receiver of preliminary outcomes."""
     misfit: InvalidResult | None = None
-    """What was wrong with a preliminary value of the run under way: the call fails, even where the handler goes on."""
+    """The invalid preliminary value of the current run. The call then fails, even if the handler continues."""
     reads_text: bool = True
-    """Whether JSON text may be read where an object or an array belongs, if the tool lets it."""
+    """True if fxai can parse a JSON string instead of an object or array, if the tool also allows it."""
     rewritten: Callable[[Call], EffectOf[None]] | None = None
-    """Is called before the handler runs where texts were read: `given` and `json_text` have changed."""
+    """A function that runs before the handler if fxai parsed strings. `given` and `json_text` have changed then."""
     json_text: tuple[str, ...] = ()
-    """Where JSON text was read, as JSON pointers."""
+    """The JSON pointers of parsed strings."""
     key: CallKey | None = None
-    """What a durable run calls it."""
+    """The key of the call in a durable run."""
     refused: _Refused | None = None
-    """What was wrong with the parameters when it was asked whether they need approval: they are not looked at again."""
+    """The validation errors of an earlier approval check. fxai does not validate the arguments again."""
 
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
@@ -148,7 +148,7 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def inner_effect(self) -> EffectOf[Outcome, ToolError, Any]:
-        """The same without a span of its own: of a call that has one elsewhere."""
+        """The effect without its own span, for a call whose span another object records."""
         return Within(self._run)
 
     @property
@@ -172,15 +172,15 @@ class Call(msgspec.Struct, eq=False):
         return Succeed(None)
 
     def needs_approval(self, context: CallContext | None = None) -> EffectOf[bool, Never, Any]:
-        """Whether the call must be approved first; an invalid one need not be: it is never run.
+        """Return an effect that decides if the call needs approval. An invalid call never runs, so it needs none.
 
         Args:
-            context: what the tool's predicate may know of the call; by default what the handler may.
+            context: Context for the predicate of the tool. Default: the context of the handler.
         """
         return Suspend(lambda: self._ask(context))
 
     def parameters(self, tool: ToolInfo) -> Some[Any] | None:
-        """The parameters as the handler takes them; None where they do not fit."""
+        """Return the decoded arguments for the handler, or None if they are invalid."""
         params = self._decode(tool)
         if params.__class__ is _Refused:
             params = self._reread(tool, params)
@@ -190,13 +190,13 @@ class Call(msgspec.Struct, eq=False):
         return Some(params)
 
     def context(self, tool: ToolInfo) -> CallContext:
-        """What the handler may know of the call."""
+        """Return the context of the call for its handler."""
         return CallContext(
             tool, self.call_id, self.prompt, self.deadline, lambda value: self._emit(tool, value), self.key
         )
 
     def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
-        """Shows a preliminary value; one that does not fit stops the handler, even where none is read."""
+        """Emit a preliminary value. An invalid value stops the handler, even without a reader."""
         try:
             try:
                 encoded = tool.success.encode_unsafe(value)
@@ -242,7 +242,7 @@ class Call(msgspec.Struct, eq=False):
             raise missing_handler(tool)
 
         if self.misfit is not None:
-            self.misfit = None  # of a run before
+            self.misfit = None  # from an earlier run
         try:
             answer = handler.answer(params, tool, self, services)
         except CallFailureError as ended:
@@ -255,7 +255,7 @@ class Call(msgspec.Struct, eq=False):
         return _Settling(answer, tool, self)
 
     def _decode(self, tool: ToolInfo) -> Any:
-        """The parameters as the handler takes them, or `_Refused`."""
+        """Return the decoded arguments for the handler, or `_Refused`."""
         parameters = tool.parameters
         if parameters.__class__ is Schema:
             schema: Any = parameters
@@ -272,7 +272,7 @@ class Call(msgspec.Struct, eq=False):
             return _Refused(error.failure.faults)
 
     def _mend(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
-        """The outcome once JSON text in the parameters is read; the model's mistake where that is not what is wrong."""
+        """Return the outcome after fxai parsed JSON strings in the arguments, or the model's mistake."""
         again = self._reread(tool, refused)
         if again.__class__ is _Refused:
             return self._mistake(InvalidParameters(self.name, again.faults))
@@ -281,7 +281,7 @@ class Call(msgspec.Struct, eq=False):
         return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
-        """The parameters once JSON text in them is read, which is `given` from then on; else what is wrong."""
+        """Return the arguments with parsed JSON strings and store them in `given`, or return the validation errors."""
         if self.json_text or not self.reads_text or is_about_leaves(refused.faults):
             return refused
         if self.is_text and not may_hold_nested(self.given):
@@ -295,7 +295,7 @@ class Call(msgspec.Struct, eq=False):
         if not holds_nested(data):
             return refused
 
-        from fxai.schema.nested_text import read_texts  # it imports the validator, which types do without
+        from fxai.schema.nested_text import read_texts  # it imports the validator, which typed schemas do not need
 
         read, places = read_texts(_shape(tool), data, self.limits)
         if not places:
@@ -317,7 +317,7 @@ class Call(msgspec.Struct, eq=False):
 
 @final
 class _Settling(Instruction, eq=False):
-    """The outcome of what a handler's effect gives."""
+    """The effect that converts the exit of a handler to an outcome."""
 
     source: AnyEffect
     tool: ToolInfo
@@ -333,26 +333,26 @@ class _Settling(Instruction, eq=False):
 
 
 def _nests(given: Any) -> bool:
-    """Whether a field of any type could take something over as it is, which a decoder builds anew elsewhere."""
+    """Return True if a field of type Any could keep a container of `given`. A decoder copies all other containers."""
     inside = given.values() if given.__class__ is dict else given if given.__class__ is list else ()
     return not _CONTAINERS.isdisjoint(map(type, inside))
 
 
 def _own(given: Any) -> Any:
-    """A copy that a handler may change without changing what the model wrote or what is shown of it."""
+    """Return a copy. A handler can change it without a change of the model's arguments or their display."""
     try:
         return copy_data(given)
-    except RecursionError:  # deeper than anything that is read, but for a tool that looks at nothing
+    except RecursionError:  # only a tool without validation accepts data this deep
         return given
 
 
 def _same(given: Any) -> Any:
-    """The data itself, where no other code holds it."""
+    """Return the data unchanged. No other code holds it."""
     return given
 
 
 def _shape(tool: ToolInfo) -> JsonSchema:
-    """What the parameters are read by."""
+    """Return the schema that reads the arguments."""
     if isinstance(tool.parameters, Schema):
         return tool.parameters.document
     shape: JsonSchema = getattr(tool.validation, "shape", tool.parameters)
@@ -380,10 +380,10 @@ def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
 
 
 def as_decode_failure(error: Any) -> DecodeFailure:
-    """What a validation function says is wrong, as faults."""
+    """Return the failure of a validation function as validation errors."""
     if isinstance(error, DecodeFailure):
         return error
-    return DecodeFailure((Fault("", "what the tool's own validation accepts", str(error)),))
+    return DecodeFailure((Fault("", "a value that the validation of the tool accepts", str(error)),))
 
 
 def _encode_whole(schema: Schema[Any], value: Any, error: DecodeError) -> Any:
@@ -424,10 +424,10 @@ def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]
 def _cause_outcome(
     tool: ToolInfo, cause: Cause[Any], misfit: InvalidResult | None
 ) -> EffectOf[Outcome, ToolError] | None:
-    """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed.
+    """Return the effect of the first typed failure. Defects and interruptions are added, so that none is lost.
 
-    What a `CallFailureError` says is a typed failure too, in place of the handler's own, and so is a preliminary value
-    that did not fit; it may be of a run that several calls share.
+    The failure of a `CallFailureError` and an invalid preliminary value are typed failures too. They replace the
+    handler's own failure. A preliminary value can belong to a run that several calls share.
     """
     ended: CallFailure | None = misfit
     defects = cause.defects
@@ -444,30 +444,31 @@ def _cause_outcome(
 
 
 def _beside(settled: EffectOf[Outcome, ToolError], others: Cause[Any]) -> EffectOf[Outcome, ToolError]:
-    """What a failure was settled as, with the reasons that stand beside it; these alone where that is an outcome."""
+    """Add other reasons to a failure. If the failure became an outcome, return only the other reasons."""
     if not others.reasons:
         return settled
     return FailCause(settled.cause.combine(others) if isinstance(settled, FailCause) else others)
 
 
 def _ended_outcome(tool: ToolInfo, failure: CallFailure) -> EffectOf[Outcome, ToolError]:
-    """What a call comes to whose handler gave no answer."""
+    """Return the outcome of a call whose handler returned no result."""
     if tool.failure_mode == "return" and isinstance(failure, HandlerUnavailable | OutcomeUnknown):
         return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
     return FailCause(Cause((Fail(failure),)))
 
 
 def _is_told(reason: Fail[Any] | Die) -> bool:
-    """Whether the failure of the call stands for a reason: its own, or what the handler made of it."""
+    """Return True if the call's failure already reports the reason."""
     return isinstance(reason, Fail) or isinstance(reason.defect, CallFailureError)
 
 
 def model_output(tool: ToolInfo, value: Any) -> Any:
-    """What `to_model_output` of a tool makes of a success, as plain JSON data.
+    """Return the model's form of a success as a JSON value. `to_model_output` of the tool creates it.
 
     Raises:
-        RuntimeError: it raised; the message names the tool, and what it raised is the cause.
-        TypeError: it gave what JSON cannot carry.
+        RuntimeError: If `to_model_output` raised an exception. The message names the tool, and the exception is the
+            cause.
+        TypeError: If `to_model_output` returned a value that JSON cannot represent.
     """
     try:
         output = tool.to_model_output(value) if tool.to_model_output is not None else tool.success.encode_unsafe(value)
@@ -481,7 +482,7 @@ def model_output(tool: ToolInfo, value: Any) -> Any:
     faults = plain_faults(output)
     if faults:
         found = "; ".join(str(fault) for fault in faults)
-        raise TypeError(f"to_model_output of {tool.name!r} gave what is not JSON: {found}")
+        raise TypeError(f"to_model_output of {tool.name!r} must return a JSON value: {found}")
     return msgspec.json.decode(written(output))
 
 
@@ -490,17 +491,17 @@ _NOTHING: EffectOf[None] = Succeed(None)
 
 
 PREDICATE_SECONDS: Final = 10.0
-"""How long a predicate may take, by the `Clock`, until the call is asked for without it."""
+"""Seconds by the `Clock` until fxai stops a predicate and requires an approval."""
 
-_CRASHED = "whether a call of %r needs approval is not known, so it does: the predicate ended with %r"
+_CRASHED = "call of %r requires an approval, because its needs_approval ended with %r"
 
 
 def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[bool, Never, Any]:
-    """Whether a call with these decoded parameters must be approved first.
+    """Return an effect that decides if a call with these decoded arguments needs approval.
 
-    It fails closed: a predicate that fails, breaks, gives anything but False, or an effect that takes longer than
-    `PREDICATE_SECONDS`, asks. All but the third are written to the log `fxai.tools`. A plain function that blocks for
-    ever cannot be stopped: what has to wait belongs into an effect.
+    A call needs approval if the predicate fails, raises, returns a value other than False, or returns an effect that
+    runs longer than `PREDICATE_SECONDS`. fxai logs a failure, an exception, and a timeout to `fxai.tools`. fxai cannot
+    stop a plain function that blocks forever. If the predicate must wait, return an effect.
 
     >>> from fxai.effects import fx
     >>> from fxai.tools.tool import Tool
@@ -520,7 +521,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
     def on_cause(cause: Cause[Any]) -> EffectOf[bool] | None:
         if not cause.defects and not cause.failures:
             return None
-        import logging  # few predicates break
+        import logging  # only a broken predicate needs it
 
         logging.getLogger("fxai.tools").warning(_CRASHED, tool.name, cause.squash())
         return Succeed(True)
@@ -529,7 +530,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
 
 
 def _in_time(effect: AnyEffect) -> AnyEffect:
-    """The effect, cut off in time. Unlike `Effect.timeout` it needs no event loop where it never waits."""
+    """Return the effect with a timeout. Unlike `Effect.timeout`, it needs no event loop if the effect never waits."""
 
     def alone(env: Any) -> Children:
         return (yield from inside(effect, env)).finish()

@@ -1,4 +1,4 @@
-"""Keys of calls, by which what a handler asks of others is done once.
+"""Keys of calls. Use a key to make an external request only once, even if the call runs again.
 
 >>> CallKey("a1").begun_before
 False
@@ -15,16 +15,16 @@ import msgspec
 
 @final
 class CallKey(msgspec.Struct, frozen=True, eq=False):
-    """What names a call the same however often it is run, in whichever process.
+    """A key that stays the same each time that the call runs, in any process.
 
-    A durable run gives it: it stays when the run goes on, until a person says that the call is to be made again. On a
-    cluster, the key stays when another worker runs the call. No other call has it.
+    A durable run creates the key. If the run resumes, the key stays the same until a person decides to repeat the
+    call. If another worker of a cluster runs the call, the key also stays the same. Keys of different calls differ.
     """
 
     text: str
     begun_before: bool = False
-    """Whether it was begun before, and what became of it is not known."""
+    """True if an earlier program started the call and its outcome is unknown."""
     uses: Iterator[int] = msgspec.field(default_factory=count)
-    """Numbers how often it was used in this program, from 0: a handler that is tried again is another time."""
+    """The number of each use in this program, from 0. Each retry of a handler is another use."""
     finalizers: list[Callable[[], object]] = []
-    """What is called when its outcome is journalled, so that nobody asks for it any more."""
+    """Functions to call when the run has recorded the outcome. No process needs the key after that."""

@@ -1,4 +1,4 @@
-"""Composites: a toolkit offered to a model as one tool, which makes several calls at once.
+"""Composites: toolkits that a model sees as one tool. Use a composite to run several calls in one call.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -68,21 +68,21 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 _Tools: TypeAlias = Mapping[str, AnyTool]
 
-_BASE = "Makes several calls of the sub-tools below and gives all their results."
+_BASE = "Runs several calls of the sub-tools below and returns all their results."
 
 
 @final
 class SubCall(msgspec.Struct, frozen=True):
-    """One call inside the call of a composite."""
+    """A call inside the call of a composite."""
 
     name: str
-    """Which sub-tool."""
+    """The name of the sub-tool."""
     args: Any = {}
-    """Its parameters, as plain JSON data; `{}` where the model left them out."""
+    """The arguments as a JSON value. `{}` if the model omits them."""
 
     @override
     def __hash__(self) -> int:
-        return hash(self.name)  # args are plain data
+        return hash(self.name)  # args are not hashable
 
 
 @final
@@ -90,15 +90,15 @@ class SubCalls(msgspec.Struct, frozen=True):
     """The parameters of a composite."""
 
     calls: tuple[SubCall, ...]
-    """What is to be called, in this order."""
+    """The inner calls, in order."""
 
 
 @final
 class SubError(msgspec.Struct, frozen=True):
-    """What a call inside a composite gave when it failed."""
+    """The failure of an inner call."""
 
     error: Any
-    """The failure as plain JSON data, as the sub-tool encodes it."""
+    """The failure as a JSON value. The sub-tool encodes it."""
 
     @override
     def __hash__(self) -> int:
@@ -107,12 +107,12 @@ class SubError(msgspec.Struct, frozen=True):
 
 @final
 class SubResult(msgspec.Struct, frozen=True):
-    """What came of one call inside the call of a composite."""
+    """The result of an inner call."""
 
     name: str
-    """Which sub-tool."""
+    """The name of the sub-tool."""
     result: Any
-    """The success as plain JSON data, as the sub-tool encodes it, or a `SubError`."""
+    """The success as a JSON value, encoded by the sub-tool, or a `SubError`."""
 
     @override
     def __hash__(self) -> int:
@@ -124,31 +124,33 @@ class SubResults(msgspec.Struct, frozen=True):
     """The success of a composite."""
 
     results: tuple[SubResult, ...]
-    """What came of each call, in the order of the calls."""
+    """The result of each inner call, in the order of the calls."""
 
 
 @final
 class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
-    """A toolkit as one tool: `.tool`, and `.layer`, its handler, which needs the handlers of the toolkit.
+    """A toolkit as one tool. `.tool` is the tool. `.layer` is its handler, which needs the handlers of the toolkit.
 
-    Each call inside is decoded and run on its own. An unknown name, a bad argument or a typed failure, in either
-    failure mode, is `{"error": …}` for that call, and the rest go on. A defect ends them all: it is no result.
-    Preliminary values of a sub-tool are shown as the results that there are so far, with the value in their place.
+    fxai decodes and runs each inner call separately. An unknown name, invalid arguments, and a typed failure in either
+    failure mode become `{"error": …}` for this inner call, and the other calls continue. A defect ends all inner calls,
+    because it is not a result. A preliminary value of a sub-tool appears among the current results, at the position of
+    its call.
     """
 
     tools: Mapping[str, AnyTool]
     """The sub-tools by name."""
     tool: Tool[SubCalls, SubResults, Never]
-    """The tool. It is dynamic: its document holds those of the sub-tools, as they are."""
+    """The tool. It is dynamic, and its document contains the documents of the sub-tools."""
     concurrency: int | None = 1
-    """How many calls inside one call run at once; None: all of them."""
+    """Maximum number of inner calls that run at the same time. None: no maximum. Default: 1."""
 
     @property
     def layer(self) -> LayerOf[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
         """The layer of the tool's handler: `composite.layer.provide(kit.to_layer(…))`.
 
-        The handlers that are there when it is built are those that run, with their aspects. What the checkers cannot
-        see, a missing one among tools of one type, is a `HandlerError` then.
+        fxai runs the handlers, with their aspects, from the context in which it builds this layer. If a handler is
+        missing among tools with the same type, type checkers cannot detect it. Building the layer then raises
+        `HandlerError`.
         """
         return LayerOf.of(lambda context: _serve(self, context))
 
@@ -157,20 +159,20 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         return hash((self.tool, self.concurrency))
 
     def __fx_gives__(self) -> Gives[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
-        """For checkers: what it gives."""
+        """For type checkers: the handler of the tool and its requirements."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> tuple[AnyTool, AnyLayer]:
-        """The tool, and the layer of its handler."""
+        """Return the tool and the layer of its handler."""
         return self.tool, self.layer
 
 
 def _serve(composite: Composite[Any], context: ContextOf[Any]) -> ContextOf[Any]:
-    """The handler of a composite, with those of its sub-tools that are there."""
+    """Return the context with the handler of a composite, which uses the sub-tools' handlers from `context`."""
     name, tools = composite.tool.name, composite.tools.values()
     missing = [tool.name for tool in tools if context.find(tool.identity) is None]
     if missing:
-        raise HandlerError(f"the tool {name!r} has no handler for: {', '.join(missing)}")
+        raise HandlerError(f"tool {name!r} has no handler for: {', '.join(missing)}")
     handlers = ContextOf[Any]({tool.identity: context.services[tool.identity] for tool in tools})
     identity = composite.tool.identity
     return ContextOf({identity: _Serving(composite, handlers), Given(identity, id(composite)): True})
@@ -179,16 +181,16 @@ def _serve(composite: Composite[Any], context: ContextOf[Any]) -> ContextOf[Any]
 def composite_of(
     sub_tools: Iterable[AnyTool], name: str, concurrency: int | None, options: ToolOptions
 ) -> Composite[Any]:
-    """`toolkit.as_tool(…)`."""
+    """Implement `Toolkit.as_tool`."""
     tools = {tool.name: tool for tool in sub_tools}
     if not tools:
-        raise SchemaError(f"the tool {name!r} would be made of no tools: give it at least one")
+        raise SchemaError(f"tool {name!r} must have at least one sub-tool, got an empty toolkit")
     if concurrency is not None and concurrency < 1:
-        raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
+        raise ValueError(f"concurrency must be at least 1, or None for no limit, got {concurrency}")
     external = [tool.name for tool in tools.values() if not tool.requires_handler]
     if external:
         raise SchemaError(
-            f"external tools are not answered here, so {name!r} cannot call {', '.join(external)}: omit them"
+            f"tool {name!r} cannot call the external tools {', '.join(external)}. Omit them from the toolkit."
         )
     own = options.get("annotations", Annotations())
     given: Any = {
@@ -205,7 +207,7 @@ def composite_of(
     return Composite(tools, tool, concurrency)
 
 
-# -- what the tool says
+# -- the definition of the tool
 
 
 def _description(tools: _Tools, own: str | None) -> str:
@@ -217,13 +219,13 @@ def _description(tools: _Tools, own: str | None) -> str:
 
 
 def _annotations(tools: _Tools) -> Annotations:
-    """A composite does whatever its sub-tools do."""
+    """Return annotations for the effects of all sub-tools."""
     every = {key: all(tool.get(key) for tool in tools.values()) for key in (Readonly, Idempotent)}
     some = {key: any(tool.get(key) for tool in tools.values()) for key in (Destructive, OpenWorld, ExplicitNull)}
     return Annotations({**every, **some})
 
 
-@lru_cache(256)  # of what a prompt defines anew for each step
+@lru_cache(256)  # a stateful prompt defines its tools again for each step
 def _document(*tools: AnyTool) -> JsonSchema:
     definitions: dict[str, Any] = {}
     arms = [_arm(tool, at, definitions) for at, tool in enumerate(tools)]
@@ -245,7 +247,7 @@ def _arm(tool: AnyTool, at: int, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 class _OfTools(msgspec.Struct, frozen=True):
-    """A function of a composite, which is another one for other sub-tools."""
+    """A function of a composite. Functions with different sub-tools are not equal."""
 
     sub_tools: _Tools
 
@@ -256,11 +258,11 @@ class _OfTools(msgspec.Struct, frozen=True):
 
 @final
 class _Reading(_OfTools, frozen=True):
-    """How the parameters are read: name and args of each call, which is itself decoded when it is run."""
+    """A validation that reads the name and args of each inner call. The inner call decodes its args when it runs."""
 
     @property
     def shape(self) -> JsonSchema:
-        """What a composite itself looks at: the args of each call are for its sub-tool to read."""
+        """The schema of the composite itself. Each sub-tool reads the args of its calls."""
         return Schema.of(SubCalls).document
 
     def __call__(self, value: Any) -> Result[SubCalls, DecodeFailure]:
@@ -275,7 +277,7 @@ def _approval(tools: _Tools, own: NeedsApproval) -> NeedsApproval:
 
 @final
 class _Asking(_OfTools, frozen=True):
-    """Whether a call must be approved: where one of the calls inside must be, or where the composite's option says."""
+    """An approval predicate. A call needs approval if an inner call needs it, or if the composite's option says so."""
 
     own: NeedsApproval
 
@@ -295,7 +297,7 @@ class _Asking(_OfTools, frozen=True):
 
 @final
 class _Shown(_OfTools, frozen=True):
-    """What the model is shown: each success as its sub-tool shows it."""
+    """A `to_model_output` that shows each success as its sub-tool shows it."""
 
     def __call__(self, given: SubResults) -> Any:
         return {"results": [{"name": one.name, "result": self._one(one)} for one in given.results]}
@@ -309,7 +311,7 @@ class _Shown(_OfTools, frozen=True):
         return model_output(tool, tool.success.decode_unsafe(given.result))
 
 
-# -- how it runs
+# -- the run
 
 
 @final
@@ -319,22 +321,22 @@ class _Serving:
     __slots__ = ("_composite", "_handlers")
 
     is_composition = True
-    """It does nothing but run the calls inside, each of which may be gone on with by itself."""
+    """True: the handler only runs the inner calls, and a durable run can resume each inner call separately."""
 
     def __init__(self, composite: Composite[Any], handlers: ContextOf[Any]) -> None:
         self._composite = composite
         self._handlers = handlers
 
     def answer(self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
-        """The effect of the results."""
+        """Return the effect of the results."""
         run = _Run(self._composite.tools, params.calls, tool, call, services.services.get(InnerCalls))
         ran = for_each(range(len(params.calls)), run.one, concurrency=self._composite.concurrency)
-        # The sub-tools' own handlers, also where the same tools have others beside the composite.
+        # The services can contain other handlers of the same tools, so the composite adds its own handlers.
         context = services.merge(self._handlers)
         return Local(ran.map(lambda results: SubResults(tuple(results))), lambda _: context)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
-        """The keys of the services that handlers of its sub-tools would not find."""
+        """Return the keys of the services that the handlers of the sub-tools miss."""
         context = services.merge(self._handlers)
         found: list[Answering | None] = [context.find(tool.identity) for tool in self._composite.tools.values()]
         missing = (key for handler in found if handler is not None for key in handler.missing(context))
@@ -363,7 +365,7 @@ class _Run:
         self._ended: list[SubResult | None] = [None] * len(calls)
 
     def one(self, at: int) -> EffectOf[SubResult, Never, Any]:
-        """What comes of one call."""
+        """Run one inner call."""
         asked, around = self._calls[at], self._call
         made = Call(
             self._tools,
@@ -400,11 +402,11 @@ class _Run:
             return self._record(at, SubError(tool.failure.encode_unsafe(failure.error)))
         if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
             return self._record(at, SubError(encode_failure(failure)))
-        return FailCause(Cause((Die(TypeError(str(failure))),)))  # a result that does not fit is a bug of the handler
+        return FailCause(Cause((Die(TypeError(str(failure))),)))  # an invalid result is a bug of the handler
 
 
 def _id(call_id: str, at: int) -> str:
-    """The id of a call inside another: that one's id, and its place."""
+    """Return the id of an inner call: the id of the outer call and an index."""
     return f"{call_id}/{at}" if call_id else ""
 
 

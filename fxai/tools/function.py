@@ -1,4 +1,4 @@
-"""Functions that are tools: what is read off a function or a method so that a tool can be made of it.
+"""Readers of functions and methods. The decorator `tool` uses this module to create a tool from a function.
 
 >>> def add(a: int, b: int = 1) -> int:
 ...     '''Adds two numbers.'''
@@ -26,21 +26,21 @@ from fxai.tools.tool_options import ToolOptions
 
 
 class FunctionOptions(ToolOptions, total=False):
-    """The options of a tool from a function: those of every tool, and these."""
+    """The options of a tool from a function: the options of every tool, and the fields of this class."""
 
     name: str
-    """What the model calls it; by default what the function is called."""
+    """The name of the tool for the model. Default: the name of the function."""
     blocking: bool | None
     """True: a worker thread runs the function. False: it runs inline.
 
-    Default: None, inline, but in `chat_app` and an MCP server threads run plain functions.
+    Default: None, inline. In `chat_app` and MCP servers, None runs plain functions in threads.
     """
     grace: float
-    """Seconds that a cancellation waits for such a thread before it leaves it behind; 5 by default."""
+    """Seconds that a cancellation waits for the thread before it abandons the thread. Default: 5."""
     success: Any
-    """The type (or `Schema`) of what comes out; by default what the return annotation says."""
+    """The type or `Schema` of the success. Default: the type in the return annotation."""
     failure: Any
-    """The type (or `Schema`) of what can go wrong; by default what the return annotation says."""
+    """The type or `Schema` of the failure. Default: the type in the return annotation."""
 
 
 _OWN = frozenset(FunctionOptions.__annotations__) - frozenset(ToolOptions.__annotations__)
@@ -49,78 +49,78 @@ _SIGNATURES: WeakKeyDictionary[Any, dict[bool, Signature]] = WeakKeyDictionary()
 
 @final
 class ToolFunction:
-    """A function as a tool is made of it: read at once, or at its first use where annotations name what is not defined.
+    """A function and its options. fxai reads the function immediately, or at its first use if a type is undefined.
 
-    Two are equal where function, `blocking` and `grace` are.
+    Two instances are equal if their functions, `blocking`, and `grace` are equal.
     """
 
     __slots__ = ("_handler", "_options", "_scope", "_signature", "function")
 
     def __init__(self, function: Callable[..., Any], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
-        """Read it; `scope` holds local names that its annotations may use."""
+        """Read the function. `scope` contains local names for its annotations."""
         self.function: Callable[..., Any] = function
         self._options = options
         self._scope: Mapping[str, Any] = scope
         self._handler: Callable[..., Any] | None = None
         self._signature: Signature | None = None
-        with contextlib.suppress(NameError):  # a class that is defined further down
+        with contextlib.suppress(NameError):  # the module may define a named class later
             self._signature = _read(function, options, scope)
             self._scope = dict[str, Any]()
 
     @property
     def is_read(self) -> bool:
-        """False where its annotations name what is not defined yet."""
+        """False if an annotation names an undefined type."""
         return self._signature is not None
 
     @property
     def signature(self) -> Signature:
-        """Its parameters, and what it returns.
+        """The parameters and the return type of the function.
 
         Raises:
-            SchemaError: the function cannot be a tool, or a name in an annotation is not defined.
+            SchemaError: If fxai cannot create a tool from the function, or a name in an annotation is undefined.
         """
         if self._signature is None:
             try:
                 self._signature = _read(self.function, self._options, self._scope)
             except NameError as error:
                 raise SchemaError(
-                    f"an annotation of the function {name_of(self.function)!r} does not resolve: {error}; import or "
-                    "define what it names where the function is defined"
+                    f"function {name_of(self.function)!r}: an annotation contains an undefined name: {error}. Import "
+                    "or define the name next to the function."
                 ) from None
         return self._signature
 
     @property
     def name(self) -> str:
-        """What the model calls it."""
+        """The name of the tool for the model."""
         return self._options.get("name", name_of(self.function))
 
     @property
     def tool_options(self) -> ToolOptions:
-        """The options of every tool, the description among them."""
+        """The options of every tool, with the description."""
         options = cast(ToolOptions, {key: value for key, value in self._options.items() if key not in _OWN})
         options.setdefault("description", self.signature.description)
         return options
 
     @property
     def threading(self) -> tuple[bool | None, float]:
-        """Whether it blocks, so that it runs in a thread, and how many seconds a cancellation waits for it."""
+        """The option `blocking`, and the seconds that a cancellation waits for the thread."""
         return self._options.get("blocking"), self._options.get("grace", 5.0)
 
     @property
     def handler(self) -> Callable[..., Any]:
-        """The handler that it is.
+        """The handler of the tool.
 
         Raises:
-            SchemaError: it is a method without its object.
+            SchemaError: If the function is an unbound method.
         """
         if self._handler is None:
             if not _is_bound(self.function):
-                raise SchemaError(f"{self.name!r} is a method: use it on an object, so that it has its `self`")
+                raise SchemaError(f"cannot create a tool from the unbound method {self.name!r}. Pass obj.{self.name}.")
             self._handler = self.signature.handler(self.function)
         return self._handler
 
     def bind(self, function: Callable[..., Any]) -> ToolFunction:
-        """The same for a method that is bound to its object."""
+        """Return a copy for a method that is bound to its object."""
         bound = copy(self)
         bound.function, bound._handler = function, None
         return bound
@@ -141,16 +141,16 @@ def _read(f: Callable[..., Any], options: FunctionOptions, scope: Mapping[str, A
     signature = _signature(f, name, options, scope)
     if options.get("blocking") and not signature.returned.threaded:
         raise SchemaError(
-            f"the function {name!r} cannot run in a worker thread, where it would have to return a plain value, a "
-            "Result or an IOResult: leave blocking=True out"
+            f"function {name!r}: a function in a worker thread must return a plain value, a Result, or an IOResult. "
+            "Omit blocking=True."
         )
     if name == "<lambda>" and "name" not in options:
-        raise SchemaError("a lambda has no name: say name=…")
+        raise SchemaError("a lambda has no name. Pass name=….")
     return signature
 
 
 def _signature(f: Callable[..., Any], name: str, options: FunctionOptions, scope: Mapping[str, Any]) -> Signature:
-    """The signature of `f`, found once for a function or method: equal tools of it have one type of parameters."""
+    """Return the signature of `f`. Cache it by function, so equal tools have the same type of parameters."""
     types: dict[str, Any] = {key: value for key, value in options.items() if key in ("success", "failure")}
     bound = _is_bound(f)
     function: Any = getattr(f, "__func__", f)
@@ -164,7 +164,7 @@ def _signature(f: Callable[..., Any], name: str, options: FunctionOptions, scope
 
 
 def _is_bound(f: Any) -> bool:
-    """True, but for a method that stands in a class still: its first parameter is called self and has no annotation."""
+    """Return False for a method of a class without an object: its first parameter is `self` without an annotation."""
     if not inspect.isfunction(f):
         return True
     within = f.__qualname__.rpartition(".")[0]
@@ -174,7 +174,7 @@ def _is_bound(f: Any) -> bool:
 
 
 def name_of(f: Any) -> str:
-    """What a function is called; of a partial its function's name, of an object its class's."""
+    """Return the name of a function. For a partial, use its function; for another object, use its class."""
     function: Any = f.func if isinstance(f, partial) else f
     name: str = getattr(function, "__name__", type(function).__name__)
     return name
@@ -187,10 +187,11 @@ def tools_of(
     options: dict[str, Any],
     make: Callable[[Callable[..., Any], FunctionOptions, Mapping[str, Any]], Any],
 ) -> list[Any]:
-    """The function tools of an object's methods, see `Toolkit.from_object`; `make` makes one of a method.
+    """Return the function tools of an object's methods, see `Toolkit.from_object`. `make` creates each tool.
 
     Raises:
-        SchemaError: no method is described; one that is cannot be a tool; or `only` names one that is not there.
+        SchemaError: If no method has a docstring, if fxai cannot create a tool from a method, or if `only` contains an
+            unknown name.
     """
     before = type(obj).__name__ if name is None else name
     prefix = f"{before}." if before else ""
@@ -199,29 +200,29 @@ def tools_of(
 
 def _method_tool(obj: object, attribute: str, prefix: str, options: dict[str, Any], make: Callable[..., Any]) -> Any:
     method = getattr(obj, attribute)
-    if hasattr(method, "made_as"):  # it is decorated as a tool already
+    if hasattr(method, "made_as"):  # the method has the decorator `tool`
         return (method.with_options(**options) if options else method).made_as(prefix + method.name)
     try:
         return make(method, {**options, "name": prefix + attribute}, vars(type(obj))).rename(prefix + attribute)
     except SchemaError as error:
-        raise SchemaError(f"{type(obj).__name__}.{attribute} cannot be a tool: {error}") from None
+        raise SchemaError(f"cannot create a tool from {type(obj).__name__}.{attribute}: {error}") from None
 
 
 def _methods_of(obj: object, only: Iterable[str] | None) -> list[str]:
-    """The names of an object's public methods that are described: those of its bases first, as they are written."""
+    """Return the names of an object's documented public methods, in source order, with inherited methods first."""
     cls = type(obj).__name__
     if isinstance(obj, type):
-        raise SchemaError(f"{obj.__name__} is a class: tools are made of an object, {obj.__name__}(…)")
+        raise SchemaError(f"cannot create tools from the class {obj.__name__}. Pass an object: {obj.__name__}(…).")
     names = dict.fromkeys(name for base in reversed(type(obj).__mro__) for name in vars(base) if name[0] != "_")
     methods = [name for name in names if _is_method(obj, name) and _is_described(obj, name)]
     if not methods:
-        raise SchemaError(f"no public method of {cls} has a docstring: describe those that a model may call")
+        raise SchemaError(f"{cls} has no public method with a docstring. Write a docstring for each method to offer.")
     if isinstance(only, str):
-        raise SchemaError(f"only={only!r} is one text: give a list of the names of methods, only=[{only!r}]")
+        raise SchemaError(f"only must be a list of method names, got {only!r}. Pass only=[{only!r}].")
     wanted = frozenset(methods if only is None else only)
     missing = ", ".join(sorted(wanted - set(methods)))
     if missing:
-        raise SchemaError(f"{cls} has no public, described method {missing}; it has {', '.join(methods)}")
+        raise SchemaError(f"{cls} has no public method with a docstring named {missing}. Use: {', '.join(methods)}.")
     return [name for name in methods if name in wanted]
 
 
@@ -232,5 +233,5 @@ def _is_method(obj: object, name: str) -> bool:
 
 def _is_described(obj: object, name: str) -> bool:
     method = getattr(obj, name)
-    tool = getattr(method, "tool", None)  # of one that is decorated as a tool already
+    tool = getattr(method, "tool", None)  # set if the method has the decorator `tool`
     return bool(inspect.getdoc(method)) if tool is None else tool.description is not None

@@ -1,8 +1,14 @@
-"""Handlers: the code behind a tool, joined to it by a layer.
+"""Handlers: the functions that execute tool calls. Use this module to see the possible return values of a handler.
 
-A handler takes the decoded parameters, and the `CallContext` if it takes two arguments. It returns a `Result`, an
-awaitable of one, a `FutureResult`, an `IOResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of
-effects, or a `Stream` whose last item is the result. A bare value is a defect: it says neither success nor failure.
+A handler receives the decoded parameters. If it has two arguments, it also receives the `CallContext`. It returns one
+of these values:
+
+- a `Result`, or an awaitable of a `Result`
+- a `FutureResult`, `IOResult`, or `RequiresContextFutureResult`
+- an `Effect`, or a generator of effects
+- a `Stream` whose last item is the result
+
+A bare value is a defect, because it is neither a success nor a failure. A layer connects a handler to its tool.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -79,7 +85,7 @@ _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 HandlerReturn = TypeAliasType(
     "HandlerReturn",
-    Result[_S, _F]  # first what is meant most often: messages of checkers begin with it
+    Result[_S, _F]  # the most common type stands first: messages of type checkers start with it
     | EffectOf[_S, _F, _R]
     | Generator[EffectOf[Any, _F, _R], object, _S]
     | PlainAwaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
@@ -88,107 +94,107 @@ HandlerReturn = TypeAliasType(
     | RequiresContextFutureResult[_S, _F, ContextOf[_R]],
     type_params=(_S, _F, _R),
 )
-"""What a handler may return: success `S`, failure `F`, needed services `R`."""
+"""The possible return values of a handler with the success `S`, the failure `F`, and the needed services `R`."""
 
 
 @final
 class HandlerOf(Generic[_P, _S, _F]):
-    """The member of `R` that says: a handler is needed, from parameters `P` to success `S` or failure `F`.
+    """A requirement in `R`: a handler from the parameters `P` to the success `S` or the failure `F`.
 
-    It is a type only and never made: at run time the handler is found by the tool itself.
+    `HandlerOf` is only a type. At run time, the identity of the tool is the key of the handler.
     """
 
     def __init__(self) -> None:
-        raise TypeError("HandlerOf is a type only: handlers are made by tool.handler(f)")
+        raise TypeError("HandlerOf is only a type. Create handlers with tool.handler(f).")
 
 
 @final
 class Gives(Generic[_T_co, _E_co, _R_co]):
-    """What something gives: the handlers of tools `T`; it may fail with `E`, and needs `R`. A type only, never made."""
+    """A type of the handlers `T` that an object supplies, its failure `E`, and its needed services `R`."""
 
     def __init__(self) -> None:
-        raise TypeError("Gives is a type only: use BoundToolkit or ToolSource")
+        raise TypeError("Gives is only a type. Use BoundToolkit or ToolSource.")
 
 
 @final
 class MethodsOf(Generic[_O]):
-    """The member of `R` that says: the handlers of the tools made from an object of class `O` are needed.
+    """A requirement in `R`: the handlers of all tools from an object of class `O`.
 
-    It is a type only and never made: at run time each handler is found by its tool.
+    `MethodsOf` is only a type. At run time, the identity of each tool is the key of its handler.
     """
 
     def __init__(self) -> None:
-        raise TypeError("MethodsOf is a type only: handlers of methods come from Toolkit.from_object(obj).layer")
+        raise TypeError("MethodsOf is only a type. Get the handlers of methods from Toolkit.from_object(obj).layer.")
 
 
 class Given(NamedTuple):
-    """The key that says which function gave a handler, so that `Toolkit.to_layer` notices one tool with two of them."""
+    """A key for the function of a handler. With it, `Toolkit.to_layer` detects two handlers for one tool."""
 
     identity: Identity
     function: int
-    """The function's `id`; the handler in the same context holds the function."""
+    """The `id` of the function. The handler in the same context keeps the function alive."""
 
 
 class CallInfo(Protocol):
-    """A call as handlers and aspects see it: each `Call` is one."""
+    """The interface of a call for handlers and aspects. Every `Call` implements it."""
 
     @property
     def prompt(self) -> Prompt | None:
-        """The conversation so far; None where no model made the call."""
+        """The conversation so far. None if no model made the call."""
 
     @property
     def emit(self) -> Callable[[Any], EffectOf[None]] | None:
-        """What is given the preliminary outcomes; None where they are not read."""
+        """The receiver of the preliminary outcomes. None if nobody reads them."""
 
     def context(self, tool: ToolInfo, /) -> CallContext:
-        """What the handler of `tool` may know of the call."""
+        """Return the context of the call for the handler of `tool`."""
         ...
 
 
 class InnerCall(msgspec.Struct, frozen=True, eq=False):
-    """A call inside the call of a composite, which is about to be run."""
+    """A call inside the call of a composite, before it runs."""
 
     index: int
-    """Which of the calls inside, from 0."""
+    """The index of the inner call, from 0."""
     name: str
     params: Any
-    """As plain JSON data, as they were given."""
+    """The raw arguments as a JSON value."""
     call_id: str
     tool: ToolInfo
 
 
 class InnerCalls(ABC):
-    """What stands around each call inside of composites: a service that no type names, found under its class."""
+    """A service that wraps each inner call of composites. No type contains it; its key is this class."""
 
     @abstractmethod
     def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
-        """A call that is run, which gives its `Outcome`."""
+        """Wrap the effect of an inner call, which returns its `Outcome`."""
 
 
 class Answering(Protocol):
-    """What a context holds for a tool: a handler, or one that aspects wrap."""
+    """The service of a tool in a context: a handler, or a handler with aspects."""
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
-        """A `Result`, or else the effect of what it gives."""
+        """Execute the call. Return a `Result`, or the effect of the result."""
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
-        """The keys of the services that it says it needs, and that it would not find if it were called with these."""
+        """Return the keys of the handler's declared services that are missing in `services` and in its own context."""
         ...
 
 
 @final
 class PlainInThreads:
-    """The key of a context in which handlers that are plain functions run in threads, by default."""
+    """The key of a context whose handlers run plain functions in threads by default."""
 
 
 def in_threads(context: ContextOf[Any]) -> ContextOf[Any]:
-    """Return the context of a server: plain functions run in threads, so that none of them stops the others."""
+    """Return the context of a server, which runs plain functions in threads, so that they do not block each other."""
     return ContextOf({**context.services, PlainInThreads: True})
 
 
 @final
 class Handler:
-    """A handler in a context: the function, and the services that were there when its layer was built."""
+    """A handler in a context: the function, and the services at the time when fxai built its layer."""
 
     __slots__ = ("_blocking", "_context", "_f", "_threads", "_wants_context")
 
@@ -208,7 +214,7 @@ class Handler:
         self._threads = threads
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
-        """What the handler returned: a `Result`, or else the effect of what it gives."""
+        """Call the function. Return its `Result`, or the effect of the result."""
         if self._blocking is not None:
             arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
             return self._blocking.call(self._f, arguments, tool.name)
@@ -232,9 +238,9 @@ class Handler:
         return self._lift(returned, tool, call, services)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
-        """The keys of the services that the function's return annotation names, and that are not given.
+        """Return the keys of the missing services that the function's return annotation names.
 
-        An annotation that is not there, or that names what is only there for checkers, says nothing.
+        If the annotation is missing, or its names exist only for type checkers, return an empty tuple.
         """
         context = self._context.merge(services)
         return tuple(key for key in needed_services(self._f) if context.find(key) is None)
@@ -242,7 +248,7 @@ class Handler:
     async def wait(
         self, coroutine: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> Exit[Any, Any]:
-        """How it ended, of a handler that returned a coroutine."""
+        """Await the coroutine of the handler and return its exit."""
         returned = await _Watched(coroutine, tool.name, self._f)
         kind = returned.__class__
         if kind is Success:
@@ -261,7 +267,7 @@ class Handler:
 
 @final
 class _Awaiting(Instruction, eq=False):
-    """The effect of what a coroutine of a handler gives."""
+    """The effect that awaits the coroutine of a handler."""
 
     handler: Handler
     coroutine: Any
@@ -275,10 +281,10 @@ class _Awaiting(Instruction, eq=False):
 
 
 def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
-    """The effect of what a handler of the tool `name` returned; `call` gives what it may know of its call.
+    """Return the effect of a handler's return value. `call` creates the context of the call.
 
     Raises:
-        TypeError: it returned none of what a handler may return; the message says what it may.
+        TypeError: If the type of the return value is not allowed. The message lists the allowed types.
     """
     if isinstance(returned, StreamOf):
         return _last(cast(Any, returned), call())
@@ -293,28 +299,30 @@ def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callab
 
 
 def joins_calls(tool: ToolInfo, services: ContextOf[Any]) -> bool:
-    """Whether the handler of a tool, given the key of a call that it was given before, goes on with that call."""
+    """Return True if the handler resumes a call when it receives the key of this call again."""
     handler = services.services.get(tool.identity)
     return bool(getattr(handler, "joins_calls", False))
 
 
 def answer_effect(answer: Any) -> AnyEffect:
-    """What a handler answered, as an effect."""
+    """Return the effect of a handler's answer."""
     return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
 
 
 def context_of(tool: ToolInfo, call: CallInfo | None) -> CallContext:
-    """What the handler of `tool` may know of a call; None: of one from our own code."""
+    """Return the context of a call for the handler of `tool`. Without a call, return an empty context."""
     return CallContext(tool) if call is None else call.context(tool)
 
 
 def _last(stream: AnyStream, call: CallContext) -> AnyEffect:
-    """The last item of a stream; those before it are preliminary."""
+    """Return the effect of the last item of a stream. The items before it are preliminary."""
 
     def read(pull: AnyEffect) -> Generator[AnyEffect, Any, Any]:
         held = yield pull
         if held is END:
-            raise TypeError(f"the handler of {call.tool.name!r} gave an empty stream: its last item is the result")
+            raise TypeError(
+                f"handler of {call.tool.name!r} returned an empty stream. Its last item must be the result."
+            )
         while (item := (yield pull)) is not END:
             yield call.preliminary(held)
             held = item
@@ -325,38 +333,38 @@ def _last(stream: AnyStream, call: CallContext) -> AnyEffect:
 
 def _advice(name: str, returned: Any) -> str:
     return (
-        f"the handler of {name!r} returned {returned!r}, which says neither success nor failure: return a Result "
-        "(Success(value) or Failure(error)), an awaitable of one, an Effect, a generator of effects or a Stream"
+        f"handler {name!r} returned {returned!r}. Return a Result (Success(value) or Failure(error)), an awaitable of "
+        "a Result, an Effect, a generator of effects, or a Stream."
     )
 
 
-_LEFT_BEHIND = "the blocking handler of %r goes on after %s s: its thread is left behind"
+_LEFT_BEHIND = "blocking handler of %r still runs after %s s. fxai abandoned its thread."
 
 
 @final
 class Blocking(msgspec.Struct, frozen=True):
-    """How to run a handler that blocks: in a worker thread, which Python cannot cancel.
+    """The settings of a blocking handler. It runs in a worker thread, and Python cannot cancel a thread.
 
-    A cancellation waits for it `grace` seconds, then leaves it behind and says so in the log `fxai.tools`. Such a
-    handler returns a `Result` or an `IOResult`.
+    A cancellation waits `grace` seconds for the thread. Then fxai abandons the thread and logs a warning to
+    `fxai.tools`. A blocking handler returns a `Result` or an `IOResult`.
     """
 
     grace: float = 5.0
 
     def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> AnyEffect:
-        """The effect of `f(*arguments)` in a worker thread."""
+        """Return the effect that calls `f(*arguments)` in a worker thread and reads its result."""
         return self.run(f, arguments, name).flat_map(lambda returned: of_result(_result(returned, name)))
 
     def run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> EffectOf[Any]:
-        """Return the effect of `f(*arguments)` in a worker thread; its value is what `f` returns, of any form."""
+        """Return the effect that calls `f(*arguments)` in a worker thread. Its value is the unchanged return value."""
         return Await(lambda _: self._run(f, arguments, name))
 
     async def _run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Any:
-        from anyio import from_thread, to_thread  # they import what threads need
+        from anyio import from_thread, to_thread  # they import thread support
 
         ended = anyio.Event()
         portal = anyio.lowlevel.current_token()
-        turn = threading.Lock()  # taken by the thread when it begins, or by a cancellation that comes first
+        turn = threading.Lock()  # the thread takes it when it starts; an earlier cancellation takes it instead
 
         def work() -> Any:
             if not turn.acquire(blocking=False):
@@ -364,13 +372,13 @@ class Blocking(msgspec.Struct, frozen=True):
             try:
                 return f(*arguments)
             finally:
-                with contextlib.suppress(RuntimeError, anyio.RunFinishedError):  # no task waits any more
+                with contextlib.suppress(RuntimeError, anyio.RunFinishedError):  # the waiting task has ended
                     from_thread.run_sync(ended.set, token=portal)
 
         try:
             return await to_thread.run_sync(work, abandon_on_cancel=True)
         except anyio.get_cancelled_exc_class():
-            if not turn.acquire(blocking=False):  # else it waited for a free thread, and never begins now
+            if not turn.acquire(blocking=False):  # otherwise the work never started
                 await self._wait(ended, name)
             raise
 
@@ -390,15 +398,15 @@ class Blocking(msgspec.Struct, frozen=True):
 
 @final
 class Threads(msgspec.Struct, frozen=True):
-    """How a handler runs in a server, unless its `blocking` says otherwise."""
+    """The settings of a handler in a server if its option `blocking` is None."""
 
     function: Any
-    """The function as the user wrote it."""
+    """The function of the user, without wrappers."""
     blocking: Blocking
 
     @property
     def are_for_it(self) -> bool:
-        """True if it is a plain function, and an event loop runs that it could hold up."""
+        """True if the function is a plain function and an event loop runs that the function could block."""
         f = inspect.unwrap(self.function) if callable(self.function) else self.function
         call = f if inspect.isroutine(f) else type(f).__call__
         others = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
@@ -406,10 +414,10 @@ class Threads(msgspec.Struct, frozen=True):
 
 
 def threading_of(written: object, blocking: bool | None, grace: float) -> tuple[Blocking | None, Threads | None]:
-    """Return how a handler runs in a thread, if it does, and how it runs in a server.
+    """Return the thread settings of a handler, and its settings in a server.
 
     Args:
-        written: The function as the user wrote it.
+        written: The function of the user.
         blocking: As for `Tool.handler`.
         grace: Seconds that a cancellation waits for the thread.
     """
@@ -418,19 +426,19 @@ def threading_of(written: object, blocking: bool | None, grace: float) -> tuple[
     return (Blocking(grace) if blocking else None), None
 
 
-# -- handlers that hold up the event loop
+# -- handlers that block the event loop
 
 HELD_SECONDS: Final = 0.1
-"""Seconds that a handler may hold up the event loop before fxai reports it."""
+"""Seconds that a handler can block the event loop before fxai reports the handler."""
 
 _reported: WeakSet[Any] = WeakSet()
-_HELD = "the handler of %r held up the event loop for %.1f s, and all other programs on it. %s"
+_HELD = "handler of %r blocked the event loop and all other programs for %.1f s. %s"
 _REMEDY = "Run it in a thread: blocking=True."
-_REMEDY_OF_STEPS = "Do what takes long in a thread: fx.in_thread(…), or a plain function with blocking=True."
+_REMEDY_OF_STEPS = "Run slow work in a thread: fx.in_thread(…), or a plain function with blocking=True."
 
 
 def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = _REMEDY) -> None:
-    """Write to the log `fxai.tools` that a handler held up the event loop, once for each function."""
+    """Log to `fxai.tools` that a handler blocked the event loop, once per function."""
     function = getattr(f, "__func__", f)
     if event_loop() is None or function in _reported:
         return
@@ -442,7 +450,7 @@ def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = 
 
 @final
 class _Watched(msgspec.Struct, eq=False):
-    """A coroutine or a generator, whose steps are timed: what it does between two waits holds up the event loop."""
+    """A coroutine or a generator with timed steps. Each step between two waits blocks the event loop."""
 
     steps: Any
     name: str
@@ -469,7 +477,7 @@ class _Watched(msgspec.Struct, eq=False):
 
 
 def _watch_generator(effect: Generate, name: str, f: Callable[..., Any]) -> Generate:
-    """Return the effect, which times the steps of its generator."""
+    """Return the effect with timed steps of its generator."""
 
     def start(*args: Any, **kwargs: Any) -> Any:
         made = effect.f(*args, **kwargs)
@@ -486,9 +494,7 @@ def _result(returned: Any, name: str) -> Result[Any, Any]:
     if isinstance(returned, IOResult):
         result: Result[Any, Any] = cast(Any, unsafe_perform_io)(returned)
         return result
-    raise TypeError(
-        f"the blocking handler of {name!r} returned {returned!r}: in a thread it must return a Result or an IOResult"
-    )
+    raise TypeError(f"blocking handler of {name!r} must return a Result or an IOResult, got {returned!r}")
 
 
 def handler_layer(
@@ -497,22 +503,22 @@ def handler_layer(
     blocking: Blocking | None = None,
     threads: Threads | None = None,
 ) -> LayerOf[Any, Never, Any]:
-    """The layer that gives `f` as the handler of a tool, with the services that are there when it is built.
+    """Return the layer with `f` as the handler of a tool. The handler keeps the services of the layer's context.
 
     Args:
-        identity: Of the tool.
+        identity: Identity of the tool.
         f: The handler.
-        blocking: How it runs in a thread. Default: None, it does not.
-        threads: How it runs in a server. Default: None, as anywhere.
+        blocking: Thread settings. Default: None, the handler does not run in a thread.
+        threads: Settings in a server. Default: None, the same settings as outside a server.
     """
     wants_context = _positional(f) >= 2
     if blocking is not None and inspect.iscoroutinefunction(f):
-        raise TypeError(f"the handler of {identity.name!r} is a coroutine function: leave blocking=True out")
+        raise TypeError(f"handler of {identity.name!r} is a coroutine function. Omit blocking=True.")
 
     if inspect.isasyncgenfunction(f):
         raise TypeError(
-            f"the handler of {identity.name!r} is an asynchronous generator: return Stream.from_async(…) of its items, "
-            "the last of which is the result"
+            f"handler of {identity.name!r} is an asynchronous generator. Return Stream.from_async(…) of its items. The "
+            "last item is the result."
         )
     given = Given(identity, id(f))
 
@@ -524,12 +530,12 @@ def handler_layer(
 
 
 def handler_of(f: Callable[..., Any], services: ContextOf[Any]) -> Handler:
-    """`f` as the handler of a tool, with services that are there already."""
+    """Return `f` as a handler with existing services."""
     return Handler(f, services, wants_context=_positional(f) >= 2, blocking=None)
 
 
 def _positional(f: Callable[..., Any]) -> int:
-    # What `signature` would say, without its cost, of functions, methods, and what `fx.gen` makes of them.
+    # faster than `inspect.signature` for functions, methods, and results of `fx.gen`
     inner: Any = cast(Any, f).__func__ if isinstance(f, MethodType) else f
     if type(inner) is FunctionType and inner.__dict__.keys() == {"__wrapped__"}:
         inner = inner.__dict__["__wrapped__"]
@@ -545,34 +551,34 @@ def _positional(f: Callable[..., Any]) -> int:
 
 
 def missing_handler(tool: ToolInfo) -> LookupError:
-    """The defect of a call whose tool has no handler, which the checkers could not see."""
+    """Return the defect of a call without a handler. Type checkers could not detect this case."""
     if not tool.requires_handler:
         return LookupError(
-            f"the tool {tool.name!r} is external: its calls are answered outside of this program, not by a handler here"
+            f"tool {tool.name!r} is external: another program answers its calls. It cannot have a handler."
         )
     return LookupError(
-        f"no layer gives a handler for the tool {tool.name!r}: provide tool.handler(f), "
-        "best by toolkit.to_layer(…), which checks that each tool has one"
+        f"no layer provides a handler for the tool {tool.name!r}. Provide tool.handler(f), best with "
+        "toolkit.to_layer(…), which checks that each tool has a handler."
     )
 
 
 @final
 class ToolExecution(Operation, eq=False):
-    """A call of a tool that is run, for a tracer; it gives an `Outcome`, or, typed, what the handler does."""
+    """A running tool call, for a tracer. It returns an `Outcome`, or the typed result of the handler."""
 
     name: str
     tool: ToolInfo | None
-    """None: there is no tool of that name."""
+    """None if no tool has this name."""
     call_id: str
-    """Empty where no model made the call."""
+    """Empty if no model made the call."""
     given: Any
-    """The parameters: plain JSON data or its text."""
+    """The raw arguments: a JSON value or a JSON string."""
     is_typed: bool = False
-    """Whether the parameters are a value of their type, and the call gives one, as `tool.call` does."""
+    """True if the parameters and the result are typed values, as in `tool.call`."""
 
 
 def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
-    """The typed success or failure of a tool's handler for typed parameters; no JSON is involved."""
+    """Call a tool's handler with typed parameters. Return its typed success or failure without JSON."""
 
     def start(services: ContextOf[Any]) -> AnyEffect:
         handler: Answering | None = services.find(tool.identity)
@@ -584,15 +590,16 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
 
 
 class HandlerError(TypeError):
-    """Handlers and tools do not match: a handler is missing, there are two for one tool, or one is for no tool."""
+    """An error for handlers that do not match the tools: a tool has no handler or two, or a handler has no tool."""
 
 
 def check_handlers(
     tools: Mapping[str, ToolInfo], layer: LayerOf[_T, _E, _R2], left_out: frozenset[Identity] = frozenset()
 ) -> LayerOf[_T, _E, _R2]:
-    """The layer, whose building raises `HandlerError` unless each tool has one handler there.
+    """Return the layer with a check of its handlers.
 
-    No other tool may have one, but for those that were left out of the tools.
+    Building the layer raises `HandlerError` unless each tool has one handler. Handlers of other tools are not allowed,
+    except for the tools in `left_out`.
     """
     needed = {tool.identity: tool.name for tool in tools.values() if tool.requires_handler}
 
@@ -623,7 +630,7 @@ def _require_match(
     problems = (("no handler for", missing), ("two handlers for", _duplicates(givers)), ("no such tool here", extra))
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
     if found:
-        raise HandlerError(f"the handlers do not match Toolkit({', '.join(tools)}): {found}")
+        raise HandlerError(f"handlers do not match Toolkit({', '.join(tools)}): {found}")
 
 
 def _duplicates(givers: Iterable[Identity]) -> list[str]:
@@ -631,18 +638,18 @@ def _duplicates(givers: Iterable[Identity]) -> list[str]:
 
 
 def check_doubled(context: ContextOf[Any]) -> ContextOf[Any]:
-    """The services of `context`, once no tool has two handlers there; else a `HandlerError` is raised."""
+    """Return `context`, or raise `HandlerError` if a tool has two handlers."""
     doubled = _duplicates(key.identity for key in context if isinstance(key, Given))
     if doubled:
         raise HandlerError(
-            f"two handlers for: {', '.join(doubled)}; tools made alike from two objects need different names when "
-            "they are made, such as by Toolkit.from_object(obj, name=…)"
+            f"two handlers for: {', '.join(doubled)}. If you create tools from two objects, name them differently, "
+            "such as with Toolkit.from_object(obj, name=…)."
         )
     return context
 
 
 def missing_services(tools: Iterable[ToolInfo], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
-    """The services that handlers of these tools say they need and that are missing here, as (tool, service) names."""
+    """Return the missing services that handlers of these tools declare, as pairs of a tool name and a service name."""
     handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
     found = ((name, handler) for name, handler in handlers if handler is not None)
     return tuple(

@@ -1,7 +1,7 @@
-"""Identities and names: which tool a tool is, whatever it is called, and what it is called in a request to a provider.
+"""Identities and names of tools. fxai uses this module to find handlers and to send allowed names to a provider.
 
-Tools may have any name; providers allow letters, digits, `_` and `-`, and not too many of them. A `NameMap` is made
-for each request, from its tools, and leads both ways.
+A tool can have any name. Providers allow letters, digits, `_`, and `-`, and limit the length. For each request, fxai
+creates a `NameMap` from the tools of the request. It converts names in both directions.
 
 >>> from fxai.tools.tool import Tool
 >>> ping, add = Tool.make("ping"), Tool.make("Calculator.add")
@@ -25,27 +25,27 @@ from typing_extensions import override
 from fxai.schema.fault import SchemaError
 
 Kind: TypeAlias = Literal["user-defined", "dynamic", "provider-defined"]
-"""How a tool was made: by `Tool.make`, `Tool.dynamic` or `Tool.provider_defined`."""
+"""The constructor of a tool: `Tool.make`, `Tool.dynamic`, or `Tool.provider_defined`."""
 
 FailureMode: TypeAlias = Literal["error", "return"]
-"""Where a typed failure of the handler goes: into the error channel, or to the model as the call's result."""
+"""The channel of a handler's typed failure: the error channel, or the model as the result of the call."""
 
 
 @final
 class Identity:
-    """What a tool's constructor was given that makes it this tool and no other: handlers are found by it.
+    """The defining values of a tool, as the key of its handler.
 
-    Its parts are the kind, the first name, the schemas of parameters, success and failure, the failure mode, how raw
-    parameters are validated, and for a provider's tool its id and args. It is also the key of the tool's handler in
-    a context, so its hash is computed once.
+    These values are the kind, the first name, the schemas of the parameters, success, and failure, the failure mode,
+    and the validation of raw parameters. A provider's tool also has its id and args. A context uses the identity as the
+    key of the handler, so fxai computes its hash once.
     """
 
     __slots__ = ("_hash", "_parts", "kind", "name")
 
     kind: Kind
-    """How the tool was made."""
+    """The kind of the tool."""
     name: str
-    """The name that the tool was made with."""
+    """The name from the constructor of the tool."""
 
     def __init__(self, *parts: Any) -> None:
         self._parts = parts
@@ -53,7 +53,7 @@ class Identity:
         self.kind, self.name = parts[:2]
 
     def with_mode(self, mode: FailureMode) -> Identity:
-        """The identity of the tool with another failure mode."""
+        """Return the identity of the tool with another failure mode."""
         return Identity(*self._parts[:5], mode, *self._parts[6:])
 
     @override
@@ -74,7 +74,7 @@ class Identity:
 
 @final
 class ProviderTool(msgspec.Struct, frozen=True):
-    """What a provider knows a tool by, when the provider defines it.
+    """The provider's data of a tool that the provider defines.
 
     >>> from fxai.tools.tool import Tool
     >>> search = Tool.provider_defined(id="acme.search", name="Search", provider_name="search")()
@@ -85,43 +85,43 @@ class ProviderTool(msgspec.Struct, frozen=True):
     id: str
     """The provider and its tool, such as `"openai.web_search"`."""
     name: str | None
-    """What the provider calls it; None where it calls it by the tool's own name."""
+    """The provider's name of the tool. None: the provider uses the tool's own name."""
     args: msgspec.Struct
-    """What it is set up with."""
+    """The settings of the tool."""
     requires_handler: bool = False
-    """Whether its calls come back to us."""
+    """True if the provider sends the calls to this program."""
 
     @staticmethod
     def of(
         id: str, name: str | None, args: type[msgspec.Struct], given: Mapping[str, Any], *, requires_handler: bool
     ) -> ProviderTool:
-        """What a provider knows a tool by, with the args that were given.
+        """Return the provider's data of a tool with these args.
 
         Raises:
-            SchemaError: an arg is missing, of a wrong type, or there is none of that name.
+            SchemaError: If an arg is missing, unknown, or of a wrong type.
         """
         unknown = set(given) - set(args.__struct_fields__)
         if unknown:
             there = ", ".join(args.__struct_fields__) or "none"
-            raise SchemaError(f"{id} has no argument {', '.join(sorted(map(repr, unknown)))}: there are {there}")
+            raise SchemaError(f"{id}: unknown argument {', '.join(sorted(map(repr, unknown)))}. Use one of: {there}")
         names = {field.name: field.encode_name for field in msgspec.structs.fields(args)}
         try:
-            # As plain data, so that Structs among the args are checked inside as well.
+            # a JSON value, so that msgspec also validates nested Structs
             plain = msgspec.to_builtins({names[key]: value for key, value in given.items()})
             return ProviderTool(id, name, msgspec.convert(plain, args), requires_handler)
         except (msgspec.ValidationError, TypeError) as error:
-            raise SchemaError(f"the arguments of {id} do not fit: {error}") from None
+            raise SchemaError(f"{id}: invalid arguments: {error}") from None
 
     @override
     def __hash__(self) -> int:
         return hash((self.id, self.name))
 
 
-# -- names on the wire
+# -- names in requests
 
 
 class _Named(Protocol):
-    """A tool, as far as its name goes."""
+    """The naming data of a tool."""
 
     @property
     def identity(self) -> Identity: ...
@@ -140,20 +140,20 @@ _T = TypeVar("_T", bound=_Named)
 
 
 class NameConflictError(ValueError):
-    """Two tools would have one name on the wire."""
+    """An error for two tools that would have the same name in a request."""
 
 
 @final
 class NameRule(msgspec.Struct, frozen=True):
-    """What a provider allows: `length` letters, digits, `_` and `-`. OpenAI allows 64, Anthropic 128."""
+    """The name rule of a provider: `length` letters, digits, `_`, and `-`. OpenAI allows 64, Anthropic allows 128."""
 
     length: int = 64
 
     def of(self, name: str) -> str:
-        """Return the name on the wire: `__` replaces each run of other signs.
+        """Return the name for a request. `__` replaces each run of other characters.
 
-        A name that is too long, or that has letters of another script, ends in a digest of itself. Without the digest,
-        two names in another script would be one name.
+        If a name is too long or contains letters of another script, it ends with a digest of itself. Without the
+        digest, two names in another script would become the same name.
         """
         plain = re.sub(r"[^a-zA-Z0-9_-]+", "__", name)
         if len(plain) <= self.length and name.isascii() and plain:
@@ -166,7 +166,7 @@ class NameRule(msgspec.Struct, frozen=True):
 
 @final
 class NameMap:
-    """The names of one request's tools, both ways; a name that it does not know stands for itself."""
+    """The names of a request's tools, in both directions. Unknown names stay unchanged."""
 
     __slots__ = ("_meant", "_sent")
 
@@ -176,10 +176,10 @@ class NameMap:
 
     @staticmethod
     def of(tools: Iterable[_Named], rule: NameRule) -> NameMap:
-        """The map for `tools`: a provider's own tool has the provider's name, another one the name that the rule gives.
+        """Return the map for `tools`. Tools of the provider have the provider's names; `rule` converts other names.
 
         Raises:
-            NameConflictError: two tools would have one name; it names both.
+            NameConflictError: If two tools would have the same name. The message contains both.
         """
         sent: dict[str, str] = {}
         meant: dict[str, str] = {}
@@ -188,7 +188,7 @@ class NameMap:
             wire = rule.of(tool.name) if given is None else given
             if wire in meant and meant[wire] != tool.name:
                 raise NameConflictError(
-                    f"the tools {meant[wire]!r} and {tool.name!r} would both be sent as {wire!r}: rename or prefix one"
+                    f"tools {meant[wire]!r} and {tool.name!r} have the same name {wire!r} in the request. Rename one."
                 )
             sent[tool.name] = wire
             meant[wire] = tool.name
@@ -196,7 +196,7 @@ class NameMap:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """From the name on the wire to the tool's own."""
+        """A map from the name in the request to the tool's own name."""
         return MappingProxyType(self._meant)
 
     @override
@@ -215,34 +215,34 @@ class NameMap:
         return (NameMap, (self._sent,))
 
     def __contains__(self, name: str) -> bool:
-        """Return whether the request has a tool with this name."""
+        """Return True if the request has a tool with this name."""
         return name in self._sent
 
     def sent(self, name: str) -> str:
-        """What the tool `name` is called on the wire."""
+        """Return the name in the request of the tool `name`."""
         return self._sent.get(name, name)
 
     def meant(self, wire: str) -> str:
-        """Which tool is meant by a name on the wire."""
+        """Return the tool's own name for a name in the request."""
         return self._meant.get(wire, wire)
 
 
-# -- tools of one name
+# -- tools with the same name
 
 
 OnConflict: TypeAlias = Literal["error", "first", "last"]
-"""What to do with two different tools of one name: refuse (the default), keep the first, or keep the last."""
+"""The reaction to two different tools with the same name: an error (default), keep the first, or keep the last."""
 
 
 class ToolConflictError(ValueError):
-    """Two different tools have one name."""
+    """An error for two different tools with the same name."""
 
 
 def join_by_name(chosen: Mapping[str, _T], more: Iterable[_T], on_conflict: OnConflict) -> dict[str, _T]:
-    """Tools by name, and more of them behind.
+    """Return the tools of `chosen` by name, followed by the tools of `more`.
 
     Raises:
-        ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+        ToolConflictError: If two different tools have the same name and `on_conflict` is `"error"`.
     """
     joined = dict(chosen)
     for tool in more:
@@ -251,8 +251,8 @@ def join_by_name(chosen: Mapping[str, _T], more: Iterable[_T], on_conflict: OnCo
             joined[tool.name] = tool
         elif on_conflict == "error" and before != tool:
             raise ToolConflictError(
-                f"two different tools are called {tool.name!r}: {_about(before)} and {_about(tool)}; rename or prefix "
-                'one, or say on_conflict="first" or "last"'
+                f"two different tools have the name {tool.name!r}: {_about(before)} and {_about(tool)}. Rename or "
+                'prefix one, or set on_conflict to "first" or "last".'
             )
     return joined
 
@@ -262,17 +262,17 @@ def newcomers(
     before: tuple[Mapping[str, _T], Mapping[str, _T]],
     chosen: Mapping[str, _T],
 ) -> tuple[tuple[set[str], set[str]], list[str]]:
-    """What to leave out of two lots of tools where two have come to have one name: the one that was there stays.
+    """Return the names to remove from two live toolkits with a name conflict. The existing tool stays.
 
-    Where both are new, it is the first one's.
+    If both tools are new, the tool of the first toolkit stays.
 
     Args:
-        now: the tools of both.
-        before: those of both at the time of `chosen`.
-        chosen: the tools by name that were made of those.
+        now: The current tools of both toolkits.
+        before: The tools of both toolkits at the time of `chosen`.
+        chosen: The merged tools at that time, by name.
 
     Returns:
-        The names to leave out of the first and of the second, and those of tools that are new.
+        The names to remove from the first and from the second toolkit, and the names of the new tools among them.
     """
     first, second = now
     taken = {name for name, tool in first.items() if second.get(name, tool) != tool}
@@ -285,5 +285,5 @@ def newcomers(
 
 
 def _about(tool: _Named) -> str:
-    made = f", made as {tool.identity.name!r}" if tool.identity.name != tool.name else ""
-    return f"a {tool.identity.kind} one ({tool.description or 'no description'}{made})"
+    made = f", created as {tool.identity.name!r}" if tool.identity.name != tool.name else ""
+    return f"a {tool.identity.kind} tool ({tool.description or 'no description'}{made})"

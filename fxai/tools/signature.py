@@ -1,4 +1,4 @@
-"""Signatures: the parameters of a function as one type, and how the function is called with a value of it.
+"""Signatures: the parameters of a function as one type. fxai uses it to call a function with decoded arguments.
 
 >>> def greet(name: str, times: int = 1) -> str:
 ...     return f"Hello, {name}! " * times
@@ -54,28 +54,28 @@ _SIMPLE = (bool, int, str, enum.Enum, NoneType)
 
 
 class Arguments(msgspec.Struct, Generic[_Q], frozen=True):
-    """The parameters of one call of a function with the signature `Q`, as a value; its fields are called as they are.
+    """The arguments of one call of a function with the signature `Q`. Each parameter is a field with the same name.
 
-    Made by `FunctionTool.arguments`, or by decoding what a model wrote.
+    Create it with `FunctionTool.arguments`. fxai also decodes it from a model's arguments.
     """
 
 
 @final
 class Signature(msgspec.Struct, frozen=True):
-    """What goes into a function, what it gives, and what it says of itself."""
+    """The parameters, return type, and description of a function."""
 
     parameters: type[Any]
-    """A Struct with a field for each parameter; `Empty` where there are none."""
+    """A Struct with one field per parameter. `Empty` if the function has no parameters."""
     positional: tuple[str, ...]
-    """The parameters that are passed by their place, in order."""
+    """The names of the parameters that fxai passes by position, in order."""
     keywords: tuple[str, ...]
-    """Those that are passed by name."""
+    """The names of the parameters that fxai passes by name."""
     context: int | str | None
-    """Where the call's context is passed, by place or by name; None where the function does not ask for it."""
+    """The position or name of the parameter for the context of the call. None if the function has no such parameter."""
     returned: Returned
-    """What it gives."""
+    """The return type."""
     description: str | None
-    """What it does, by its docstring."""
+    """The description from the docstring."""
 
     @staticmethod
     def of(
@@ -87,27 +87,27 @@ class Signature(msgspec.Struct, frozen=True):
         success: Any = msgspec.UNSET,
         failure: Any = msgspec.UNSET,
     ) -> Signature:
-        """The signature of `f`, which messages call `name`.
+        """Return the signature of `f`.
 
         Args:
-            f: the function, or anything else that can be called and has a signature.
-            name: what it is called in messages; its parameters' type is called so too.
-            around: local names that its annotations may use.
-            bound: False for a method that is not bound to its object yet: its first parameter is left out.
-            success: the type of what comes out; by default what the return annotation says.
-            failure: the type of what can go wrong; by default what the return annotation says.
+            f: Function, or another callable with a signature.
+            name: Name of the function in messages, and name of the type of its parameters.
+            around: Local names for the annotations.
+            bound: False for an unbound method, whose first parameter is ignored. Default: True.
+            success: Type of the success. Default: the type in the return annotation.
+            failure: Type of the failure. Default: the type in the return annotation.
 
         Raises:
-            SchemaError: a parameter has no annotation, or cannot be one of a tool; or the return annotation does not
-                say what the function gives.
-            NameError: a name in an annotation is not defined.
+            SchemaError: If a parameter has no annotation or is not allowed in a tool, or if the return annotation does
+                not contain the type of the success.
+            NameError: If a name in an annotation is undefined.
         """
         given = _parameters(f, name)[0 if bound else 1 :]
         hints = hints_of(f, around)
         docstring = Docstring.of(f)
         contexts = [p for p in given if _is_context(hints.get(p.name))]
         if len(contexts) > 1:
-            raise SchemaError(f"the function {name!r} has two parameters for the CallContext of a call: leave one out")
+            raise SchemaError(f"function {name!r} must have at most one parameter for the CallContext, got two")
         fields = [_field(p, name, hints, docstring) for p in given if p not in contexts]
         by_name = [p.name for p in given if p.kind is p.KEYWORD_ONLY]
         by_place = [p.name for p in given if p.kind is not p.KEYWORD_ONLY]
@@ -121,7 +121,7 @@ class Signature(msgspec.Struct, frozen=True):
         )
 
     def caller(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of parameters, and of the call's context if `f` asks for it, that returns what `f` returns."""
+        """Return a function of the parameters, and of the context if `f` has one. It returns the value of `f`."""
         get, names, context = self._getter(), self.keywords, self.context
 
         def call(params: Any) -> Any:
@@ -150,7 +150,7 @@ class Signature(msgspec.Struct, frozen=True):
         return get if len(names) > 1 else lambda params: (get(params),)
 
     def handler(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler that `f` is: what it returns bare is a success."""
+        """Return `f` as a handler. If the return type is bare, the handler returns a success."""
         call = self.caller(f)
         vars(call)[WRITTEN] = f
         if not self.returned.bare:
@@ -166,10 +166,10 @@ class Signature(msgspec.Struct, frozen=True):
         return answer if self.context is None else answer_in_context
 
     def arguments(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The parameters that a call of `f` with `args` and `kwargs` would pass; a context is left out.
+        """Return the parameters of a call of `f` with `args` and `kwargs`, without the context.
 
         Raises:
-            TypeError: `f` takes no such arguments.
+            TypeError: If the arguments do not match `f`.
         """
         names = {*self.positional, *self.keywords}
         bound = inspect.signature(f).bind_partial(*args, **kwargs).arguments
@@ -182,7 +182,7 @@ def _as_success(value: Any) -> Any:
         return Success(value)
     return (
         _await_success(value) if kind is CoroutineType else value
-    )  # a wrapper, such as `safe`, made it of the bare value
+    )  # a wrapper, such as `safe`, converted the bare value
 
 
 async def _await_success(value: Any) -> Any:
@@ -194,13 +194,13 @@ def _parameters(f: Callable[..., Any], name: str) -> list[inspect.Parameter]:
         given = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
         raise SchemaError(
-            f"the parameters of {name!r} are not known: write a function with annotations around it"
+            f"function {name!r} has no readable signature. Write a function with annotations that calls it."
         ) from None
     for parameter in given:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             many = f"*{parameter.name}" if parameter.kind is parameter.VAR_POSITIONAL else f"**{parameter.name}"
             raise SchemaError(
-                f"the function {name!r} takes {many}, which a tool's parameters cannot say: take a list or a dict"
+                f"function {name!r}: a tool cannot have the parameter {many}. Use a list or a dict instead."
             )
     return given
 
@@ -208,16 +208,16 @@ def _parameters(f: Callable[..., Any], name: str) -> list[inspect.Parameter]:
 def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], docstring: Docstring) -> tuple[Any, ...]:
     if parameter.name not in hints:
         raise SchemaError(
-            f"the parameter {parameter.name!r} of the function {name!r} has no annotation: write its type, such as "
-            f"`{parameter.name}: str`"
+            f"parameter {parameter.name!r} of the function {name!r} has no annotation. Write its type, such as "
+            f"`{parameter.name}: str`."
         )
     if parameter.name.startswith("__"):
-        raise SchemaError(f"the parameter {parameter.name!r} of the function {name!r} begins with __: rename it")
+        raise SchemaError(f"parameter {parameter.name!r} of the function {name!r} must not start with __. Rename it.")
     hint = hints[parameter.name]
     tp = _with_description(hint, docstring.parameters.get(parameter.name))
     if _is_field(parameter.default):
         raise SchemaError(
-            f"the parameter {parameter.name!r} of the function {name!r} has a pydantic Field as its default. Write the"
+            f"parameter {parameter.name!r} of the function {name!r} has a pydantic Field as its default. Write the"
             f" Field into the type: `{parameter.name}: Annotated[…, Field(…)]`."
         )
     if parameter.default is not parameter.empty:
@@ -226,13 +226,13 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], do
 
 
 def _is_field(value: object) -> bool:
-    """Return whether a value is a `Field` of pydantic."""
+    """Return True if a value is a `Field` of pydantic."""
     field = getattr(sys.modules.get("pydantic.fields"), "FieldInfo", None)
     return field is not None and isinstance(value, field)
 
 
 def _with_description(hint: Any, text_of_docstring: str | None) -> Any:
-    """The type, with its description: of a `Meta`, else of a text in `Annotated`, else of the docstring."""
+    """Return the type with its description: from a `Meta`, a string in `Annotated`, or the docstring, in this order."""
     notes: tuple[Any, ...] = hint.__metadata__ if get_origin(hint) is _ANNOTATED else ()
     if any((isinstance(note, msgspec.Meta) or _is_field(note)) and note.description is not None for note in notes):
         return hint
@@ -252,11 +252,11 @@ def _takes_none(hint: Any) -> bool:
 
 
 def _with_default(tp: Any, default: Any) -> tuple[Any, Any]:
-    """The type and default of a field; one that can be changed is copied for each call, and stands in the schema."""
+    """Return the type and default of a field. The schema shows a mutable default, and each call receives a copy."""
     if isinstance(default, _SIMPLE) or (isinstance(default, float) and math.isfinite(default)):
         return tp, default
     plain = _plain(tp, default)
-    if plain is msgspec.UNSET:  # such as an object that only marks that nothing was given
+    if plain is msgspec.UNSET:  # for example a sentinel object for an omitted argument
         return tp, msgspec.field(default_factory=lambda: default)
     noted = _ANNOTATED[tp, msgspec.Meta(extra_json_schema={"default": plain})]
     return noted, msgspec.field(default_factory=lambda: copy.deepcopy(default))
@@ -266,7 +266,7 @@ def _plain(tp: Any, default: Any) -> Any:
     try:
         return Schema[Any].of(tp).encode(default).value_or(msgspec.UNSET)
     except SchemaError:
-        return msgspec.UNSET  # the type is refused where the tool is used, by its place
+        return msgspec.UNSET  # the tool rejects the type at its first use, with the location
 
 
 def _struct(f: Callable[..., Any], name: str, fields: list[tuple[Any, ...]]) -> type[Any]:
@@ -282,7 +282,7 @@ def _struct(f: Callable[..., Any], name: str, fields: list[tuple[Any, ...]]) -> 
             kw_only=True,
         )
     except TypeError as error:
-        raise SchemaError(f"the parameters of the function {name!r} are no type: {error}") from None
+        raise SchemaError(f"function {name!r}: cannot create a type of its parameters: {error}") from None
     made.__qualname__ = (
         f"{getattr(f, '__qualname__', name)}.parameters"  # where pickle finds it: FunctionTool.parameters
     )
@@ -292,8 +292,8 @@ def _struct(f: Callable[..., Any], name: str, fields: list[tuple[Any, ...]]) -> 
 def _read_return(f: Callable[..., Any], name: str, hints: Mapping[str, Any], success: Any, failure: Any) -> Returned:
     if "return" not in hints and success is msgspec.UNSET:
         raise SchemaError(
-            f"the function {name!r} does not say what it returns: write it, such as `-> str`, or `-> object` for "
-            "anything JSON can carry"
+            f"function {name!r} has no return annotation. Write the return type, such as `-> str`, or `-> object` for "
+            "any JSON value."
         )
     call = f if inspect.isroutine(f) else type(f).__call__
     awaited = inspect.iscoroutinefunction(f) or inspect.iscoroutinefunction(call)
@@ -302,7 +302,7 @@ def _read_return(f: Callable[..., Any], name: str, hints: Mapping[str, Any], suc
 
 @final
 class Docstring(msgspec.Struct, frozen=True):
-    """What a docstring says, its sections taken apart: Google, NumPy and Sphinx styles, by `docstring-parser`.
+    """The parts of a docstring, read by `docstring-parser`. It supports the Google, NumPy, and Sphinx styles.
 
     >>> def add(a: int, b: int) -> int:
     ...     '''Adds two numbers.
@@ -317,13 +317,13 @@ class Docstring(msgspec.Struct, frozen=True):
     """
 
     description: str | None = None
-    """The text before and between the sections; None without one."""
+    """The text before and between the sections. None without such text."""
     parameters: Mapping[str, str] = {}
-    """By parameter, its description, in one line."""
+    """The description of each parameter by name, in one line."""
 
     @staticmethod
     def of(f: Callable[..., Any]) -> Docstring:
-        """What the docstring of `f` says; of a `partial` what its function says, of an object what its class says."""
+        """Return the docstring of `f`. For a `partial`, read its function; for another object, read its class."""
         text = _text(f)
         if not text:
             return Docstring()
@@ -345,11 +345,11 @@ def _text(f: Any) -> str:
 
 
 def _parse(text: str) -> Docstring:
-    from docstring_parser import ParseError, parse  # 20 ms, and only for docstrings of several lines
+    from docstring_parser import ParseError, parse  # the import takes 20 ms, and only long docstrings need it
 
     try:
         read = parse(text)
-    except ParseError:  # not one of the styles: all of it is the description
+    except ParseError:  # unknown style: the whole docstring is the description
         return Docstring(text)
     descriptions = {
         name.strip().lstrip("*"): " ".join(parameter.description.split())

@@ -1,7 +1,7 @@
-"""Sources: tools that come with their handlers, opened for as long as they are needed.
+"""Sources: tools with their handlers, open for a limited time. Use a source for a server or for any origin of tools.
 
-A `ToolSource` gives a `BoundToolkit`, and may have to open something first: it is what every origin of tools gives, be
-it functions, the methods of an object, or a server.
+A `ToolSource` returns a `BoundToolkit` and can open a resource first. Functions, objects with methods, and servers are
+all origins of tools.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import tool
@@ -40,38 +40,39 @@ _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 
 class Sourced(Protocol[_T_co, _E_co, _R_co]):
-    """What tools with their handlers may come from: a function tool, a composite, a bound toolkit, a source."""
+    """An origin of tools with handlers: a function tool, a composite, a bound toolkit, or a source."""
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
-        """For checkers: what it gives."""
+        """For type checkers: the handlers, their failures, and their requirements."""
         ...
 
     def __fx_bound__(self) -> Any:
-        """A tool and its layer, a bound toolkit, or the effect that opens one."""
+        """Return a tool and its layer, a bound toolkit, or the effect that opens a bound toolkit."""
 
 
 @final
 class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
-    """Where tools come from: a toolkit with its layer, there for as long as a scope is open.
+    """An origin of tools. It is a toolkit with its layer while a scope is open.
 
-    `T` is the union of the handlers, `E` what opening it fails with, `R` what opening it and the handlers need.
+    `T` is the union of the handlers. `E` is the failure of opening the source. `R` is the set of services that opening
+    the source and the handlers need.
     """
 
     open: EffectOf[BoundToolkit[_T, _E_co, _R_co], _E_co, Scope | _R_co | None]
-    """Opens it into the scope around, with which it closes."""
+    """The effect that opens the source in the enclosing scope. The source closes with the scope."""
 
     @staticmethod
     def of(origin: Sourced[_T2, _E, _R]) -> ToolSource[_T2, _E, _R]:
-        """The source of a function tool, a composite or a bound toolkit; of a source, itself."""
+        """Return the source of a function tool, composite, or bound toolkit. Return a source unchanged."""
         bound = bound_of(origin)
         return ToolSource(origin.__fx_bound__() if bound is None else Succeed(bound))
 
     def use(
         self, f: Callable[[Toolkit[_T]], EffectOf[_A, _E2, _T | _R2]]
     ) -> EffectOf[_A, _E_co | _E2, _R_co | _R2 | None]:
-        """What the program gives that `f` makes of the tools: opened before it, with their handlers, and closed after.
+        """Run the program that `f` builds from the tools. The source stays open, with its handlers, during the run.
 
-        Fails as opening does, and as the program does.
+        The effect fails if opening the source fails or if the program fails.
         """
 
         def run(opened: AnyBound) -> AnyEffect:
@@ -82,9 +83,10 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
     def use_stream(
         self, f: Callable[[Toolkit[_T]], StreamOf[_A, _E2, _T | _R2]]
     ) -> StreamOf[_A, _E_co | _E2, _R_co | _R2 | None]:
-        """The items of the stream that `f` makes of the tools: opened before the first, with their handlers.
+        """Return the stream that `f` builds from the tools. The source opens, with its handlers, before the first item.
 
-        It is closed when the stream ends or is left. Fails as opening does, and as the stream does.
+        The source closes when the stream ends or a reader closes it. The stream fails if opening the source fails or if
+        the stream from `f` fails.
         """
 
         def run(opened: AnyBound) -> AnyStream:
@@ -95,10 +97,10 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
     def merge(
         self, other: ToolSource[_T2, _E2, _R2], *, on_conflict: OnConflict = "error"
     ) -> ToolSource[_T | _T2, _E_co | _E2, _R_co | _R2]:
-        """The tools of both; opened one after the other, closed in reverse.
+        """Return a source of the tools of both. It opens one source after the other and closes them in reverse.
 
-        Opening it raises `ToolConflictError` as a defect where two different tools have one name, unless
-        `on_conflict` says which to keep.
+        If two different tools have the same name and `on_conflict` is `"error"`, opening it raises `ToolConflictError`
+        as a defect.
         """
         both: AnyEffect = cast("AnyEffect", self.open).flat_map(
             lambda first: other.open.map(lambda second: first.merge(second, on_conflict=on_conflict))
@@ -106,20 +108,20 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         return ToolSource(both)
 
     def with_toolkit(self, f: Callable[[Toolkit[_T]], Toolkit[_T]]) -> Self:
-        """The same handlers, with what `f` makes of the tools once they are known."""
+        """Return a source whose toolkit is the result of `f`, with the same handlers. `f` runs at each opening."""
         changed: Any = self.open.map(lambda opened: opened.with_toolkit(f))
         return msgspec.structs.replace(self, open=changed)
 
     def prefix(self, prefix: str) -> Self:
-        """The same, with `prefix` before the tools' names."""
+        """Return the source with `prefix` before the names of its tools."""
         return self.with_toolkit(lambda kit: kit.prefix(prefix))
 
     def __fx_gives__(self) -> Gives[_T, _E_co, _R_co]:
-        """For checkers: what it gives."""
+        """For type checkers: the handlers, their failures, and their requirements."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> EffectOf[Any, Any, Any]:
-        """What opens it."""
+        """Return the effect that opens the source."""
         return self.open
 
     @override

@@ -1,9 +1,9 @@
-"""Tools: named operations that a language model may ask for.
+"""Tools: named operations that a language model can call. Use this module to define a tool.
 
-A tool is a value. It says what the operation is called, what goes in, what comes out and what can go wrong. It never
-holds the code that runs: handlers join it later, through a layer. A `FunctionTool` is both, from one function: names,
-types, defaults and descriptions come from the signature, from `Annotated` and from the docstring. For it alone a bare
-return is the success; a declared `Result` keeps its failure type.
+A tool is an immutable value. It contains the name of an operation, its parameters, its result, and its failures. It
+contains no code: a layer supplies the handler later. A `FunctionTool` is a function with its own tool. fxai reads the
+names, types, defaults, and descriptions of the tool from the function's signature, `Annotated`, and docstring. A
+function tool can return a bare success. If the function declares a `Result`, the tool keeps the failure type.
 
 >>> import msgspec
 >>> from fxai.tools.tool_options import Readonly
@@ -20,8 +20,8 @@ return is the success; a declared `Result` keeps its failure type.
 (5, 'Adds two numbers.', ['a'])
 """
 
-# The type variables of the constructors have defaults: those of the arguments that they stand for. The overloads of
-# `tool` go from the forms of a return that say more to the bare one, which takes them all and overlaps on purpose.
+# Each default of a constructor's type variable matches the default of its argument. The overloads of `tool` start with
+# the most specific return types. The last overload accepts every return type and overlaps the others on purpose.
 # mypy: disable-error-code="overload-overlap, overload-cannot-match"
 # pyright: reportInvalidTypeVarUse=false, reportOverlappingOverload=false
 
@@ -91,7 +91,7 @@ _O = TypeVar("_O")
 _K = TypeVar("_K")
 _R = TypeVar("_R", default=None)
 _Raw: TypeAlias = Mapping[str, Any] | JsonSchema
-_V = TypeVar("_V", default=object)  # of raw parameters: any JSON value, or the type that `validation` returns
+_V = TypeVar("_V", default=object)  # raw parameters: any JSON value, or the type that `validation` returns
 _Checked: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[_V, Any]]
 _Q = ParamSpec("_Q")
 _Q2 = ParamSpec("_Q2")
@@ -103,14 +103,14 @@ _R_co = TypeVar("_R_co", covariant=True)
 
 
 class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
-    """A named operation: parameters `P`, success `S`, typed failure `F`.
+    """A named operation with the parameters `P`, the success `S`, and the typed failure `F`.
 
-    Made by `Tool.make`, `Tool.dynamic` or `Tool.provider_defined`. Combinators give a tool of the same kind with the
-    same identity, so the handlers that were made for it stay its handlers.
+    Create a tool with `Tool.make`, `Tool.dynamic`, or `Tool.provider_defined`. The methods that change a tool return a
+    tool with the same kind and identity, so the existing handlers still match the tool.
     """
 
     from_function: ClassVar[ToolDecorator]
-    """The tool of a function, with its handler: a `FunctionTool`, as the decorator `tool` makes it."""
+    """The decorator `tool` under another name. It creates a `FunctionTool`: a function with its tool and handler."""
 
     @overload
     @staticmethod
@@ -132,18 +132,18 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
     def make(
         name: str, *, parameters: Any = Empty, success: Any = None, failure: Any = Never, **options: Unpack[ToolOptions]
     ) -> Any:
-        """A tool of our own.
+        """Define a tool with a typed schema.
 
         Args:
-            name: what the model calls it.
-            parameters: the type (or `Schema`) of what goes in; by default nothing, a closed empty object.
-            success: the type of what comes out; by default nothing (`None`).
-            failure: the type of what can go wrong; by default nothing can (`Never`).
-            options: see `ToolOptions`.
+            name: Name of the tool for the model.
+            parameters: Type or `Schema` of the parameters. Default: none, a closed empty object.
+            success: Type or `Schema` of the success. Default: `None`.
+            failure: Type or `Schema` of the failure. Default: `Never`, no failure.
+            options: See `ToolOptions`.
 
         Raises:
-            SchemaError: a type that is how a handler answers (`Success[int]`, an effect, an awaitable) and no data; an
-                example that the parameters do not allow; an option that there is none of, or an empty name.
+            SchemaError: If a type is the return type of a handler (`Success[int]`, an effect, an awaitable) and not a
+                data type, if the parameters do not allow an example, if an option is unknown, or if the name is blank.
         """
         return _make(
             "user-defined", name, data_schema(parameters, name, "parameters"), success, failure, "schema", options
@@ -179,24 +179,25 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         validation: Validation = "schema",
         **options: Unpack[ToolOptions],
     ) -> Any:
-        """A tool that is known only at run time, such as one that a server lists.
+        """Define a tool at run time, such as a tool that a server lists.
 
         Args:
-            name: what the model calls it.
-            parameters: a raw JSON Schema document, which is kept as it was given, or a type as in `make`. The handler
-                gets the parsed JSON of a raw document untouched.
-            success: the type of what comes out; by default anything JSON can carry.
-            failure: the type of what can go wrong; by default nothing can.
-            validation: how raw parameters are checked: by their schema (the default), not at all (`"none"`), or by a
-                function. Types are always checked.
-            options: see `ToolOptions`.
+            name: Name of the tool for the model.
+            parameters: A raw JSON Schema document, or a type as in `make`. fxai stores a document unchanged and passes
+                the parsed JSON to the handler unchanged.
+            success: Type of the success. Default: `object`, any JSON value.
+            failure: Type of the failure. Default: `Never`, no failure.
+            validation: How fxai checks the arguments of a raw document: `"schema"`, `"none"`, or a function. fxai
+                always checks the arguments of a typed schema. Default: `"schema"`.
+            options: See `ToolOptions`.
 
         Raises:
-            SchemaError: the document is no JSON Schema, refers to another document, or has a pattern that is none.
+            SchemaError: If the document is not a valid JSON Schema, refers to another document, or contains an invalid
+                pattern.
         """
         raw = isinstance(parameters, Mapping | JsonSchema)
         if not raw and validation != "schema":
-            raise SchemaError(f"the tool {name!r} has a typed schema, which is always checked: leave validation out")
+            raise SchemaError(f"tool {name!r}: validation must be 'schema' for a typed schema. Omit validation.")
         schema = JsonSchema.of(cast(Any, parameters)) if raw else data_schema(parameters, name, "parameters")
         return _make("dynamic", name, schema, success, failure, validation, options)
 
@@ -235,24 +236,25 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         success: Any = None,
         failure: Any = Never,
     ) -> Any:
-        """The constructor of a tool that a provider runs, or defines and asks us to run: of its args and `ToolOptions`.
+        """Return the constructor of a tool that a provider defines. Its arguments are `args` and `ToolOptions`.
 
         Args:
-            id: the provider and its tool, such as `"openai.web_search"`.
-            name: what the tool is called here.
-            provider_name: what the provider calls it; None where it calls it as it is called here.
-            requires_handler: whether its calls come back to us; then a handler is needed.
-            args: the Struct of the arguments that the constructor takes, as keywords, for the provider.
-            parameters: what the provider asks with, when it asks back.
-            success: what comes out; as in `make`.
-            failure: what can go wrong; as in `make`.
+            id: Provider and tool, such as `"openai.web_search"`.
+            name: Name of the tool in fxai.
+            provider_name: Name of the tool at the provider. None: the same as `name`.
+            requires_handler: True if the provider sends the calls to your program, which then needs a handler. False
+                if the provider runs the calls. Default: False.
+            args: Struct of the constructor's keyword arguments, which fxai sends to the provider.
+            parameters: Type of the arguments in the provider's calls.
+            success: Type of the success, as in `make`.
+            failure: Type of the failure, as in `make`.
         """
 
         def construct(**given: Any) -> Any:
             options = cast(ToolOptions, {k: given.pop(k) for k in list(given) if k in ToolOptions.__annotations__})
             provider = ProviderTool.of(id, provider_name, args, given, requires_handler=requires_handler)
             if "failure_mode" in options and not requires_handler:
-                raise SchemaError(f"the provider runs the tool {name!r}: failure_mode needs requires_handler=True")
+                raise SchemaError(f"tool {name!r}: failure_mode needs requires_handler=True. The provider runs it.")
             schema = data_schema(parameters, name, "parameters")
             made = _make("provider-defined", name, schema, success, failure, "schema", options, provider)
             return made if requires_handler else made.external()
@@ -261,17 +263,17 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
 
     @staticmethod
     def is_user_defined(x: object) -> TypeGuard[AnyTool]:
-        """True for what `Tool.make` made; false for anything else."""
+        """Return True if `Tool.make` created the value."""
         return _kind_of(x) == "user-defined"
 
     @staticmethod
     def is_dynamic(x: object) -> TypeGuard[AnyTool]:
-        """True for what `Tool.dynamic` made; false for anything else."""
+        """Return True if `Tool.dynamic` created the value."""
         return _kind_of(x) == "dynamic"
 
     @staticmethod
     def is_provider_defined(x: object) -> TypeGuard[AnyTool]:
-        """True for what a constructor of `Tool.provider_defined` made; false for anything else."""
+        """Return True if a constructor of `Tool.provider_defined` created the value."""
         return _kind_of(x) == "provider-defined"
 
     def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
@@ -279,10 +281,10 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         return changed
 
     def external(self) -> ExternalTool[_P, _S, _F]:
-        """The same tool, answered outside of this program: no handler is needed, and its calls stay pending."""
+        """Return the tool without a handler. Another program answers its calls, and the calls stay pending."""
         return ExternalTool(*(getattr(self, field) for field in self.__struct_fields__))
 
-    @overload  # the usual one first and last: where all fail, mypy speaks of the first, pyright of the last
+    @overload  # this overload stands first and last: on an error, mypy shows the first one, pyright the last one
     def handler(
         self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool | None = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
@@ -300,19 +302,19 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool | None = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
     def handler(self, f: Callable[..., Any], /, *, blocking: bool | None = None, grace: float = 5.0) -> AnyLayer:
-        """The layer that gives `f` as this tool's handler; also as a decorator.
+        """Return the layer with `f` as the handler of this tool. You can use this method as a decorator.
 
         Args:
-            f: takes the parameters, and the `CallContext` as a second argument if it has one without a default.
-                Returns any form of `HandlerReturn`; what services it needs, the layer needs.
+            f: A function of the parameters. If it has a second argument without a default, fxai also passes the
+                `CallContext`. It returns any form of `HandlerReturn`. The layer needs the services that `f` needs.
             blocking: True: a worker thread runs `f`, which returns a `Result` or an `IOResult`. False: `f` runs inline.
-                Default: None, inline, but in `chat_app` and an MCP server threads run plain functions.
-            grace: seconds that a cancellation waits for such a thread before it leaves it behind.
+                Default: None, inline. In `chat_app` and MCP servers, None runs plain functions in threads.
+            grace: Seconds that a cancellation waits for the thread before it abandons the thread. Default: 5.
         """
         return handler_layer(self.identity, f, *threading_of(f, blocking, grace))
 
     def call(self, params: _P) -> EffectOf[_S, _F, HandlerOf[_P, _S, _F] | None]:
-        """The success or typed failure of the handler for `params`; no JSON is involved, and no check."""
+        """Call the handler with typed `params`. Return its success or typed failure without JSON and validation."""
         return typed_call(self, params)
 
     def __fx_handler__(self) -> HandlerOf[_P, _S, _F]:
@@ -326,16 +328,16 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
 
 
 AnyTool: TypeAlias = Tool[Any, Any, Any]
-"""A tool whose types are looked at nowhere."""
+"""A tool with unchecked types."""
 
 
 class ExternalTool(Tool[_P, _S, _F], frozen=True):
-    """A tool that no handler of ours answers: a client's, or one that the provider runs."""
+    """A tool without a handler in this program: a client or a provider answers its calls."""
 
     @property
     @override
     def requires_handler(self) -> bool:
-        """False."""
+        """False: no handler in this program answers its calls."""
         return False
 
     @override
@@ -356,7 +358,7 @@ class ExternalTool(Tool[_P, _S, _F], frozen=True):
 
 
 def _kind_of(x: object) -> Kind | None:
-    # Not by isinstance, which asks the value what it is: that may raise.
+    # `isinstance` reads `x.__class__`, and a property of this name can raise
     return cast("AnyTool", x).identity.kind if issubclass(type(x), Tool) else None
 
 
@@ -385,36 +387,37 @@ def _make(
 
 @final
 class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co]):
-    """A function with the tool that it is: still called as the function, with the same signature.
+    """A function with its own tool. You still call it as a function with the same signature.
 
-    `Q` is the signature, `A` what a plain call returns; `S`, `F` and `R` are success, failure and needed services.
-    An immutable value, made by `tool` or `Tool.from_function`. It goes into toolkits beside tools, such as into
-    `Toolkit.make(add)`, and its handler joins by `add.layer`; `BoundToolkit.make(add)` is both.
+    `Q` is the signature, and `A` is the return type of a plain call. `S`, `F`, and `R` are the success, the failure,
+    and the needed services. It is an immutable value; create it with `tool` or `Tool.from_function`. Add it to
+    toolkits like a tool: `Toolkit.make(add)`. Its property `layer` supplies the handler. `BoundToolkit.make(add)`
+    combines both.
     """
 
     __slots__ = ("__fx_function__", "__fx_tool__")
 
     def __init__(self, function: Callable[_Q, _A_co], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
-        """Read the function; if its annotations have names that are not defined yet, at its first use."""
+        """Read the function. If an annotation names an undefined type, read the function at its first use."""
         self.__fx_function__: ToolFunction = ToolFunction(function, options, scope)
         self.__fx_tool__: AnyTool | None = None
         if self.__fx_function__.is_read:
             self.__fx_tool__ = self.tool
 
     def __call__(self, *args: _Q.args, **kwargs: _Q.kwargs) -> _A_co:
-        """What the function returns: a plain call, which knows nothing of tools."""
+        """Call the function without any tool mechanism."""
         return self.__wrapped__(*args, **kwargs)
 
     @property
     def tool(self) -> Tool[Arguments[_Q], _FS, _FF]:
-        """The tool."""
+        """The tool of the function."""
         if self.__fx_tool__ is None:
             self.__fx_tool__ = _tool_of(self.__fx_function__)
         return self.__fx_tool__
 
     @property
     def layer(self) -> LayerOf[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
-        """The layer that gives the function as the tool's handler; what services it needs, the layer needs."""
+        """The layer with the function as the handler of the tool. It needs the services that the function needs."""
         function = self.__fx_function__
         threading = threading_of(function.function, *function.threading)
         layer: LayerOf[Any, Never, Any] = handler_layer(self.tool.identity, function.handler, *threading)
@@ -422,31 +425,31 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
 
     @property
     def name(self) -> str:
-        """What the model calls it."""
+        """The name of the tool for the model."""
         return self.tool.name
 
     @property
     def description(self) -> str | None:
-        """What it does, for the model: as given, else by the docstring."""
+        """The description for the model: the option `description`, or the docstring by default."""
         return self.tool.description
 
     @property
     def parameters(self) -> type[Arguments[_Q]]:
-        """The type of its parameters: a Struct with a field for each."""
+        """The type of the parameters: a Struct with one field per parameter."""
         return self.__fx_function__.signature.parameters
 
     def arguments(self, *args: _Q.args, **kwargs: _Q.kwargs) -> Arguments[_Q]:
-        """The parameters of a call, for `tool.call`: what is given here is not checked, and a context is left out.
+        """Return these arguments as parameters for `tool.call`, without validation and without a `CallContext`.
 
         Raises:
-            TypeError: the function takes no such arguments.
+            TypeError: If the arguments do not match the signature of the function.
         """
         arguments: Arguments[_Q] = self.__fx_function__.signature.arguments(self.__wrapped__, args, kwargs)
         return arguments
 
     @property
     def __wrapped__(self) -> Callable[_Q, _A_co]:
-        """The function, so that `inspect.signature` tells its signature."""
+        """The function, for `inspect.signature`."""
         return self.__fx_function__.function
 
     @property
@@ -472,19 +475,19 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
         self: FunctionTool[Concatenate[_O, _Q2], _A, _FS, _FF, _FR], instance: _O, owner: type[Any]
     ) -> FunctionTool[_Q2, _A, _FS, _FF, _FR]: ...
     def __get__(self, instance: object, owner: type[Any]) -> Any:
-        """The tool of a method, bound to its object."""
+        """Return the tool of a method, bound to its object."""
         function: Any = self.__wrapped__
         if instance is None or not hasattr(function, "__get__"):
             return self
         return _copy(self.__fx_function__.bind(function.__get__(instance, owner)), self.__fx_tool__)
 
     def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
-        """The same function, its tool changed by `f`."""
+        """Return the same function with the tool that `f` returns."""
         changed: Self = _copy(self.__fx_function__, f(self.tool))
         return changed
 
     def made_as(self, name: str) -> Self:
-        """The same, as if it had been made under `name`: another tool, whose handler does not answer this one."""
+        """Return the function with a new tool named `name`. Handlers of the old tool do not match the new tool."""
         old = self.tool
         given: dict[str, Any] = {"parameters": old.parameters, "success": old.success, "failure": old.failure}
         fresh: AnyTool = Tool.make(name, failure_mode=old.failure_mode, **given)
@@ -507,7 +510,7 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
 
 
 AnyFunctionTool: TypeAlias = FunctionTool[..., Any, Any, Any, Any]
-"""A function tool whose types are looked at nowhere."""
+"""A function tool with unchecked types."""
 
 
 def _tool_of(function: ToolFunction) -> AnyTool:
@@ -525,20 +528,28 @@ def _copy(function: ToolFunction, made: AnyTool | None) -> Any:
 
 @final
 class ToolDecorator(msgspec.Struct, frozen=True):
-    """What makes tools of functions: `@tool`, and `@tool(…)` with options; `Tool.from_function` is the same.
+    """The decorator that creates tools from functions: `@tool`, or `@tool(…)` with options.
 
-    A function's name, parameters, defaults and docstring say what the tool is. Parameters are whatever has an
-    annotation, but for one of type `CallContext` (or `CallContext | None`), which gets the call's context; `T | None`
-    and what has a default need not be given. The function may be `def` or `async def`, and may return a bare success,
-    a `Result`, `IOResult` or `FutureResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of effects
-    (`Gen`), or a `Stream` whose last item is the result. What it raises is a defect.
+    `Tool.from_function` is the same decorator. The name, parameters, defaults, and docstring of the function define
+    the tool. Each parameter with an annotation becomes a parameter of the tool, except a parameter of the type
+    `CallContext` or `CallContext | None`, which receives the context of the call. Parameters with a default and
+    parameters of a type `T | None` are optional.
 
-    Raises `SchemaError` for a parameter without an annotation, `*args` or `**kwargs`, a return annotation that does not
-    say what is returned, or an option that there is none of.
+    The function can use `def` or `async def`. It can return one of these values:
+
+    - a bare success
+    - a `Result`, `IOResult`, `FutureResult`, or `RequiresContextFutureResult`
+    - an `Effect`, or a generator of effects (`Gen`)
+    - a `Stream` whose last item is the result
+
+    An exception from the function is a defect.
+
+    Raises `SchemaError` if a parameter has no annotation, if the function has `*args` or `**kwargs`, if the return
+    annotation does not contain the type of the result, or if an option is unknown.
     """
 
     options: FunctionOptions
-    """What each tool is made with."""
+    """The options of each tool that the decorator creates."""
 
     @overload
     def __call__(
@@ -590,17 +601,17 @@ class ToolDecorator(msgspec.Struct, frozen=True):
     @overload
     def __call__(self, /, **options: Unpack[FunctionOptions]) -> ToolDecorator: ...
     def __call__(self, f: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
-        """The tool of a function; without one, the decorator with these options."""
+        """Create a tool from a function. Without a function, return the decorator with these options."""
         merged = cast(FunctionOptions, {**self.options, **options})
         if f is None:
             return ToolDecorator(merged)
         if isinstance(f, FunctionTool):
-            raise SchemaError(f"{f!r} is a tool already: change it by annotate, rename and with_options")
+            raise SchemaError(f"{f!r} is already a tool. Use annotate, rename, or with_options to change it.")
         made: AnyFunctionTool = FunctionTool(f, merged, names_around())
         return made
 
 
 tool: ToolDecorator = ToolDecorator({})
-"""Makes tools of functions: `@tool`, or `@tool(failure_mode="return", …)`; see `ToolDecorator`."""
+"""The decorator of functions that are tools: `@tool`, or `@tool(failure_mode="return", …)`. See `ToolDecorator`."""
 
 Tool.from_function = tool

@@ -1,13 +1,13 @@
-"""Failures of a call, all of them.
+"""The failures of tool calls. Use this module to match the failures of a call.
 
-`UnknownTool` and `InvalidParameters` are the model's mistakes: it reads of them and may correct itself. `HandlerFailed`
-holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `HandlerUnavailable` and `OutcomeUnknown`
-are of handlers in other processes: one that was not reached, and one that was not heard to its end. `Denied`,
-`ApprovalExpired`, `ApprovalUnavailable` and `Interrupted` say why nothing was run, `InDoubt` that it may have been.
-Everything else is a defect, which no model sees.
+The model can correct `UnknownTool` and `InvalidParameters`, so it receives them. `HandlerFailed` contains the typed
+failure of a handler. `InvalidResult` is a mistake of the handler. `HandlerUnavailable` and `OutcomeUnknown` concern
+handlers in other processes: fxai could not reach the handler, or received no result from it. `Denied`,
+`ApprovalExpired`, `ApprovalUnavailable`, and `Interrupted` contain the reason why fxai did not run a call. `InDoubt`
+means that the call may have run. Every other exception is a defect, and no model sees it.
 
 >>> print(UnknownTool("wether", ("weather", "add")))
-there is no tool 'wether' (did you mean 'weather'?); the tools are: weather, add
+unknown tool 'wether' (did you mean 'weather'?). Call one of these tools: weather, add
 """
 
 from __future__ import annotations
@@ -31,62 +31,61 @@ _LONGEST_NAME = 128
 
 class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
     name: str
-    """What the tool of the call is called."""
+    """The name of the called tool."""
 
     @property
     def message(self) -> str:
-        """What happened and what to do, in one line."""
+        """The failure and the remedy, in one line."""
         return str(self)
 
 
 class ToolError(_Failure, frozen=True, kw_only=True):
-    """A failure of one call in the error channel, with the results of the others; each is one of those in `exact`.
+    """A failure of one call in the error channel. `exact` lists the possible classes.
 
-    One class, and no union, because checkers write out unions in every message.
+    `response` contains the results of the other calls. `ToolError` is one class and not a union, because type checkers
+    print every member of a union in each message.
     """
 
     response: Response | None = None
-    """The model's response with the result of every call, where a model made this one."""
+    """The model's response with the result of every call. None if no model made the call."""
     history: Prompt | None = None
-    """The whole conversation, results included, where a loop made it."""
+    """The whole conversation with all results. None outside an agent."""
     state: Any = None
-    """The `PromptState` then, where the loop was that of a stateful prompt."""
+    """The `PromptState` at the time of the failure. None without a stateful prompt."""
 
     @property
     def exact(self) -> CallFailure:
-        """Itself, as one of all that there are: what a `match` takes that is to leave out none."""
+        """This failure, typed as a union of all classes. Use it in a `match` that must be exhaustive."""
         return cast("CallFailure", self)
 
 
 @final
 class UnknownTool(ToolError, frozen=True, tag="unknown-tool"):
-    """There is no tool of this name among those that the model was given; `known` are their names."""
+    """The model called a tool that it did not receive. `known` lists the names of the tools that it received."""
 
     known: tuple[str, ...] = ()
     repair: str | None = None
-    """Why the call could not be repaired, where that was tried and failed."""
+    """The reason why a repair of the call failed. None if fxai did not try a repair."""
 
     @override
     def __str__(self) -> str:
-        known = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools"
-        return (
-            f"there is no tool {self.name!r}{nearest_name(self.name, self.known)}; {known}{_repair_note(self.repair)}"
-        )
+        known = f"Call one of these tools: {', '.join(self.known)}" if self.known else "No tools exist"
+        return f"unknown tool {self.name!r}{nearest_name(self.name, self.known)}. {known}{_repair_note(self.repair)}"
 
 
 @final
 class InvalidParameters(ToolError, frozen=True, tag="invalid-parameters"):
-    """The parameters do not fit the tool's schema; every fault is named, with its place."""
+    """The arguments do not match the schema of the tool. `faults` lists every validation error with its location."""
 
     faults: tuple[Fault, ...]
     repair: str | None = None
-    """Why the call could not be repaired, where that was tried and failed."""
+    """The reason why a repair of the call failed. None if fxai did not try a repair."""
 
     @override
     def __str__(self) -> str:
         faults = "; ".join(map(str, self.faults))
         repair = "" if self.repair is None else _repair_note(self.repair)
-        return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again{repair}"
+        return f"invalid arguments for {self.name!r}: {faults}. Correct them and call the tool again{repair}"
 
 
 @final
@@ -97,55 +96,55 @@ class HandlerFailed(ToolError, Generic[_F_co], frozen=True, tag="handler-failed"
 
     @override
     def __str__(self) -> str:
-        return f"the tool {self.name!r} failed: {self.error!r}"
+        return f"tool {self.name!r} failed: {self.error!r}"
 
 
 @final
 class InvalidResult(ToolError, frozen=True, tag="invalid-result"):
-    """What the handler gave does not fit what the tool declares, so it was not sent: a mistake of the handler."""
+    """The handler returned a value that does not match the declared type. fxai did not send the value."""
 
     faults: tuple[Fault, ...]
     declared: str = "success"
     preliminary: bool = False
-    """Whether it is a preliminary value that does not fit; the handler was stopped there."""
+    """True if the value is preliminary. fxai then stopped the handler."""
 
     @override
     def __str__(self) -> str:
         faults = "; ".join([str(fault) for fault in self.faults])
-        what = "a preliminary value that" if self.preliminary else "what"
-        return f"the handler of {self.name!r} gave {what} its {self.declared} type does not allow: {faults}"
+        what = "a preliminary value" if self.preliminary else "a value"
+        return f"handler of {self.name!r} returned {what} that its {self.declared} type does not allow: {faults}"
 
 
 @final
 class HandlerUnavailable(ToolError, frozen=True, tag="handler-unavailable"):
-    """The handler, in another process, could not be reached: the call was not begun, and may be made again."""
+    """fxai could not reach the handler in another process. The call did not start, so you can repeat it."""
 
     reason: str
 
     @override
     def __str__(self) -> str:
-        return f"the tool {self.name!r} was not run: {self.reason}"
+        return f"tool {self.name!r} did not run: {self.reason}"
 
 
 @final
 class OutcomeUnknown(ToolError, frozen=True, tag="outcome-unknown"):
-    """The call was begun, and what became of it is not known: it may have been run, and is not run again."""
+    """The call started in another process, but fxai received no result. It may have run, so fxai does not repeat it."""
 
     reason: str
 
     @override
     def __str__(self) -> str:
-        return f"whether the tool {self.name!r} was run is not known: {self.reason}"
+        return f"outcome of {self.name!r} unknown: {self.reason}"
 
 
 @final
 class CallFailureError(Exception):
-    """Ends a handler whose call has no answer: a defect inside of it, and `failure` is the typed failure of its call.
+    """An exception that ends a handler with the typed failure `failure` of its call.
 
-    It is for what stands in for a handler, such as a layer that runs handlers elsewhere. An `InvalidResult` goes into
-    the error channel; the two others do as the handler's own failures do: where the failure mode is `"return"`, they
-    are a failed outcome, which the model reads. In `tool.call`, which knows the handler's failures alone, it is a
-    defect.
+    Raise it in a substitute for a handler, such as a layer that runs handlers in another process. An `InvalidResult`
+    enters the error channel. fxai treats the two other failures like a failure of the handler: with the failure mode
+    `"return"`, they are a failed outcome for the model. `tool.call` knows only the failures of the handler, so there
+    this exception is a defect.
     """
 
     def __init__(self, failure: InvalidResult | HandlerUnavailable | OutcomeUnknown) -> None:
@@ -154,55 +153,55 @@ class CallFailureError(Exception):
 
 
 class NotRun(_Failure, frozen=True):
-    """A call that was not run, or of which it is not known: what `Denied`, `InDoubt` and the others of them are.
+    """A call that fxai did not run, or whose outcome is unknown. `Denied`, `InDoubt`, and others are its subclasses.
 
-    One class, and no union, because checkers write out unions in every message.
+    `NotRun` is one class and not a union, because type checkers print every member of a union in each message.
     """
 
     reason: str
 
     @override
     def __str__(self) -> str:
-        return f"the tool {self.name!r} was not run: {self.reason}"
+        return f"tool {self.name!r} did not run: {self.reason}"
 
 
 @final
 class Denied(NotRun, frozen=True, tag="execution-denied"):
-    """The call was not run, because it was not approved or not among the tools that the model may choose."""
+    """fxai did not run the call, because nobody approved it or because `tool_choice` does not allow the tool."""
 
 
 @final
 class ApprovalExpired(NotRun, frozen=True, tag="approval-expired"):
-    """The call was not run, because its approval was not answered in time. It was not denied either."""
+    """fxai did not run the call, because its approval was not answered in time. Nobody denied the call."""
 
 
 @final
 class ApprovalUnavailable(NotRun, frozen=True, tag="approval-unavailable"):
-    """The call was not run, because there was no one to ask for its approval. It was not denied either."""
+    """fxai did not run the call, because no person could receive the approval request. Nobody denied the call."""
 
 
 @final
 class InDoubt(NotRun, frozen=True, tag="execution-in-doubt"):
-    """The call was approved and begun before, and what became of it is not known: it may have been run."""
+    """The approved call started before, and its outcome is unknown. It may have run."""
 
     @override
     def __str__(self) -> str:
-        return f"whether the tool {self.name!r} was run is not known: {self.reason}"
+        return f"outcome of {self.name!r} unknown: {self.reason}"
 
 
 @final
 class Interrupted(NotRun, frozen=True, tag="execution-interrupted"):
-    """The call was not run, or not to its end, because the turn or the run was cut off."""
+    """fxai did not run the call, or did not finish it, because the turn or the run was interrupted."""
 
     @override
     def __str__(self) -> str:
-        return f"the tool {self.name!r} was interrupted: {self.reason}"
+        return f"tool {self.name!r} was interrupted: {self.reason}"
 
 
 CallFailure: TypeAlias = (
     UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | HandlerUnavailable | OutcomeUnknown
 )
-"""Every `ToolError` that there is."""
+"""Every class of `ToolError`."""
 
 Unanswered: TypeAlias = (
     UnknownTool
@@ -215,28 +214,28 @@ Unanswered: TypeAlias = (
     | InDoubt
     | Interrupted
 )
-"""A failure of a call that has no answer of the handler: it was not asked, or not heard to its end."""
+"""A failure of a call without a result from the handler: fxai did not run the handler, or lost its result."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like a wrong one, as a question in parentheses; empty where none is like it.
+    """Return the known name closest to a wrong name, as a question in parentheses; an empty string if none is similar.
 
-    A model makes the wrong name up: one of more than 128 characters is compared with none, since that takes the square.
+    A model invents wrong names. The comparison takes quadratic time, so names over 128 characters are not compared.
     """
     if len(name) > _LONGEST_NAME:
         return ""
-    import difflib  # only where a name is wrong
+    import difflib  # only a wrong name needs it
 
     near = difflib.get_close_matches(name, [one for one in known if len(one) <= _LONGEST_NAME], n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _repair_note(why: str | None) -> str:
-    return "" if why is None else f" (a repair was tried and failed: {why})"
+    return "" if why is None else f" (the repair of the call failed: {why})"
 
 
 def encode_failure(failure: Unanswered) -> dict[str, Any]:
-    """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
+    """Return the data that a model receives for a failure without a schema: its `type`, its fields, and its message."""
     if isinstance(failure, InvalidParameters):
         faults = [*map(msgspec.structs.asdict, failure.faults)]
         data: dict[str, Any] = {"type": "invalid-parameters", "name": failure.name, "faults": faults}
@@ -255,19 +254,19 @@ def _repair(why: str | None) -> dict[str, Any]:
 
 
 def failed_result(call: ToolCall | ToolCallPart, failure: Unanswered) -> ToolResult:
-    """The result of a call that failed before its handler ran, or in it."""
+    """Return the result of a call that failed before or inside its handler."""
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
 
 
 def interrupt_calls(calls: Iterable[ToolCall | ToolCallPart], why: str) -> list[ToolResult]:
-    """A result for each call, which says why it was not run to its end."""
+    """Return one result per call with the reason why the call did not finish."""
     return [failed_result(call, Interrupted(call.name, why)) for call in calls]
 
 
 def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
-    """The cause, each failure of a tool with the response that holds every result.
+    """Return `cause` with `response` in each failure of a tool. `response` contains every result.
 
-    A defect is an exception of any class, so `take_response` returns the response that belongs to it.
+    A defect is an exception of any class. `take_response` returns the response of a defect.
     """
     for defect in cause.defects:
         vars(defect)[_RESPONSE] = response
@@ -280,6 +279,6 @@ _RESPONSE: Final = "__fxai_response__"
 
 
 def take_response(defect: BaseException) -> Response | None:
-    """Return the response that `with_responses` stored with a defect, and remove it there."""
+    """Return the response that `with_responses` stored in a defect, and remove it from the defect."""
     response: Response | None = vars(defect).pop(_RESPONSE, None)
     return response

@@ -1,7 +1,7 @@
-"""Options and annotations: what a tool is declared with beside its name and schemas, and what any tool shows of itself.
+"""Options and annotations of tools. Use this module to configure a tool or to define your own annotation.
 
-An annotation is a key with a default; a tool carries an immutable map from such keys to values. Make your own with
-`Annotation("team", default="nobody")`.
+An annotation is a key with a default. Each tool has an immutable map from annotations to values. To define your own
+annotation, write `Annotation("team", default="nobody")`.
 
 >>> from fxai.tools.tool import Tool
 >>> Tool.make("ping", description="Answers.", failure_mode="return").description
@@ -60,17 +60,17 @@ def _frozen(value: Any) -> Any:
 
 @final
 class Annotation(Generic[_K]):
-    """A key of annotation maps, with its default. Two keys of one name are one key.
+    """A key of an annotation map, with a default value. Two annotations with the same name are the same key.
 
     Args:
-        name: The name of the key, for people too.
-        default: The value if nothing is set.
-        types: The classes that a value may have. Default: `bool` if the default is one, else any.
+        name: Name of the key.
+        default: Value of an unset key.
+        types: Allowed classes of a value. Default: `bool` if the default is a bool; otherwise any class.
 
     >>> Annotations({Readonly: "yes"})
     Traceback (most recent call last):
     ...
-    TypeError: the annotation readonly is 'yes', but it must be a bool
+    TypeError: annotation 'readonly' must be a bool, got 'yes'
     """
 
     __slots__ = ("_default", "_name", "_types")
@@ -82,12 +82,12 @@ class Annotation(Generic[_K]):
 
     @property
     def name(self) -> str:
-        """What tells it from other keys, for people too."""
+        """The unique name of the key, also for display."""
         return self._name
 
     @property
     def default(self) -> _K:
-        """The value where nothing is set."""
+        """The value of an unset key."""
         return self._default
 
     @override
@@ -113,86 +113,89 @@ class Annotation(Generic[_K]):
         """
         if self._types and not isinstance(value, self._types):
             expected = " or ".join("None" if one is NoneType else f"a {one.__name__}" for one in self._types)
-            raise TypeError(f"the annotation {self._name} is {value!r:.200}, but it must be {expected}")
+            raise TypeError(f"annotation {self._name!r} must be {expected}, got {value!r:.200}")
         return _frozen(value)
 
 
 Title: Annotation[str | None] = Annotation("title", None, (str, NoneType))
-"""A name for people, where the tool's own is for the model."""
+"""A name of the tool for people. The name of the tool itself is for the model."""
 
 Readonly: Annotation[bool] = Annotation("readonly", default=False)
-"""It changes nothing. As MCP's `readOnlyHint`, whose defaults these are."""
+"""True if the tool changes nothing. Default: False. This annotation and its default match MCP's `readOnlyHint`."""
 
 Destructive: Annotation[bool] = Annotation("destructive", default=True)
-"""It may destroy something, not only add. True by default."""
+"""True if the tool can delete or overwrite data. False if it only adds data. Default: True."""
 
 Idempotent: Annotation[bool] = Annotation("idempotent", default=False)
-"""Calling it again with the same parameters changes nothing more."""
+"""True if a repeated call with the same parameters has no further effect. Default: False."""
 
 Resumable: Annotation[bool] = Annotation("resumable", default=False)
-"""A call that was begun can be gone on with, as all that it does is journalled in a durable run: a sub-agent's."""
+"""True if a durable run can resume a started call, because it journals all steps of the call, as for a sub-agent."""
 
 OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
-"""It reaches what is outside of our control, such as the web. True by default."""
+"""True if the tool accesses external systems, such as the web. Default: True."""
 
 Strict: Annotation[bool | None] = Annotation("strict", None, (bool, NoneType))
-"""Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
+"""Strict mode: True or False for this tool. None uses the configuration, or else the provider's default."""
 
 ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
-"""In strict mode, a null is distinguished from what is left out, in each optional parameter that admits null.
+"""True to distinguish null from an omitted value in strict mode, for each optional parameter that allows null.
 
-Otherwise null is sent for both and taken as left out, so that a null cannot be sent where leaving out means something
-else; the strict form lists each such place among what it weakens.
+By default, the model sends null for both, and fxai treats null as omitted. The model then cannot send a null that
+differs from an omitted value. The strict form lists each of these locations as a weakened constraint.
 """
 
 JsonText: Annotation[bool] = Annotation("json_text", default=True)
-"""JSON text where an object or an array belongs is read as what it says: models often send one nested in another.
+"""True to parse a JSON string if the schema requires an object or an array. Models often send nested JSON as a string.
 
-It is looked for only where parameters do not fit. False: such a text is refused, as anything else that does not fit.
+fxai tries this only if the arguments do not match the schema. False: fxai rejects the string. Default: True.
 """
 
 Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {}, (Mapping,))
-"""Anything else, such as the `_meta` of an MCP server's tool."""
+"""Other data, such as the `_meta` of a tool from an MCP server."""
 
-# -- what some providers do with a tool; where one does not, its `prepare_tools` warns
+# -- annotations for some providers; the `prepare_tools` of any other provider warns
 
 Caller: TypeAlias = Literal["direct", "programmatic"]
-"""Who may call a tool: the model itself, or a program that the model wrote and the provider runs."""
+"""The callers of a tool: the model, or a program that the model wrote and the provider runs."""
 
 CacheTime: TypeAlias = Literal["default", "5m", "1h"]
-"""How long a provider keeps what it cached: its own default, five minutes, one hour."""
+"""The lifetime of a provider's cache entry: the provider's default, five minutes, or one hour."""
 
 
 @final
 class ToolNamespace(msgspec.Struct, frozen=True):
-    """A group of tools, as the model sees it: a name, and what its tools are for. Equal ones are one group."""
+    """A group of tools for the model: a name and the purpose of the tools. Equal namespaces are the same group."""
 
     name: str
     description: str
 
 
 DeferLoading: Annotation[bool] = Annotation("defer_loading", default=False)
-"""The model is not show the tool until it has searched for it; a tool search tool must be there as well."""
+"""True to hide the tool from the model until the model finds it by a search. Requires a tool search tool."""
 
 AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", (), (list, tuple))
-"""Who may call it; `()` leaves it to the provider, whose default is the model alone."""
+"""The allowed callers. `()` uses the provider's default: only the model."""
 
 OutputSchema: Annotation[JsonSchema | None] = Annotation("output_schema", None)
-"""What its results look like, for programs that call it: such as `tool.success.document`. None: no schema."""
+"""The schema of the results, for programs that call the tool, such as `tool.success.document`. None: no schema."""
 
 CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None, (str, NoneType))
-"""Cache the request up to this tool, and for how long. None: no mark here."""
+"""The lifetime of a provider's cache of the request up to this tool. None: no cache mark at this tool."""
 
 EagerInputStreaming: Annotation[bool | None] = Annotation("eager_input_streaming", None, (bool, NoneType))
-"""Whether parameters are streamed as they are written, not in checked pieces; None: yes, in a streamed answer."""
+"""True to stream arguments unchecked while the model writes them; False for checked pieces.
+
+None: True in a streamed response.
+"""
 
 Namespace: Annotation[ToolNamespace | None] = Annotation("namespace", None, (ToolNamespace, NoneType))
-"""The group that it is offered in; None: it stands alone."""
+"""The namespace of the tool. None: the tool has no namespace."""
 
 
 @final
 class Annotations:
-    """An immutable map from annotation keys to values; what is not set has the default of its key."""
+    """An immutable map from annotations to values. An unset annotation has its default value."""
 
     __slots__ = ("_values",)
 
@@ -200,15 +203,15 @@ class Annotations:
         self._values: dict[Annotation[Any], Any] = {k: k.freeze(v) for k, v in (values or {}).items()}
 
     def get(self, key: Annotation[_K]) -> _K:
-        """The value of `key`, or its default."""
+        """Return the value of `key`, or its default."""
         return cast(_K, self._values.get(key, key.default))
 
     def set(self, key: Annotation[_K], value: _K) -> Annotations:
-        """The map with `value` for `key`."""
+        """Return the map with `value` for `key`."""
         return Annotations({**self._values, key: value})
 
     def merge(self, other: Annotations) -> Annotations:
-        """The map of both; for keys in both, the values of `other`."""
+        """Return the map of both. If both maps contain a key, the value of `other` is used."""
         return Annotations({**self._values, **other._values})
 
     def __contains__(self, key: object) -> bool:
@@ -226,7 +229,7 @@ class Annotations:
 
     @override
     def __hash__(self) -> int:
-        return hash(frozenset(k.name for k in self._values))  # values may be anything
+        return hash(frozenset(k.name for k in self._values))  # some values are not hashable
 
     @override
     def __repr__(self) -> str:
@@ -237,59 +240,66 @@ class Annotations:
 
 
 Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, Any]]
-"""How raw parameters are checked: by their JSON Schema, not at all, or by a function.
+"""How fxai checks raw arguments: `"schema"` (by their JSON Schema), `"none"` (no check), or a function.
 
-The function gets the parsed JSON; its `Success` is what the handler gets, its `Failure` what is wrong: a
-`DecodeFailure`, or anything, whose text is shown.
+The function receives the parsed JSON. The handler receives the value of its `Success`. The value of its `Failure` is a
+`DecodeFailure`, or any other value; its string is shown.
 """
 
 PlainData: TypeAlias = "Mapping[str, Any] | Sequence[Any] | float | None"
-"""JSON data, looked at one level deep: a text is a sequence, a boolean a number."""
+"""A JSON value, typed one level deep. A string is a sequence, and a boolean is a number."""
 
 
 NeedsApproval: TypeAlias = "bool | Callable[[_P, CallContext], bool | EffectOf[bool, Any, Any]]"
-"""Whether a call must be approved first: always, never, or what a function of parameters and call context says."""
+"""Condition of an approval: True (always), False (never), or a function of the parameters and the call context."""
 
 
 class ToolOptions(TypedDict, Generic[_P, _S], total=False):
-    """The options that each kind of tool has, one of parameters `P` and success `S`; by default of any."""
+    """The options of every kind of tool. `P` is the type of the parameters, and `S` is the type of the success."""
 
     description: str | None
-    """What the tool does, for the model. Without one, what the parameters' schema says of itself."""
+    """The description of the tool for the model. Default: the description in the schema of the parameters."""
     failure_mode: FailureMode
-    """`"error"` (the default): a typed failure goes into the error channel. `"return"`: to the model, as the result."""
+    """The channel of a typed failure. `"error"` (default): the error channel. `"return"`: the model, as the result."""
     annotations: Annotations | Mapping[Annotation[Any], Any]
-    """Annotations to begin with; `tool.annotate` adds more."""
+    """Initial annotations. `tool.annotate` adds more."""
     needs_approval: NeedsApproval[_P]
-    """False by default. A function that fails, breaks or gives anything but False asks."""
+    """True if each call needs an approval, or a function that decides. Default: False.
+
+    If the function fails, raises, or returns a value other than False, the call needs an approval.
+    """
     input_examples: Sequence[object]
-    """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`. One that the parameters do
-    not allow is refused."""
+    """Example calls: parameters as JSON values, or `Example(request, parameters)`.
+
+    If the parameters do not allow an example, fxai raises `SchemaError`.
+    """
     to_model_output: Callable[[_S], PlainData] | None
-    """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. What it raises
-    is a defect that names the tool. None: its encoded form."""
+    """A function that converts a success to another JSON value for the model. The result itself stays unchanged.
+
+    An exception from the function is a defect that names the tool. None: the model receives the encoded success.
+    """
     provider_options: Mapping[str, Any]
-    """By provider name, what only that provider understands."""
+    """Options by provider name. Only this provider reads them."""
     dependencies: Iterable[Any]
-    """Keys of the services that its handler will need: for readers, not checked."""
+    """Keys of the services that the handler needs. For documentation only; fxai does not check them."""
 
 
 class TypeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
-    """The options of a tool, and what comes out of it, as classes or schemas."""
+    """The options of a tool with the types of its success and failure, as classes or schemas."""
 
     success: type[_S] | Schema[_S]
-    """What comes out; by default nothing (`None`)."""
+    """The type of the success. Default: `None`."""
     failure: type[_F] | Schema[_F]
-    """What can go wrong; by default nothing can (`Never`)."""
+    """The type of the failure. Default: `Never`, no failure."""
 
 
 class FormOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
-    """As `TypeOptions`, for types of any form: a union, `Literal`, `Annotated`, `NewType`, `None`, an alias."""
+    """The options of `TypeOptions` for other types: a union, `Literal`, `Annotated`, `NewType`, `None`, or an alias."""
 
     success: TypeForm[_S]
-    """What comes out; by default nothing (`None`)."""
+    """The type of the success. Default: `None`."""
     failure: TypeForm[_F]
-    """What can go wrong; by default nothing can (`Never`)."""
+    """The type of the failure. Default: `Never`, no failure."""
 
 
 class _Provider(TypedDict):
@@ -300,21 +310,21 @@ class _Provider(TypedDict):
 
 
 class TypeProvider(_Provider, Generic[_S, _F]):
-    """What a provider knows its tool by, and what comes out of it, as classes or schemas."""
+    """The names of a provider's tool, with the types of its success and failure as classes or schemas."""
 
     success: NotRequired[type[_S] | Schema[_S]]
-    """What comes out; by default nothing (`None`)."""
+    """The type of the success. Default: `None`."""
     failure: NotRequired[type[_F] | Schema[_F]]
-    """What can go wrong; by default nothing can (`Never`)."""
+    """The type of the failure. Default: `Never`, no failure."""
 
 
 class FormProvider(_Provider, Generic[_S, _F]):
-    """As `TypeProvider`, for types of any form."""
+    """The same options as `TypeProvider`, for other type forms."""
 
     success: NotRequired[TypeForm[_S]]
-    """What comes out; by default nothing (`None`)."""
+    """The type of the success. Default: `None`."""
     failure: NotRequired[TypeForm[_F]]
-    """What can go wrong; by default nothing can (`Never`)."""
+    """The type of the failure. Default: `Never`, no failure."""
 
 
 _KNOWN: Final = frozenset(ToolOptions.__annotations__)
@@ -323,10 +333,10 @@ _NOTHING: Final[EffectOf[None]] = Succeed(None)
 
 
 def option_fields(options: ToolOptions, name: str) -> dict[str, Any]:
-    """The options as fields of the tool `name`, each immutable.
+    """Return the options as immutable fields of the tool `name`.
 
     Raises:
-        SchemaError: an option has no meaning, or a value that it cannot have.
+        SchemaError: If an option is unknown or has an invalid value.
     """
     return _read_options(options, name) if options else dict(_DEFAULTS)
 
@@ -335,11 +345,11 @@ def _read_options(options: ToolOptions, name: str) -> dict[str, Any]:
     unknown = set(options) - _KNOWN
     if unknown:
         known = ", ".join(ToolOptions.__annotations__)
-        problem = f"tools have no option {', '.join(sorted(map(repr, unknown)))}"
-        raise SchemaError(f"the tool {name!r}: {problem}: there are {known}")
+        problem = f"unknown option {', '.join(sorted(map(repr, unknown)))}"
+        raise SchemaError(f"tool {name!r}: {problem}. Use one of: {known}")
     mode = options.get("failure_mode", "error")
     if mode not in ("error", "return"):
-        raise SchemaError(f"the tool {name!r}: failure_mode is {mode!r}: it is 'error' or 'return'")
+        raise SchemaError(f"tool {name!r}: failure_mode must be 'error' or 'return', got {mode!r}")
     _check_functions(options, name)
     annotations = options.get("annotations", _NONE)
     examples = _examples(options.get("input_examples", ()), name)
@@ -355,43 +365,43 @@ def _read_options(options: ToolOptions, name: str) -> dict[str, Any]:
 
 
 def check_name(name: str) -> str:
-    """The name of a tool, which is a text that is not blank; else a `SchemaError` is raised."""
+    """Return the name of a tool, or raise `SchemaError` if it is not a string or is blank."""
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise SchemaError(f"a tool's name is a text that is not blank, not {name!r}")
+        raise SchemaError(f"tool name must be a string that is not blank, got {name!r}")
     return name
 
 
 def _check_functions(options: ToolOptions, name: str) -> None:
     approval: object = options.get("needs_approval", False)
     if not (isinstance(approval, bool) or callable(approval)):
-        problem = f"needs_approval is {approval!r}: it is True, False or a function of parameters and context"
-        raise SchemaError(f"the tool {name!r}: {problem}")
+        problem = f"needs_approval must be True, False, or a function of parameters and context, got {approval!r}"
+        raise SchemaError(f"tool {name!r}: {problem}")
     show: object = options.get("to_model_output")
     if show is None:
         return
     if not callable(show):
-        raise SchemaError(f"the tool {name!r}: to_model_output is {show!r}: it is a function of the success, or None")
+        raise SchemaError(f"tool {name!r}: to_model_output must be a function of the success or None, got {show!r}")
     if inspect.iscoroutinefunction(show) or inspect.isasyncgenfunction(show):
-        raise SchemaError(f"the tool {name!r}: to_model_output is an async function, which is not awaited: say def")
+        raise SchemaError(f"tool {name!r}: to_model_output must not be an async function. Define it with def.")
     try:
         inspect.signature(show).bind(None)
     except TypeError as error:
-        problem = f"to_model_output is called with the success alone, which {show!r} does not take: {error}"
-        raise SchemaError(f"the tool {name!r}: {problem}") from None
+        problem = f"to_model_output must accept the success as its only argument, got {show!r}: {error}"
+        raise SchemaError(f"tool {name!r}: {problem}") from None
     except ValueError:  # a builtin without a signature
         return
 
 
 def _examples(given: Any, name: str) -> tuple[Example, ...]:
-    """The examples, immutable.
+    """Return the examples as immutable values.
 
     Raises:
-        SchemaError: it is no list of them.
+        SchemaError: If `given` is not a list of examples.
     """
     is_single = isinstance(given, Mapping | str | bytes | Example)
     if is_single or not hasattr(given, "__iter__"):
-        problem = f"input_examples is {given!r}: it is a list of examples, each with all parameters of one call"
-        raise SchemaError(f"the tool {name!r}: {problem}")
+        problem = f"input_examples must be a list of examples, each with all parameters of one call, got {given!r}"
+        raise SchemaError(f"tool {name!r}: {problem}")
     return tuple([_example(each) for each in given])
 
 
@@ -403,9 +413,9 @@ def _example(given: Any) -> Example:
 
 @final
 class Example(msgspec.Struct, frozen=True):
-    """An example of a call: its parameters as plain JSON data, and what a user would have asked.
+    """An example of a call: the parameters as a JSON value, and a user's request that leads to the call.
 
-    Only the parameters are sent to providers; a small model in this process learns from the request too.
+    fxai sends only the parameters to providers. A small local model also reads the request.
 
     >>> Example("Is it cold in Oslo?", {"city": "Oslo"}).parameters
     {'city': 'Oslo'}
@@ -415,50 +425,50 @@ class Example(msgspec.Struct, frozen=True):
     parameters: PlainData
 
     def __hash__(self) -> int:
-        return hash(self.request)  # parameters are plain data
+        return hash(self.request)  # parameters are not hashable
 
 
 class ToolInfo(msgspec.Struct, frozen=True):
-    """A tool as handlers, calls and aspects see it: its data, and nothing that changes it. Each `Tool` is one."""
+    """The data of a tool for handlers, calls, and aspects. Every `Tool` is a `ToolInfo`."""
 
     identity: Identity
-    """Which tool this is, whatever it is called since."""
+    """The identity of the tool. It stays the same if the tool is renamed."""
     name: str
-    """What it is called; any text. Each provider's own rule is met where a request is made."""
+    """The name of the tool, any string. For each request, fxai converts the name to the rule of the provider."""
     parameters: Schema[Any] | JsonSchema
-    """What goes in: a schema of ours, or a raw JSON Schema document."""
+    """The schema of the parameters: a typed schema or a raw JSON Schema document."""
     success: Schema[Any]
-    """What comes out."""
+    """The schema of the success."""
     failure: Schema[Any]
-    """What can go wrong, in the handler's own terms."""
+    """The schema of the handler's typed failure."""
     failure_mode: FailureMode = "error"
-    """Where a typed failure goes: into the error channel, or to the model as the result."""
+    """The channel of a typed failure: the error channel, or the model as the result."""
     validation: Validation = "schema"
-    """How raw parameters are checked."""
+    """The check of raw arguments."""
     given_description: str | None = None
     annotations: Annotations = Annotations()
-    """What is known of it, by typed keys."""
+    """The annotations of the tool."""
     needs_approval: NeedsApproval[Any] = False
-    """Whether a call must be approved first."""
+    """The condition of an approval."""
     input_examples: tuple[Example, ...] = ()
-    """Examples of calls."""
+    """Example calls."""
     to_model_output: Callable[[Any], Any] | None = None
-    """Changes what the model is show of a success."""
+    """A function that converts a success to another JSON value for the model."""
     provider_options: Mapping[str, Any] = {}
-    """By provider name, what only that provider understands."""
+    """Options by provider name. Only this provider reads them."""
     dependencies: tuple[Any, ...] = ()
-    """Keys of the services that its handler needs."""
+    """Keys of the services that the handler needs."""
     provider: ProviderTool | None = None
-    """What the provider knows it by; None unless it is provider-defined."""
+    """The provider's data of the tool. None unless a provider defines the tool."""
 
     @property
     def kind(self) -> Kind:
-        """How it was made: `"user-defined"`, `"dynamic"` or `"provider-defined"`."""
+        """The kind of the tool: `"user-defined"`, `"dynamic"`, or `"provider-defined"`."""
         return self.identity.kind
 
     @property
     def description(self) -> str | None:
-        """What it does, for the model: as given, else what the parameters' schema says of itself."""
+        """The description for the model: the option, or the description in the schema of the parameters by default."""
         if self.given_description is not None:
             return self.given_description
         schema = self.parameters
@@ -467,17 +477,17 @@ class ToolInfo(msgspec.Struct, frozen=True):
 
     @property
     def requires_handler(self) -> bool:
-        """False for a tool that no handler of ours answers."""
+        """False if no handler in this program answers the calls of the tool."""
         return True
 
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the parameters, as a fresh plain copy; a raw document as it was given."""
+        """Return a copy of the parameters' JSON Schema. A raw document is unchanged."""
         if isinstance(self.parameters, Schema):
             return self.parameters.json_schema()
         return cast("dict[str, Any]", self.parameters.to_dict())
 
     def get(self, key: Annotation[_K]) -> _K:
-        """The value of an annotation, or its default."""
+        """Return the value of an annotation, or its default."""
         return self.annotations.get(key)
 
     @override
@@ -490,16 +500,16 @@ Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
 
 @final
 class CallContext:
-    """What a handler may know of the call that it answers; its second argument, if it takes two."""
+    """The data of a call for its handler. A handler with two arguments receives it as the second argument."""
 
     __slots__ = ("_emit", "_prompt", "call_id", "deadline", "key", "tool")
 
     call_id: str
-    """The model's id of the call; empty when no model made it."""
+    """The model's id of the call. Empty if no model made the call."""
     tool: ToolInfo
-    """The tool that was called."""
+    """The called tool."""
     deadline: float | None
-    """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
+    """The end of the run, in seconds of the clock's `monotonic`. None if the run has no time limit."""
 
     def __init__(
         self,
@@ -515,63 +525,63 @@ class CallContext:
         self._prompt = prompt
         self.deadline = deadline
         self._emit = emit
-        self.key: CallKey | None = key  # what names it in a durable run
+        self.key: CallKey | None = key  # names the call in a durable run
 
     @property
     def idempotency_key(self) -> str:
-        """The same however often this call is run, in a durable run or on a cluster; see `CallKey`. Else empty."""
+        """A key that stays the same if a durable run or a cluster repeats the call, see `CallKey`. Empty otherwise."""
         return "" if self.key is None else self.key.text
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation so far, without the system prompt; empty when no model made the call."""
+        """The conversation so far, without the system prompt. Empty if no model made the call."""
         return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
 
     def inside(self, tool: ToolInfo, call_id: str) -> CallContext:
-        """The context of a call of `tool` that is a part of this one; its preliminary values are not read."""
+        """Return the context of an inner call of `tool`. Nobody reads the preliminary values of the inner call."""
         return CallContext(tool, call_id, self._prompt, self.deadline)
 
     def preliminary(self, value: object) -> EffectOf[None, Never, None]:
-        """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
+        """Emit `value` of the tool's success type before the result. Wait until a reader received the value.
 
-        Where no stream reads the call, nothing is shown. A value of another type stops the handler, and its call fails
-        with `InvalidResult`, as for such a result; in `tool.call`, which checks no result either, nothing happens.
+        If no stream reads the call, this method does nothing. If `value` has another type, fxai stops the handler, and
+        the call fails with `InvalidResult`. `tool.call` checks no values, so it ignores every value.
         """
         return _NOTHING if self._emit is None else self._emit(value)
 
 
 class ToolCombinators(Generic[_P, _S]):
-    """What changes a tool and keeps its kind and identity; of tools, and of functions that are tools."""
+    """Methods that change a tool or function tool and preserve its kind and identity."""
 
     __slots__ = ()
 
     def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
-        """The same with its tool changed by `f`."""
+        """Return a copy with the tool that `f` returns."""
         raise NotImplementedError
 
     def annotate(self, key: Annotation[_K], value: _K) -> Self:
-        """The same tool, with an annotation."""
+        """Return the tool with an annotation."""
         return self.annotate_all({key: value})
 
     def annotate_all(self, annotations: Annotations | Mapping[Annotation[Any], Any]) -> Self:
-        """The same tool, with annotations; those it has already are replaced."""
+        """Return the tool with these annotations. They replace existing values."""
         added = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
         return self.__fx_change__(lambda tool: replace(tool, annotations=tool.annotations.merge(added)))
 
     def rename(self, name: str) -> Self:
-        """The same tool, under another name."""
+        """Return the tool with another name."""
         return self.__fx_change__(lambda tool: replace(tool, name=check_name(name)))
 
     def prefix(self, prefix: str) -> Self:
-        """The same tool, with `prefix` before its name."""
+        """Return the tool with `prefix` before its name."""
         return self.__fx_change__(lambda tool: replace(tool, name=check_name(prefix + tool.name)))
 
     def with_description(self, description: str) -> Self:
-        """The same tool, described otherwise."""
+        """Return the tool with another description."""
         return self.__fx_change__(lambda tool: replace(tool, given_description=description))
 
     def with_options(self, **options: Unpack[ToolOptions[_P, _S]]) -> Self:
-        """The same tool, with other options; another failure mode makes another tool."""
+        """Return the tool with other options. Another failure mode creates another identity."""
 
         def change(tool: ToolInfo) -> ToolInfo:
             fields = option_fields(options, tool.name)
@@ -589,9 +599,9 @@ class ToolCombinators(Generic[_P, _S]):
 
 
 def example_faults(tool: ToolInfo, parameters: Any) -> tuple[Fault, ...]:
-    """What is wrong with the parameters of an example, by the tool's schema; a function that checks them is not asked.
+    """Return the validation errors of an example by the tool's schema. A validation function is not called.
 
-    Nothing is found where the schema itself cannot be used, or not yet.
+    If the schema is invalid or contains undefined names, return no errors.
     """
     if not is_plain(parameters):
         odd = Fault("", "plain JSON data", f"a Python {type(parameters).__name__}")
@@ -606,10 +616,10 @@ def example_faults(tool: ToolInfo, parameters: Any) -> tuple[Fault, ...]:
 
 
 def check_examples(tool: ToolInfo) -> None:
-    """Refuses examples that the parameters do not allow; those of a tool that the provider runs are its own matter.
+    """Reject examples that do not match the parameters. Examples of a tool that the provider runs are not checked.
 
     Raises:
-        SchemaError: one does not fit; the message says which, where and how.
+        SchemaError: If an example does not match. The message contains its number and the validation errors.
     """
     if tool.provider is not None and not tool.provider.requires_handler:
         return
@@ -617,8 +627,8 @@ def check_examples(tool: ToolInfo) -> None:
         faults = example_faults(tool, example.parameters)
         if faults:
             problem = "; ".join(map(str, faults))
-            remedy = "an example is the parameters of one call as plain JSON data"
-            raise SchemaError(f"the tool {tool.name!r}: input example {number} does not fit: {problem}; {remedy}")
+            remedy = "An example must be the parameters of one call as a JSON value."
+            raise SchemaError(f"tool {tool.name!r}: input example {number} is invalid: {problem}. {remedy}")
 
 
 _DEFAULTS: Final = _read_options({}, "")

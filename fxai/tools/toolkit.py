@@ -1,7 +1,8 @@
-"""Toolkits: tools that are offered together, alone or with the handlers that answer them.
+"""Toolkits. Use a toolkit to offer a group of tools to a model.
 
-A `Toolkit` is a value; `merge` joins two, `pick`, `omit` and `filter` choose from one. Its handlers join it through
-`to_layer`, which both checkers refuse when one is missing. A `BoundToolkit` is a toolkit with its layer.
+A `Toolkit` is an immutable group of tools. `merge` joins two toolkits. `pick`, `omit`, and `filter` select tools from
+a toolkit. `to_layer` combines the handlers of a toolkit into one layer. If a handler is missing, mypy and pyright
+report it. A `BoundToolkit` is a toolkit together with the layer of its handlers.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -66,30 +67,30 @@ _T_contra = TypeVar("_T_contra", contravariant=True)
 Missing = TypeVar("Missing", bound="Many | None")
 
 AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
-"""A bound toolkit whose types are looked at nowhere."""
+"""A bound toolkit with unchecked types."""
 
 
 class _N(Protocol[_T_co]):
-    """A tool, seen as the handler that it needs."""
+    """A tool, reduced to the handler that the tool needs."""
 
     def __fx_handler__(self) -> _T_co: ...
 
 
 class _M(Protocol[_T_co]):
-    """A tool of many, seen as the handler that it needs."""
+    """A tool in a group of nine or more, reduced to the handler that the tool needs."""
 
     def __fx_handler_of_many__(self) -> _T_co: ...
 
 
 class _Handlers(Protocol[_T_contra, _T_co, _E_co, _R_co]):
-    """A layer, seen by what is still missing of what it is asked for."""
+    """A layer, reduced to the handlers that it does not supply."""
 
     @property
     def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T_co, _E_co, _R_co]]: ...
 
 
 class _B(Protocol[_T_co, _R_co]):
-    """What comes with its handlers, and whose layer cannot fail: a function tool, a bound toolkit, a composite."""
+    """A tool source with handlers, whose layer cannot fail: a function tool, a bound toolkit, or a composite."""
 
     @property
     def layer(self) -> AnyLayer: ...
@@ -99,12 +100,12 @@ class _B(Protocol[_T_co, _R_co]):
 
 @final
 class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
-    """Tools by name, in order. `T` is the union of the handlers that they need."""
+    """An ordered group of tools with unique names. `T` is the union of the handlers that the tools need."""
 
     tools: Mapping[str, AnyTool]
     """The tools by name, in order."""
     left_out: frozenset[Identity] = frozenset()
-    """The identities of the tools that were left out by name or by a function: types ask for their handlers still."""
+    """The identities of removed tools (`omit`, `pick`, `filter`). Type checkers still require their handlers."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.tools, MappingProxyType):
@@ -146,7 +147,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     def make(
         a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], f: _N[_6], g: _N[_7], h: _N[_8], /
     ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
-    @overload  # of nine at least: where this one and one above both fit, `Any` in a type makes mypy give up
+    @overload  # for nine or more tools; if this overload overlaps with another one, `Any` in a type makes mypy give up
     @staticmethod
     def make(
         a: _M[_T],
@@ -163,44 +164,47 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     ) -> Toolkit[_T]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
-        """The toolkit of `tools` and function tools, in their order. The same tool twice is one tool.
+        """Return a toolkit of tools and function tools, in order. A duplicate of the same tool is ignored.
 
-        For checkers, `T` of nine and more has the member `Many`, which `to_layer` supplies. Programs of hundreds of
-        tools are made of several toolkits, for mypy's time grows with the third power of a union's members.
+        From nine tools on, type checkers add the member `Many` to `T`, and `to_layer` supplies `Many`. If a program has
+        hundreds of tools, split them into several toolkits: mypy's time grows with the cube of the size of a union.
 
         Raises:
-            ToolConflictError: two different tools have one name.
+            ToolConflictError: If two different tools have the same name.
         """
         return Toolkit.of(tools)
 
     @staticmethod
     def of(tools: Iterable[_N[_T]], *, on_conflict: OnConflict = "error") -> Toolkit[_T]:
-        """The toolkit of an iterable of tools.
+        """Return a toolkit of the tools in an iterable.
 
         Raises:
-            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+            ToolConflictError: If two different tools have the same name and `on_conflict` is `"error"`.
         """
         return _join({}, tools, on_conflict)
 
     @staticmethod
     def empty() -> Toolkit[Never]:
-        """The toolkit without tools: `kit.merge(Toolkit.empty())` is `kit`."""
+        """Return a toolkit without tools. `kit.merge(Toolkit.empty())` equals `kit`."""
         return Toolkit({})
 
     @staticmethod
     def from_object(
         obj: _T, *, name: str | None = None, only: Iterable[str] | None = None, **options: Unpack[ToolOptions]
     ) -> BoundToolkit[MethodsOf[_T], Never, None]:
-        """The tools of an object's public methods that have a docstring, with their handlers: `.toolkit`, `.layer`.
+        """Return the tools of an object's documented public methods, with their handlers.
+
+        The result has the attributes `.toolkit` and `.layer`. Type checkers cannot see the services that the methods
+        need.
 
         Args:
-            obj: its methods are taken apart as functions are by `tool`; those without a docstring are not offered.
-            name: what stands before the dot of each tool's name; by default the object's class, `""` for no dot.
-            only: the methods to offer; by default each that is described.
-            options: for each tool, see `ToolOptions`.
+            obj: An object. fxai reads its methods as `tool` reads functions, and ignores methods without a docstring.
+            name: Prefix of the tool names, before a dot. Default: the class name of the object. `""` omits the dot.
+            only: Names of the methods to offer. Default: all public methods with a docstring.
+            options: Options for each tool, see `ToolOptions`.
 
-        What services such methods need is not seen by checkers. Raises `SchemaError` where no method is described, or
-        one that is cannot be a tool.
+        Raises:
+            SchemaError: If no public method has a docstring, or if fxai cannot create a tool from a method.
         """
         tools = tools_of(obj, name, only, cast("dict[str, Any]", options), FunctionTool)
         made: BoundToolkit[Any, Never, Any] = BoundToolkit.make(*tools)
@@ -233,89 +237,98 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return f"Toolkit({', '.join(self.tools)})"
 
     def __fx_gives__(self) -> Gives[Never, Never, _T_co]:
-        """For checkers: it gives no handlers, and needs those of its tools."""
+        """For type checkers: a toolkit supplies no handlers, and needs the handlers of its tools."""
         raise NotImplementedError
 
     # -- toolkits from toolkits
 
     def merge(self, other: Toolkit[_T], *, on_conflict: OnConflict = "error") -> Toolkit[_T_co | _T]:
-        """The tools of both, these first.
+        """Return the tools of both toolkits, with the tools of this toolkit first.
 
         Raises:
-            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+            ToolConflictError: If two different tools have the same name and `on_conflict` is `"error"`.
         """
         joined = _join(self.tools, other, on_conflict)
         return _without(joined, self.left_out | other.left_out) if self.left_out or other.left_out else joined
 
     def pick(self, *names: str) -> Toolkit[_T_co]:
-        """The tools of these names, in this toolkit's order.
+        """Return the tools with these names, in the order of this toolkit.
 
-        Names say nothing to checkers, so `to_layer` takes, as its type says, the handlers of all the tools. To need
-        those of a few alone, make a toolkit of these: `Toolkit.make(add)`.
+        Type checkers do not see names. The type of `to_layer` therefore still requires the handlers of all tools. To
+        require only some handlers, create a toolkit of those tools, such as `Toolkit.make(add)`.
 
         Raises:
-            KeyError: there is no tool of a name.
+            KeyError: If no tool has one of the names.
         """
         _require(self, names)
         return self.filter(lambda tool: tool.name in names)
 
     def omit(self, *names: str) -> Toolkit[_T_co]:
-        """All tools but those of these names; as with `pick`, `to_layer` takes the handlers of all.
+        """Return all tools except the tools with these names. As with `pick`, `to_layer` requires all handlers.
 
         Raises:
-            KeyError: there is no tool of a name.
+            KeyError: If no tool has one of the names.
         """
         _require(self, names)
         return self.filter(lambda tool: tool.name not in names)
 
     def filter(self, keep: Callable[[AnyTool], bool]) -> Toolkit[_T_co]:
-        """The tools for which `keep` is true; as with `pick`, `to_layer` takes the handlers of all."""
+        """Return the tools for which `keep` returns True. As with `pick`, `to_layer` requires all handlers."""
         chosen = {name: tool for name, tool in self.tools.items() if keep(tool)}
         dropped = (tool.identity for name, tool in self.tools.items() if name not in chosen)
         return _without(Toolkit(chosen), self.left_out.union(dropped))
 
     def map(self, f: Callable[[AnyTool], AnyTool]) -> Toolkit[_T_co]:
-        """Each tool changed by `f`, which keeps its identity: `lambda tool: tool.annotate(…)`.
+        """Return the results of `f` for all tools. `f` must keep the identity: `lambda tool: tool.annotate(…)`.
 
         Raises:
-            ToolConflictError: two different tools have one name now.
+            ToolConflictError: If two different tools then have the same name.
         """
         return _without(cast("Toolkit[_T_co]", Toolkit.of(f(tool) for tool in self)), self.left_out)
 
     def prefix(self, prefix: str) -> Toolkit[_T_co]:
-        """The same tools, with `prefix` before their names."""
+        """Return the tools with `prefix` before their names."""
         return self.map(lambda tool: tool.prefix(prefix))
 
     def rename(self, names: Mapping[str, str]) -> Toolkit[_T_co]:
-        """The same tools, those in `names` under another name.
+        """Return the tools with the new names from `names`. Other tools keep their names.
 
         Raises:
-            KeyError: there is no tool of a name.
-            ToolConflictError: two different tools have one name now.
+            KeyError: If no tool has one of the old names.
+            ToolConflictError: If two different tools then have the same name.
         """
         _require(self, names)
         return self.map(lambda tool: tool.rename(names.get(tool.name, tool.name)))
 
     def annotate_all(self, annotations: Annotations | Mapping[Annotation[Any], Any]) -> Toolkit[_T_co]:
-        """The same tools, each with `annotations`."""
+        """Return the tools with `annotations` added to each tool."""
         return self.map(lambda tool: tool.annotate_all(annotations))
 
     # -- handlers
 
     def to_layer(self, handlers: _Handlers[Needs[_T_co | None], Missing, _E, _R]) -> LayerOf[_T_co, _E, _R]:
-        """The layer of this toolkit's handlers: `kit.to_layer(a.handler(f) | b.handler(g))`.
+        """Return the layer of this toolkit's handlers: `kit.to_layer(a.handler(f) | b.handler(g))`.
 
-        Those of many tools are merged by `Layer.merge_all(…)`. A missing handler is a type error, which says that the
-        type variable `Missing` cannot be that handler. What the checkers cannot see is a `HandlerError` when the layer
-        is built: a missing handler among tools of one type, a second one for a tool, one for a tool of others.
+        To merge the handlers of many tools, use `Layer.merge_all(…)`. If a handler is missing, type checkers report
+        that the type variable `Missing` cannot be this handler. Type checkers cannot detect a missing handler if
+        another tool has the same type, two handlers for one tool, or a handler for a tool outside this toolkit. In
+        these cases, building the layer raises `HandlerError`.
         """
         return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
-        """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.
+        """Return one tool that runs several calls of these tools. `.tool` is the tool; `.layer` is its handler.
 
-        `concurrency` is how many run at once (None: all). The options are the new tool's; its description lists these
-        tools, and it needs approval where a call inside does. Raises `SchemaError` for no tools, or external ones.
+        The handler needs the handlers of this toolkit. The description of the tool lists the tools of this toolkit. A
+        call needs approval if one of its inner calls needs approval.
+
+        Args:
+            name: Name of the new tool.
+            concurrency: Maximum number of inner calls that run at the same time. None: no maximum. Default: 1.
+            options: Options of the new tool, see `ToolOptions`.
+
+        Raises:
+            SchemaError: If the toolkit is empty or contains an external tool.
         """
         from fxai.tools.composite import composite_of  # few programs have one
 
@@ -326,10 +339,10 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     def call(
         self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
     ) -> EffectOf[Outcome, ToolError, _T_co | None]:
-        """The final outcome of a call with plain JSON data: decoded, run and encoded.
+        """Call a tool with a JSON value and return the final outcome. fxai decodes, runs, and encodes the call.
 
-        Fails with `HandlerFailed` (failure mode `"error"`) or `InvalidResult`; with `on_invalid_call="error"` also with
-        `UnknownTool` and `InvalidParameters`, which are failed outcomes otherwise.
+        The effect fails with `HandlerFailed` (failure mode `"error"`) or `InvalidResult`. If `on_invalid_call` is
+        `"error"`, it also fails with `UnknownTool` and `InvalidParameters`. By default, these two are failed outcomes.
         """
         return Call(self.tools, name, params, False, call_id, on_invalid_call).effect
 
@@ -342,18 +355,19 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         on_invalid_call: OnInvalidCall = "return",
         limits: Limits = CALL_LIMITS,
     ) -> EffectOf[Outcome, ToolError, _T_co | None]:
-        """The final outcome of a call with JSON text, as a model writes it; blank text is an empty object.
+        """Call a tool with a JSON string from a model and return the final outcome. A blank string is an empty object.
 
-        `limits` bounds size, depth and number of values of the text, and may refuse duplicate keys. Fails as `call`.
+        `limits` bounds the size, depth, and number of values of the string, and can reject duplicate keys. The effect
+        fails like `call`.
         """
         return Call(self.tools, name, text, True, call_id, on_invalid_call, limits).effect
 
     def handle(
         self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
     ) -> StreamOf[Outcome, ToolError, _T_co | None]:
-        """The outcomes of a call: the preliminary ones in order, as they come, then exactly one final.
+        """Call a tool and return a stream of its outcomes: preliminary outcomes in order, then one final outcome.
 
-        The handler waits until a preliminary outcome was read; leaving the stream early stops it.
+        The handler waits until you read a preliminary outcome. If you close the stream early, fxai stops the handler.
         """
 
         def body(channel: Channel[Outcome]) -> EffectOf[None, ToolError, Any]:
@@ -364,12 +378,12 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
 
 
 def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: OnConflict) -> Toolkit[Any]:
-    """The toolkit of some tools and of more, function tools among them."""
+    """Return the toolkit of the tools in `chosen` and the tools and function tools in `tools`."""
     more: list[AnyTool] = []
     for each in cast("Iterable[Any]", tools):
         tool = cast("AnyFunctionTool", each).tool if isinstance(each, FunctionTool) else each
         if not isinstance(tool, Tool):
-            raise SchemaError(f"a toolkit is made of tools, not of {each!r}")
+            raise SchemaError(f"toolkit members must be tools, got {each!r}. Decorate a function with @tool.")
         more.append(cast("AnyTool", tool))
     joined: Toolkit[Any] = Toolkit(join_by_name(chosen, more, on_conflict))
     if on_conflict == "error":
@@ -378,7 +392,7 @@ def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: O
 
 
 def _without(kit: Toolkit[_T], left_out: frozenset[Identity]) -> Toolkit[_T]:
-    """The toolkit, with these among the tools that were left out, but for those that are there."""
+    """Return the toolkit with `left_out` as its removed tools. Tools in the toolkit do not count as removed."""
     return Toolkit(kit.tools, left_out - {tool.identity for tool in kit}) if left_out else kit
 
 
@@ -386,15 +400,16 @@ def _require(kit: Toolkit[Any], names: Iterable[str]) -> None:
     for name in names:
         if name not in kit.tools:
             near = nearest_name(name, kit.tools)
-            raise KeyError(f"there is no tool {name!r}{near}; the tools are: {', '.join(kit.tools) or 'none'}")
+            raise KeyError(f"unknown tool {name!r}{near}. The toolkit contains: {', '.join(kit.tools) or 'no tools'}")
 
 
 @final
 class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
-    """A toolkit with the layer of its handlers: an immutable value, equal to one of the same tools and handlers.
+    """A toolkit with the layer of its handlers. Two bound toolkits are equal if their tools and handlers are equal.
 
-    `T` is the union of the handlers, `E` what building them fails with, `R` what they need. One that is live comes
-    from where tools come and go, such as a server: `now` gives it as it is then.
+    `T` is the union of the handlers. `E` is the failure of building the handlers. `R` is the set of services that the
+    handlers need. The tools of a *live* bound toolkit can change, for example the tools of a server. To read the
+    current tools, use `now`.
     """
 
     toolkit: Toolkit[_T_co]
@@ -402,7 +417,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     parts: tuple[tuple[object, AnyLayer], ...] = ()
     """The layers of the handlers, each with its origin."""
     renewal: EffectOf[Any] | None = None
-    """Gives it as it is then, where its tools may change."""
+    """An effect that returns the current tools and handlers. None if the tools cannot change."""
 
     @staticmethod
     def of(
@@ -412,13 +427,14 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         origin: object = None,
         now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
     ) -> BoundToolkit[_T, _E, _R]:
-        """A toolkit with the layer of its handlers, such as `toolkit.to_layer(…)` gives.
+        """Return a bound toolkit of a toolkit and the layer of its handlers, such as the result of `toolkit.to_layer`.
 
         Args:
-            toolkit: the tools.
-            layer: the layer of their handlers.
-            origin: where those are from, by default the layer: bound toolkits of one origin are not merged twice.
-            now: gives it as it is when it is asked, where its tools may change; by default they do not.
+            toolkit: The tools.
+            layer: The layer of the handlers.
+            origin: Origin of the handlers. Merging two bound toolkits with the same origin adds its handlers once.
+                Default: the layer.
+            now: An effect that returns the current tools and handlers. Default: the tools never change.
         """
         return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
 
@@ -451,7 +467,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     def make(
         a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], d: _B[_4, _R4], e: _B[_5, _R5], f: _B[_6, _R6], /
     ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5 | _6, Never, _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
-    @overload  # of seven at least: where both this one and one above fit, `Any` in a type makes mypy give up
+    @overload  # for seven or more; if this overload overlaps with another one, `Any` in a type makes mypy give up
     @staticmethod
     def make(
         a: _B[_T, _R],
@@ -466,10 +482,10 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     ) -> BoundToolkit[_T, Never, _R]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
-        """Function tools and bound toolkits as one; up to six of different types, any number of one type.
+        """Combine function tools and bound toolkits: up to six of different types, or any number of one type.
 
         Raises:
-            ToolConflictError: two different tools have one name.
+            ToolConflictError: If two different tools have the same name.
         """
         made: AnyBound = BoundToolkit(Toolkit.empty())
         for each in tools:
@@ -478,9 +494,9 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
 
     @property
     def layer(self) -> LayerOf[_T_co, _E_co, _R_co]:
-        """The layer of their handlers.
+        """The layer of the handlers.
 
-        Building it raises `HandlerError` where one tool has two different handlers.
+        If a tool has two different handlers, building the layer raises `HandlerError`.
         """
         merged: AnyLayer = LayerOf.empty()
         for _, layer in self.parts:
@@ -489,21 +505,21 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
 
     @property
     def is_live(self) -> bool:
-        """True where its tools may change while it is open."""
+        """True if the tools can change while the toolkit is open."""
         return self.renewal is not None
 
     @property
     def now(self) -> EffectOf[BoundToolkit[_T_co, _E_co, _R_co]]:
-        """The bound toolkit as it is when the effect runs: itself, unless it is live."""
+        """An effect that returns the current bound toolkit. If the toolkit is not live, it never changes."""
         return Succeed(self) if self.renewal is None else self.renewal
 
     def call(
         self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
     ) -> EffectOf[Outcome, ToolError | _E_co, _R_co | None]:
-        """The final outcome of a call with plain JSON data, by its own handlers, which are built for the call.
+        """Call a tool with a JSON value and return the final outcome. fxai builds the handlers for this call.
 
-        Fails as `Toolkit.call` does, and with what building the handlers fails with. A live one is
-        what it is then.
+        The effect fails like `Toolkit.call`, or with a failure of building the handlers. If the toolkit is live, fxai
+        uses the current tools.
         """
 
         def call_now(kit: AnyBound) -> AnyEffect:
@@ -513,11 +529,11 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         return made
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
-        """For checkers: what it gives."""
+        """For type checkers: the handlers, their failures, and the services that they need."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> Self:
-        """Itself."""
+        """Return this bound toolkit."""
         return self
 
     # -- bound toolkits from bound toolkits
@@ -525,12 +541,13 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     def merge(
         self, other: BoundToolkit[_T, _E2, _R2], *, on_conflict: OnConflict = "error"
     ) -> BoundToolkit[_T_co | _T, _E_co | _E2, _R_co | _R2]:
-        """The tools of both, these first, with the handlers of both; handlers of one origin are taken once.
+        """Return the tools and handlers of both, with the tools of this toolkit first.
 
-        Where one is live and gets a tool whose name another one has, the newcomer is left out and that is logged.
+        Handlers with the same origin are added once. If a live toolkit later adds a tool whose name is taken, fxai
+        ignores the new tool and logs a warning.
 
         Raises:
-            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+            ToolConflictError: If two different tools have the same name and `on_conflict` is `"error"`.
         """
         origins = [origin for origin, _ in self.parts]
         parts = (*self.parts, *(part for part in other.parts if part[0] not in origins))
@@ -540,23 +557,23 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         return made
 
     def without_handlers_of(self, other: AnyBound) -> Self:
-        """The same tools, with those handlers whose origin is none of `other`'s; a live one is itself."""
+        """Return the same tools without the handlers from `other`'s origins. A live bound toolkit stays unchanged."""
         theirs = [origin for origin, _ in other.parts]
         parts = tuple(part for part in self.parts if part[0] not in theirs)
         return self if self.is_live else type(self)(self.toolkit, parts)
 
     def with_toolkit(self, f: Callable[[Toolkit[_T_co]], Toolkit[_T_co]]) -> Self:
-        """The same handlers, with what `f` makes of the tools: `lambda kit: kit.omit("reset").prefix("calc.")`.
+        """Return the handlers with the toolkit that `f` returns: `lambda kit: kit.omit("reset").prefix("calc.")`.
 
-        Of live ones it is asked again when they have changed. Where it raises then, they stay as they were, and that is
-        logged.
+        If the toolkit is live, fxai calls `f` again after each change. If `f` raises then, fxai keeps the previous
+        tools and logs the error.
         """
         made = type(self)(f(self.toolkit), self.parts)
         follow(made, (self,), lambda now, _before, _made: now[0].with_toolkit(f))
         return made
 
     def prefix(self, prefix: str) -> Self:
-        """The same, with `prefix` before the tools' names."""
+        """Return this bound toolkit with `prefix` before the names of its tools."""
         return self.with_toolkit(lambda kit: kit.prefix(prefix))
 
     # -- as a value
@@ -578,7 +595,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
 
 
 def bound_of(origin: object) -> AnyBound | None:
-    """A function tool, a composite or a bound toolkit as a bound toolkit; None of what has to be opened first."""
+    """Return a function tool, composite, or bound toolkit as a bound toolkit; None for a source to open first."""
     given: Any = cast(Any, origin).__fx_bound__()
     if isinstance(given, tuple):
         tool, layer = cast("tuple[AnyTool, AnyLayer]", given)

@@ -1,4 +1,4 @@
-"""Type hints: the annotations of a function, with each name in them resolved.
+"""Type hints: the resolved annotations of a function. fxai uses this module to read the type of a tool's result.
 
 >>> def twice(n: "int", context: "CallContext") -> "int":
 ...     return n * 2
@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 import typing
 from collections.abc import (
@@ -25,7 +24,6 @@ from collections.abc import (
 )
 from dataclasses import is_dataclass
 from functools import partial
-from itertools import pairwise
 from types import FrameType, GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Never, Union, final, get_args, get_origin, get_type_hints
 
@@ -48,12 +46,12 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 
 WRITTEN = "__fx_written__"
-"""The attribute by which a function that was made of another one names it."""
+"""The attribute of a wrapper that contains the original function."""
 _FROM_PYTHON = "fxai."
 
 
 class _Kept:
-    """Stands for a class whose subscripts are for checkers only, so that those of a written annotation are kept."""
+    """A placeholder for a class whose type arguments exist only for checkers. It keeps them at run time."""
 
     def __class_getitem__(cls, arguments: Any) -> Any:
         return GenericAlias(cls, arguments)
@@ -71,12 +69,12 @@ _KEPT: tuple[tuple[Any, Any], ...] = ((EffectOf, _Effect), (StreamOf, _Stream))
 
 
 def class_of(origin: Any) -> Any:
-    """The class that is meant by the origin of a hint that `hints_of` gave."""
+    """Return the real class for the origin of a hint from `hints_of`."""
     return next((cls for cls, stand in _KEPT if origin is stand), origin)
 
 
 def innermost(f: Callable[..., Any]) -> Any:
-    """The function that was written: inside partials, wrappers, methods and objects that can be called."""
+    """Return the original function inside partials, wrappers, methods, and callable objects."""
     found: Any = f
     while True:
         if isinstance(found, partial):
@@ -92,11 +90,12 @@ def innermost(f: Callable[..., Any]) -> Any:
 
 
 def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]:
-    """The annotations of `f` by parameter, and of what it returns by `"return"`.
+    """Return the annotations of `f` by parameter, and its return annotation under `"return"`.
 
-    Names are looked for in `around`, then among what the function closes over, then in its module.
+    The function resolves names in `around`, then in the closure of `f`, then in its module.
 
-    Raises `NameError`: a name is not defined, or not yet.
+    Raises:
+        NameError: If a name is undefined, or not defined yet.
     """
     function = innermost(f)
     globals_: dict[str, Any] = getattr(function, "__globals__", {})
@@ -107,9 +106,9 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
 
 
 def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
-    """The keys of the services that the return annotation of `f` names, of an effect, a generator or a stream.
+    """Return the keys of the services that the return annotation of a function names.
 
-    Where none can be read, those that a generator asks for by their names: `db = yield from Db`.
+    The annotation is an effect, a generator, or a stream. `()` if fxai cannot resolve the annotation.
 
     >>> from fxai.effects.service import Service
     >>> class Db(Service): ...
@@ -120,29 +119,18 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
     function = getattr(f, WRITTEN, f)
     try:
         hint: Any = hints_of(function, {}).get("return")
-    except Exception:  # what it names may be there for checkers alone
+    except Exception:  # a name may exist only for checkers
         hint = None
-    found = tuple(_services(hint)) or tuple(
-        _services_asked_for(innermost(function))
-    )  # without its future import it is erased
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(_services(hint)))
 
 
 def services_in(hint: Any) -> tuple[Any, ...]:
-    """The keys of the services in a hint of what is needed, such as `Db | Log | None`."""
+    """Return the keys of the services in a hint of requirements, such as `Db | Log | None`."""
     return tuple(dict.fromkeys(_services(hint, needed=True)))
 
 
-def _services_asked_for(function: Any) -> Iterator[Any]:
-    code = getattr(function, "__code__", None)
-    names = {**getattr(function, "__globals__", {}), **_closed_over(function)} if code is not None else {}
-    for before, after in pairwise(dis.get_instructions(code) if code is not None else ()):
-        if after.opname == "GET_YIELD_FROM_ITER" and before.opname.startswith("LOAD_"):
-            yield from _services(names.get(str(before.argval)), needed=True)
-
-
 def _services(hint: Any, *, needed: bool = False) -> Iterator[Any]:
-    """The keys in a hint: in the place of what is needed, or anywhere in it where `needed` says so."""
+    """Yield the keys in a hint: in the argument for requirements, or in the whole hint if `needed` is True."""
     if isinstance(hint, type) and get_origin(hint) is None:
         key = getattr(hint, "__fx_key__", None) if needed and not isinstance(hint, ReferenceMeta) else None
         if key is not None and hint is not Scope:
@@ -163,13 +151,13 @@ def _closed_over(function: Any) -> dict[str, Any]:
     for name, cell in zip(names, cells, strict=True):
         try:
             found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
+        except ValueError:  # the variable has no value yet
             continue
     return found
 
 
 def names_around() -> dict[str, Any]:
-    """The local names of the code outside of this package that called it, as they are now."""
+    """Return the current local names of the nearest caller outside of this package."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_FROM_PYTHON):
         frame = frame.f_back
@@ -196,30 +184,31 @@ _UNION: Any = Union
 
 @final
 class Returned(msgspec.Struct, frozen=True):
-    """What a function gives."""
+    """The return type of a function."""
 
     success: Any
-    """The type of what comes out."""
+    """The type of the success."""
     failure: Any = Never
-    """The type of what can go wrong."""
+    """The type of the failure."""
     bare: bool = False
-    """Whether what is returned is the success itself."""
+    """True if the return value is the success itself."""
     awaited: bool = False
-    """Whether the bare success has to be awaited."""
+    """True if the bare success must be awaited."""
     threaded: bool = False
-    """Whether a worker thread may run the function."""
+    """True if a worker thread can run the function."""
 
 
 def read_return(
     hint: Any, name: str, *, awaited: bool = False, success: Any = msgspec.UNSET, failure: Any = msgspec.UNSET
 ) -> Returned:
-    """What a function called `name` gives, by its return annotation; `awaited` for an `async def`.
+    """Return the success and failure in a function's return annotation. `awaited` is True for an `async def`.
 
-    A `Result`, `IOResult`, `FutureResult`, `RequiresContextFutureResult`, `Effect`, `Gen` or `Stream` says success
-    and failure, and so does a union of them; anything else is the success itself, and no failure is declared. A type
-    that is given as `success` or `failure` takes the place of what the annotation says.
+    A `Result`, `IOResult`, `FutureResult`, `RequiresContextFutureResult`, `Effect`, `Gen`, or `Stream` contains both
+    types, and so does a union of them. Any other type is the success, without a failure. The options `success` and
+    `failure` replace the types of the annotation.
 
-    Raises `SchemaError`: the annotation says neither, or both.
+    Raises:
+        SchemaError: If the annotation contains no types, or mixes a bare success with another form.
     """
     origin, arguments = _taken_apart(hint)
     if origin in _AWAITED and arguments:
@@ -234,8 +223,8 @@ def read_return(
         )
     if len(declared) < len(pairs):
         raise SchemaError(
-            f"the function {name!r} returns {hint!r}, of which a part is a bare success and a part is not: "
-            "return a Result in each case"
+            f"function {name!r} returns {hint!r}, a union of a bare success and another form. "
+            "Return a Result in each case."
         )
     threaded = not awaited and all(_taken_apart(arm)[0] in _IN_A_THREAD for arm in arms)
     value = _choose_type(name, "success", success, _union([s for s, _ in declared]))
@@ -243,12 +232,12 @@ def read_return(
 
 
 def _choose_type(name: str, what: Literal["success", "failure"], given: Any, found: Any) -> Any:
-    """Return the type that an option gives, or else the one that the return annotation of a function gives.
+    """Return the type of an option. Without the option, return the type of the return annotation.
 
-    Only classes are compared, because a generic type or a class of another library may describe the same data.
+    The function compares only classes, because a generic type or a class of another library may describe the same data.
 
     Raises:
-        SchemaError: If the annotation contains a class that is no subclass of the option, nor the reverse.
+        SchemaError: If a class in the annotation and the option are not subclasses of each other.
     """
     if given is msgspec.UNSET:
         return found
@@ -258,14 +247,14 @@ def _choose_type(name: str, what: Literal["success", "failure"], given: Any, fou
         if not any(issubclass(one, other) or issubclass(other, one) or other is wider for other in options):
             declared, option = inspect.formatannotation(found), inspect.formatannotation(given)
             raise SchemaError(
-                f"the annotation of the function {name!r} says the {what} {declared}, but the option says "
-                f"{what}={option}: leave the option out, or correct the annotation"
+                f"function {name!r}: the return annotation contains the {what} {declared}, but the option is "
+                f"{what}={option}. Omit the option, or correct the annotation."
             )
     return given
 
 
 def _plain_classes(hint: Any) -> list[type]:
-    """Return the members of a union of classes, or a class alone. Return nothing if another type is among them."""
+    """Return the members of a union of classes, or a single class. Return an empty list if it has another member."""
     origin, arguments = _taken_apart(hint)
     arms = arguments if origin in (Union, UnionType) else (hint,)
     arms = tuple(NoneType if one is None else one for one in arms)
@@ -274,7 +263,7 @@ def _plain_classes(hint: Any) -> list[type]:
 
 
 def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What a type is of, and its arguments; aliases and notes are seen through."""
+    """Return the origin and the arguments of a type, without aliases and annotations."""
     if isinstance(hint, _ALIAS):
         return _taken_apart(hint.__value__)
     origin = get_origin(hint)
@@ -287,23 +276,25 @@ def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _pair(hint: Any, name: str, success: Any = msgspec.UNSET) -> tuple[Any, Any] | None:
-    """Success and failure of a form that says both; None for a bare success."""
+    """Return the success and failure of a form with both types, or None for a bare success."""
     origin, arguments = _taken_apart(hint)
     if (origin in _PAIRS or origin is Generator) and not arguments:
         if success is not msgspec.UNSET:
             return success, Never
         raise SchemaError(
-            f"the return annotation of the function {name!r} says no types, or none that are kept at run time: begin "
-            "its module with `from __future__ import annotations`, or say success=… and failure=…"
+            f"function {name!r}: the return annotation has no types at run time. Start its module with "
+            "`from __future__ import annotations`, or pass success=… and failure=…."
         )
     if origin in _PAIRS:
         return arguments[0], arguments[1] if len(arguments) > 1 else Never
     if origin is Generator:
         return arguments[2], _failure_of_steps(arguments[0], name)
     if origin is Maybe:
-        raise SchemaError(f"the function {name!r} returns a Maybe: return a Result, or T | None for a bare success")
+        raise SchemaError(
+            f"function {name!r} must not return a Maybe. Return a Result, or T | None for a bare success."
+        )
     if origin in _ASYNC_ITEMS:
-        raise SchemaError(f"the function {name!r} gives items: return a Stream of them, whose last one is the result")
+        raise SchemaError(f"function {name!r} must not yield items. Return a Stream, whose last item is the result.")
     return None
 
 
@@ -315,8 +306,8 @@ def _failure_of_steps(step: Any, name: str) -> Any:
         origin, arguments = _taken_apart(each)
         if origin is not EffectOf:
             raise SchemaError(
-                f"the generator function {name!r} yields {each!r}, not effects: annotate it with Gen[success, failure, "
-                "services], or return a list"
+                f"generator function {name!r} must yield effects, got {each!r}. Annotate it with Gen[success, failure, "
+                "services], or return a list."
             )
         failures.append((_pair(each, name) or (None, Never))[1])
     return _union(failures)
@@ -331,12 +322,12 @@ def _union(types: list[Any]) -> Any:
 
 
 def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) -> str | None:
-    """Why a type is none of data, and what was meant: it is how a handler answers; None where it may be data.
+    """Return the reason why a type is a handler's return type and not data, with advice. Return None if it may be data.
 
-    Looked for in the type and its arguments; a place that a codec carries is data.
+    The check includes the type and its arguments. A location with a codec is data.
 
     >>> print(data_meant(Result[int, str], "success"))
-    success=returns.result.Result[int, str] is how a handler answers, and no data: say success=int and failure=str
+    success must be a data type, got returns.result.Result[int, str]. Pass success=int and failure=str.
     """
     if type(given) is _STRUCT and not issubclass(given, _PROGRAMS):
         return None
@@ -346,11 +337,11 @@ def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) ->
     if advice is None:
         return None
     shown = given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)
-    return f"{what}={shown} is how a handler answers, and no data: {advice}"
+    return f"{what} must be a data type, got {shown}. {advice}."
 
 
 def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
-    """What to say in place of a type that holds a handler's answer; `around` are the aliases that it stands in."""
+    """Return advice for a type that is a handler's return type. `around` contains the enclosing aliases."""
     alias = given if isinstance(given, _ALIAS) else get_origin(given)
     if isinstance(alias, _ALIAS):
         if alias in around:
@@ -361,7 +352,7 @@ def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
     bare = get_args(given)[0] if get_origin(given) is _ANNOTATED else given
     origin, arguments = _taken_apart(bare)
     if isinstance(bare, (*_SAY_BOTH, *_SAY_ONE, Maybe)):
-        return f"it is a value: say the type of what is in it, as in {what}=int"
+        return f"It is a value. Pass the type of its content, as in {what}=int"
     if isinstance(origin, type):
         advice = _advice_on(origin, [_type_name(one) for one in arguments], what)
         if advice is not None:
@@ -373,18 +364,18 @@ def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
 def _advice_on(origin: type, inside: list[str], what: str) -> str | None:
     first = inside[0] if inside else "int"
     if issubclass(origin, (Failure, IOFailure)):
-        return f"say failure={first}; the handler returns the Failure"
+        return f"Pass failure={first}. The handler returns the Failure"
     if issubclass(origin, _SAY_BOTH):
-        both = f"say success={first}" + (f" and failure={inside[1]}" if len(inside) > 1 else "")
-        return f"say {what}={first}" if what == "parameters" else both
+        both = f"Pass success={first}" + (f" and failure={inside[1]}" if len(inside) > 1 else "")
+        return f"Pass {what}={first}" if what == "parameters" else both
     if issubclass(origin, Maybe):
-        return f"say {what}={first} | None"
+        return f"Pass {what}={first} | None"
     if issubclass(origin, _SAY_ONE) or origin in _AWAITED:
-        return f"say {what}={inside[-1] if inside else 'int'}, what comes of it"
+        return f"Pass {what}={inside[-1] if inside else 'int'}, the type of its content"
     if origin is Generator:
-        return f"say {what}={inside[2] if len(inside) > 2 else first}, what it returns"
+        return f"Pass {what}={inside[2] if len(inside) > 2 else first}, the type of its return value"
     if origin in (*_ASYNC_ITEMS, Iterator, Iterable):
-        return f"say {what}=list[{first}]; or return a Stream, whose items are of the success type"
+        return f"Pass {what}=list[{first}], or return a Stream, whose items have the success type"
     return None
 
 
@@ -396,20 +387,20 @@ def data_schema(type_: Any, name: str, what: Literal["parameters", "success", "f
     """Return the schema of a type of the tool `name`.
 
     Raises:
-        SchemaError: If the type has no JSON form, or is the return type of a handler. A class whose fields name a class
-            that is not defined yet is checked at its first use.
+        SchemaError: If the type has no JSON form, or is the return type of a handler. If a field of a class names an
+            undefined class, the check happens at the first use.
     """
     if isinstance(type_, Mapping | JsonSchema):
         remedy = f"Use Tool.dynamic({name!r}, parameters=…)" if what == "parameters" else f"Use {what}=object"
-        raise SchemaError(f"the tool {name!r}: {what} must be a type, got a JSON Schema document. {remedy}.")
+        raise SchemaError(f"tool {name!r}: {what} must be a type, got a JSON Schema document. {remedy}.")
     schema: Schema[Any] = Schema.of(type_)
     meant = data_meant(schema.type, what)
     if meant is not None:
-        raise SchemaError(f"the tool {name!r}: {meant}")
+        raise SchemaError(f"tool {name!r}: {meant}")
     try:
         schema.check()
     except SchemaError as error:
-        raise SchemaError(f"the tool {name!r}: {what}: {error}") from None
+        raise SchemaError(f"tool {name!r}: {what}: {error}") from None
     except NameError:
         pass  # a field names a class that the module defines later
     return schema

@@ -1,4 +1,4 @@
-"""Floor 6. User interfaces: runs as streams that `useChat` of the AI SDK reads, conversations, and an application."""
+"""Floor 6. Web user interfaces for agents. Use it to stream runs to `useChat`, to store and to serve conversations."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ __all__ = [
     "to_prompt",
 ]
 
-# What needs Starlette, or not every program, is imported when it is first named.
+# These modules require Starlette or are rarely needed, so they are imported at the first use of a name.
 _ROOMS = {
     "access": "Access Action Authorize Identify LOOPBACK bearer_token",
     "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage encode_ag_ui to_ag_ui",
@@ -105,7 +105,7 @@ _ROOMS = {
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:

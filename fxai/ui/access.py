@@ -1,7 +1,7 @@
-"""Access: who may ask a chat application for what, and how much.
+"""Access control of a chat application. Use it to identify users, authorize actions, and limit requests.
 
-A request is refused by its host, by its origin, by what its body is, by who sends it, and by how often: with a status
-and a sentence, which a page can show.
+The application can refuse a request because of its host, its origin, its body, its user, or the rate of the user. Each
+refusal has an HTTP status and a sentence that a page can show.
 
 >>> import re
 >>> is_host_allowed("127.0.0.1:8000", LOOPBACK), is_host_allowed("evil.example", LOOPBACK)
@@ -23,44 +23,44 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope as HttpScope
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
-"""The names of this machine, by which nobody else can reach it."""
+"""The names of this machine. Other machines cannot reach it by these names."""
 
 Action: TypeAlias = Literal["read", "write", "stop", "delete"]
-"""What is done with a conversation."""
+"""The action of a user on a conversation."""
 
 
 @final
 class Access(msgspec.Struct, frozen=True):
-    """Somebody who wants to do something with a conversation."""
+    """A user who wants to do something with a conversation."""
 
     user: str
-    """Who, as `identify` says."""
+    """The name of the user that `identify` returns."""
     action: Action
     conversation: str
     """The id of the conversation."""
     owner: str
-    """The owner; the user, if the conversation does not exist yet."""
+    """The owner of the conversation. If the conversation does not exist yet, the user."""
 
 
 Identify: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]
-"""Who sends a request: the name of a user, or None for nobody who may."""
+"""Returns the name of the user who sends a request, or None to refuse the request."""
 
 Authorize: TypeAlias = Callable[[Access], bool | Awaitable[bool]]
-"""Whether somebody may do something with a conversation."""
+"""Returns True if a user may do something with a conversation."""
 
 
 def bearer_token(token: str, user: str = "user") -> Identify:
-    """Identifies whoever sends `Authorization: Bearer TOKEN` as one user.
+    """Return a function that identifies every request with `Authorization: Bearer TOKEN` as one user.
 
     Args:
-        token: the token, at least 16 characters.
-        user: the name of the user.
+        token: The token, at least 16 characters.
+        user: The name of the user.
 
     Raises:
-        ValueError: the token is shorter.
+        ValueError: If the token is shorter.
     """
     if len(token) < 16:
-        raise ValueError("a token has at least 16 characters: secrets.token_urlsafe() makes one")
+        raise ValueError("token must have at least 16 characters. Create one with secrets.token_urlsafe().")
 
     def identify(request: Request) -> str | None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -71,7 +71,7 @@ def bearer_token(token: str, user: str = "user") -> Identify:
 
 
 class RefusedError(Exception):
-    """A request is refused: by which status, with which word for programs and which sentence for people."""
+    """A refused request, with an HTTP status, a code for programs, and a sentence for people."""
 
     def __init__(self, status: int, code: str, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -79,19 +79,19 @@ class RefusedError(Exception):
         self.code = code
         self.message = message
         self.retry_after = retry_after
-        """After how many seconds it can be tried again; None: it need not be told."""
+        """Seconds until the client can try again. None if the client receives no such number."""
 
 
 def unknown_conversation() -> RefusedError:
-    """The refusal of a conversation that is not there, or is somebody else's, which is not told apart."""
-    return RefusedError(404, "unknown", "there is no such conversation")
+    """Return the refusal of a missing conversation. A conversation of another user gets the same refusal."""
+    return RefusedError(404, "unknown", "the conversation does not exist")
 
 
 # -- hosts and origins
 
 
 def is_host_allowed(host: str, allowed: Sequence[str]) -> bool:
-    """Whether the header `Host` names one of these, with any port; `*` allows all, `*.example.org` what ends so."""
+    """Return True if `host` is an allowed name, with any port. `*` allows all names, `*.example.org` all subdomains."""
     name = _host_name(host)
     if name is None:
         return False
@@ -101,7 +101,7 @@ def is_host_allowed(host: str, allowed: Sequence[str]) -> bool:
 
 
 def _host_name(host: str) -> str | None:
-    """The host without its port, in small letters; None where it is none."""
+    """Return the host without its port, in lower case, or None if it is invalid."""
     name, _, port = host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "")
     if not name or (port and not port.isdigit()) or any(one in name for one in "/@?#\\ "):
         return None
@@ -109,48 +109,49 @@ def _host_name(host: str) -> str | None:
 
 
 def check_host(scope: HttpScope, allowed: Sequence[str]) -> None:
-    """Refuses a request to a host of another name, as a page makes that had its own name point here.
+    """Refuse a request to an unknown host name. Such a request can come from a page whose own name points here.
 
-    A client of tests, which opens no socket, may say `testserver`: of a socket, the server is told by its address.
+    The host name `testserver` is allowed if the server itself has this name. Test clients use it without a socket.
     """
     host, server = Headers(scope=scope).get("host", ""), scope.get("server")
     is_test = server is not None and server[0] == "testserver" and _host_name(host) == "testserver"
     if not is_test and not is_host_allowed(host, allowed):
         raise RefusedError(
-            421, "host", "this server does not answer to that name; its operator can allow it by `hosts`"
+            421, "host", "this server does not accept this host name. The operator can allow it with `hosts`."
         )
 
 
 def is_origin_allowed(headers: Headers, scheme: str, origins: Sequence[str]) -> bool:
-    """Whether a request comes from a page of this server, of an allowed origin, or from no page at all."""
+    """Return True if a request comes from a page of this server, from an allowed origin, or from no page."""
     origin = headers.get("origin")
     return origin is None or origin in origins or origin == f"{scheme}://{headers.get('host', '')}"
 
 
 def check_origin(headers: Headers, scheme: str, origins: Sequence[str]) -> None:
-    """Refuses a request of a page of another origin that is not allowed."""
+    """Refuse a request from a page of another origin that is not allowed."""
     if not is_origin_allowed(headers, scheme, origins) or headers.get("sec-fetch-site") == "cross-site":
         if headers.get("origin") in origins:
             return
-        raise RefusedError(403, "origin", "pages of this origin may not use this server; its operator can allow it")
+        raise RefusedError(403, "origin", "pages of this origin may not use this server. The operator can allow them.")
 
 
 # -- bodies
 
 
 async def read_json_body(request: Request, most: int, seconds: float) -> bytes:
-    """The body of a request, which has to be JSON.
+    """Return the body of a JSON request.
 
     Args:
-        request: the request.
-        most: how many bytes it may have.
-        seconds: how long it may take to come.
+        request: The request.
+        most: Maximum number of bytes.
+        seconds: Seconds to wait for the whole body.
 
     Raises:
-        RefusedError: 415, it is not JSON; 413, it is larger; 408, it takes longer; 400, the client left.
+        RefusedError: With status 415 if the body is not JSON, 413 if it is too large, 408 if it takes too long, and 400
+            if the client disconnects.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RefusedError(415, "media-type", "expected a body of the type application/json")
+        raise RefusedError(415, "media-type", "the content type of the body must be application/json")
     length = request.headers.get("content-length", "")
     if length.isascii() and length.isdecimal() and int(length[:20]) > most:
         raise _too_large(most)
@@ -162,14 +163,14 @@ async def read_json_body(request: Request, most: int, seconds: float) -> bytes:
                 if len(body) > most:
                     raise _too_large(most)
     except TimeoutError:
-        raise RefusedError(408, "timeout", f"the body did not come within {seconds:g} s") from None
+        raise RefusedError(408, "timeout", f"the body did not arrive within {seconds:g} s") from None
     except ClientDisconnect:
-        raise RefusedError(400, "gone", "the client left before its body had come") from None
+        raise RefusedError(400, "gone", "the client disconnected before its body arrived") from None
     return bytes(body)
 
 
 def _too_large(most: int) -> RefusedError:
-    return RefusedError(413, "too-large", f"a body has at most {most:,} bytes")
+    return RefusedError(413, "too-large", f"the body must have at most {most:,} bytes")
 
 
 # -- rates
@@ -177,7 +178,7 @@ def _too_large(most: int) -> RefusedError:
 
 @final
 class TurnRate:
-    """How many turns a user may begin in a minute."""
+    """A counter that limits the number of turns that a user starts per minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
@@ -185,10 +186,10 @@ class TurnRate:
         self._begun: dict[str, deque[float]] = {}
 
     def take(self, user: str) -> None:
-        """Counts a turn.
+        """Count a turn.
 
         Raises:
-            RefusedError: 429, the user has begun as many as are allowed.
+            RefusedError: With status 429 if the user has started too many turns.
         """
         now = self._clock()
         begun = self._begun.setdefault(user, deque())
@@ -196,8 +197,8 @@ class TurnRate:
             begun.popleft()
         if len(begun) >= self._per_minute:
             wait = begun[0] + 60 - now
-            text = f"at most {self._per_minute} messages a minute: try again in {wait:.0f} s"
+            text = f"at most {self._per_minute} messages per minute are allowed. Try again in {wait:.0f} s."
             raise RefusedError(429, "rate", text, retry_after=wait)
         begun.append(now)
-        if len(self._begun) > 10_000:  # users that are long gone
+        if len(self._begun) > 10_000:  # remove users without recent turns
             self._begun = {name: times for name, times in self._begun.items() if times and times[-1] > now - 60}

@@ -1,21 +1,21 @@
-r"""AG-UI: a run as the events of the Agent User Interaction Protocol, which clients such as `HttpAgent` read.
+r"""Events of AG-UI, the Agent User Interaction Protocol. Use `encode_ag_ui` for clients such as `HttpAgent`.
 
-The events are made of the chunks of the UI message stream of version 7, so what is sent, and how failures are worded,
-is decided in one place, by `StreamOptions`. Source of the forms: `RunAgentInput` and the events of the packages
+The encoder converts chunks of the UI message stream of version 7 to events. `StreamOptions` therefore selects the parts
+and words the failures for both protocols. Source of the forms: `RunAgentInput` and the events of the packages
 `ag-ui-protocol` 1.0.0 of PyPI and `@ag-ui/client` 1.0.0 of npm.
 
-| of a run | events |
+| part of a run | events |
 | --- | --- |
 | a step | `STEP_STARTED`, `STEP_FINISHED` |
 | a text | `TEXT_MESSAGE_START`, `TEXT_MESSAGE_CONTENT`, `TEXT_MESSAGE_END` |
 | reasoning | `REASONING_START`, `REASONING_MESSAGE_START`, `…_CONTENT`, `…_END`, `REASONING_END` |
 | a call | `TOOL_CALL_START`, `TOOL_CALL_ARGS`, `TOOL_CALL_END` |
-| a result | `TOOL_CALL_RESULT`, with the metadata `isError` or `isDenied` where it is one |
-| data called `state` | `STATE_SNAPSHOT` |
+| a result | `TOOL_CALL_RESULT`, with the metadata `isError` or `isDenied` for a failure or a denial |
+| data named `state` | `STATE_SNAPSHOT` |
 | other data, files, sources, preliminary results, metadata | `CUSTOM` |
-| a call that waits for an approval | an interrupt of `RUN_FINISHED`, whose id is the approval's |
-| a call that waits for a result | one of the `pendingToolCallIds` of `RUN_FINISHED` |
-| a run that was stopped | `RUN_FINISHED` with the outcome `cancelled` |
+| a call that needs an approval | an interrupt of `RUN_FINISHED` with the id of the approval |
+| a call that needs a result | one of the `pendingToolCallIds` of `RUN_FINISHED` |
+| a stopped run | `RUN_FINISHED` with the outcome `cancelled` |
 | a failure | `RUN_ERROR` |
 
 >>> encoder = AgUiEncoder("thread", "run")
@@ -44,19 +44,19 @@ _R = TypeVar("_R")
 PROTOCOL_VERSION: Final = "1.0"
 
 AgUiEvent: TypeAlias = dict[str, Any]
-"""An event of AG-UI: plain JSON data with a `type`; what it lacks is left out."""
+"""An event of AG-UI: a JSON object with a `type`. It omits missing values."""
 
 AgUiMessage: TypeAlias = dict[str, Any]
-"""A message of AG-UI: plain JSON data with an `id` and a `role`."""
+"""A message of AG-UI: a JSON object with an `id` and a `role`."""
 
 EVENT_HEADERS: Final = {name: value for name, value in HEADERS.items() if "vercel" not in name}
-"""The headers of a response that is a stream of such events."""
+"""The headers of a response with a stream of events."""
 
 NOTHING: Final = to_event({"type": "start"}) + to_event({"type": "finish", "finishReason": "stop"})
-"""The chunks of a run in which nothing happens."""
+"""The chunks of a run without any parts."""
 
 _DONE: Final = DONE.strip()
-_CUT: Final = "the stream ended before the run did"
+_CUT: Final = "the stream ended before the end of the run"
 _ANSWER: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
@@ -67,7 +67,7 @@ _ANSWER: Final[Mapping[str, Any]] = {
 
 @final
 class AgUiEncoder:
-    """Makes events of the chunks of one run, as they come: each start has its end, whatever the chunks are."""
+    """An encoder of the chunks of one run as events. It ends everything that it starts, for any chunks."""
 
     __slots__ = (
         "_approvals",
@@ -97,16 +97,15 @@ class AgUiEncoder:
         known: Conversation | None = None,
         state: Any = msgspec.UNSET,
     ) -> None:
-        """Of a run of a conversation.
+        """Create the encoder of a run.
 
         Args:
-            thread_id: the id of the conversation.
-            run_id: the id of the run, as the client has given it.
-            prefix: what the ids of the messages begin with, which no other run of the conversation has; by default
-                the id of the run.
-            known: the conversation, for a run that only reads it: a snapshot of its messages comes first, and what
-                waits in it waits at the end.
-            state: what the client of such a run is told of the state, if anything.
+            thread_id: The id of the conversation.
+            run_id: The id of the run from the client.
+            prefix: The prefix of the ids of messages, unique in the conversation. Default: the id of the run.
+            known: The conversation, for a run that only reads it. The run then starts with a snapshot of its messages,
+                and ends with its pending calls.
+            state: The state that the client of such a run receives. Default: none.
         """
         self._thread = thread_id
         self._run = run_id
@@ -114,12 +113,12 @@ class AgUiEncoder:
         self._count = 0  # messages
         self._steps = 0
         self._in_step = False
-        self._texts: dict[tuple[str, str], str] = {}  # the message of each text and reasoning that is open
-        self._call_message: str | None = None  # the message that the next call belongs to
+        self._texts: dict[tuple[str, str], str] = {}  # the message of each open text or reasoning
+        self._call_message: str | None = None  # the message of the next call
         self._calls: dict[str, str] = {}  # the names of the calls of this run
-        self._open_calls: dict[str, bool] = {}  # those that have no end yet: whether parameters were sent
-        self._waiting: dict[str, None] = {}  # those that have no result
-        self._approvals: dict[str, str] = {}  # by call, the approval that it waits for
+        self._open_calls: dict[str, bool] = {}  # calls without an end; True if arguments were sent
+        self._waiting: dict[str, None] = {}  # calls without a result
+        self._approvals: dict[str, str] = {}  # the pending approval of each call
         self._error: str | None = None
         self._is_over = False
         self._known = known
@@ -130,14 +129,14 @@ class AgUiEncoder:
                 self._approvals[one.id] = one.approval_id
 
     def encode(self, chunk: Chunk) -> list[AgUiEvent]:
-        """The events of a chunk; none behind the end of the run."""
+        """Return the events of a chunk. After the end of the run, return no events."""
         if self._is_over:
             return []
         type_ = chunk["type"]
         return self._encoding.get(type_, AgUiEncoder._custom)(self, chunk)
 
     def end(self) -> list[AgUiEvent]:
-        """The last events of a stream that is over: those of a failure, where the run has not ended."""
+        """Return the last events after the end of the stream. If the run has not ended, they report a failure."""
         return [] if self._is_over else [*self._close(), self._fail(_CUT if self._error is None else self._error)]
 
     # -- the run
@@ -160,7 +159,7 @@ class AgUiEncoder:
         return [*self._close(), self._end_with({"type": "cancelled"})]
 
     def _note_error(self, chunk: Chunk) -> list[AgUiEvent]:
-        """A failure is told when the run is over: a provider may go on behind an error."""
+        """Keep an error until the end of the run, because a provider can continue after an error."""
         self._error = chunk["errorText"]
         return []
 
@@ -183,7 +182,7 @@ class AgUiEncoder:
         return {**named, "responseSchema": dict(_ANSWER)}
 
     def _close(self) -> list[AgUiEvent]:
-        """The ends of all that is open."""
+        """Return the ends of all open parts."""
         events = [event for key in list(self._texts) for event in self._close_text(*key)]
         events += [event for call_id in list(self._open_calls) for event in self._close_call(call_id)]
         return [*events, *self._end_step({})]
@@ -201,7 +200,7 @@ class AgUiEncoder:
         self._in_step = False
         return [{"type": "STEP_FINISHED", "stepName": f"step {self._steps}"}]
 
-    # -- texts
+    # -- text
 
     def _new_message(self) -> str:
         self._count += 1
@@ -288,7 +287,7 @@ class AgUiEncoder:
         event = {"type": "TOOL_CALL_RESULT", **named, **({"metadata": metadata} if metadata else {})}
         return [*self._close_call(call_id), event]
 
-    # -- all else
+    # -- other parts
 
     def _state(self, chunk: Chunk) -> list[AgUiEvent]:
         return [{"type": "STATE_SNAPSHOT", "snapshot": chunk["data"]}]
@@ -323,7 +322,7 @@ class AgUiEncoder:
 
 
 def _text_of(data: Any) -> str:
-    """Data as a message of a tool has it: a text is itself, all else is JSON."""
+    """Return data in the form of a tool message: a string unchanged, other values as JSON."""
     return data if isinstance(data, str) else msgspec.json.encode(data, enc_hook=repr).decode()
 
 
@@ -334,10 +333,10 @@ def _result_id(call_id: str) -> str:
 def encode_ag_ui(
     parts: StreamOf[Any, Any, _R], thread_id: str, run_id: str, options: StreamOptions | None = None
 ) -> StreamOf[AgUiEvent, Any, _R]:
-    """The events of a run whose parts are `parts`, as `agent.stream(…)` gives them, from its start to its end.
+    """Return the events of a run from its start to its end. `parts` are its parts, such as `agent.stream(…)`.
 
-    A failure, and a defect, is the event `RUN_ERROR`, worded by `options.error_text`; a cancellation cancels. The
-    version of `options` does not count.
+    A failure or a defect becomes the event `RUN_ERROR` with the text of `options.error_text`. A cancellation cancels
+    the stream. The function ignores the version in `options`.
     """
     newest = msgspec.structs.replace(options or StreamOptions(), version=7)
     return encode_with(parts, lambda: _RunEncoder(ChunkEncoder(newest), AgUiEncoder(thread_id, run_id)))
@@ -345,7 +344,7 @@ def encode_ag_ui(
 
 @final
 class _RunEncoder:
-    """Makes events of the parts of a run."""
+    """An encoder of the parts of a run as events."""
 
     def __init__(self, chunks: ChunkEncoder, events: AgUiEncoder) -> None:
         self._chunks = chunks
@@ -368,13 +367,13 @@ class _RunEncoder:
 
 
 def translate_stream(encoder: AgUiEncoder, events: StreamOf[bytes, Any, None]) -> StreamOf[bytes, Any, None]:
-    """Server-sent events of chunks, one or several at a time and each of them whole, as those of AG-UI."""
+    """Translate server-sent events of chunks to AG-UI events. Each item contains one or more whole events."""
     last = StreamOf.suspend(lambda: StreamOf.make(b"".join(map(to_event, encoder.end()))))
     return events.map(lambda some: translate(encoder, some)).concat(last).filter(bool)
 
 
 def translate(encoder: AgUiEncoder, events: bytes) -> bytes:
-    r"""Server-sent events of chunks, one or several and each of them whole, as those of AG-UI.
+    r"""Translate server-sent events of chunks to AG-UI events. The bytes contain one or more whole events.
 
     >>> translate(AgUiEncoder("t", "r"), b'data: {"type":"start"}\n\n')
     b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r","protocolVersion":"1.0"}\n\n'
@@ -390,10 +389,10 @@ def translate(encoder: AgUiEncoder, events: bytes) -> bytes:
 
 
 def to_ag_ui(messages: Iterable[UIMessage]) -> list[AgUiMessage]:
-    """The messages of a conversation as AG-UI has them: what a client has put together of the events.
+    """Return the messages of a conversation in the form of AG-UI, which a client also builds from the events.
 
-    A message of an agent is several of AG-UI: its reasoning, its texts with the calls behind them, and the results.
-    Files, sources and data of agents are in none of them.
+    A message of an agent becomes several messages: its reasoning, its texts with the calls after them, and the results.
+    The function omits files, sources, and data of agents.
     """
     return [
         each
@@ -422,8 +421,8 @@ def _content(part: Part) -> dict[str, Any] | None:
 
 def _agent_messages(message: UIMessage) -> list[AgUiMessage]:
     answered: list[AgUiMessage] = []
-    caller: AgUiMessage | None = None  # what the next call belongs to
-    results: list[AgUiMessage] = []  # those of the last caller
+    caller: AgUiMessage | None = None  # the message of the next call
+    results: list[AgUiMessage] = []  # the results of the last caller
 
     def push(role: str, **members: Any) -> AgUiMessage:
         answered.extend(results)

@@ -1,11 +1,10 @@
-"""Requests of clients of AG-UI: a `RunAgentInput`, read and checked, and what of it is taken.
+"""Requests of AG-UI clients. Use `RunInput` to read and check a `RunAgentInput`, and to accept a part of it.
 
-A client repeats the conversation with each run. The history of the server counts: of what a client sends, its own last
-message is taken, and its answers to calls that wait there, by the same rules as a request of a page. So are answers to
-interrupts that earlier turns left open. Earlier messages
-of the user's say where the conversation goes on, and have to be what was said. Messages of any other kind, and the
-tools, the context and the state that a client names, are not looked at; a function that answers turns finds the last
-three in `ChatTurn.body`, where nobody has checked them.
+A client repeats the conversation with each run, but only the history of the server counts. fxai accepts the client's
+last message and its answers to pending calls, by the same rules as in a request of a page. It also accepts answers to
+open interrupts of earlier turns. Earlier user messages name the place to continue, and must equal the stored messages.
+fxai ignores other kinds of messages, and the tools, the context, and the state of the client. A function that answers
+turns finds these three values, unchecked, in `ChatTurn.body`.
 
 >>> body = b'{"threadId": "c1", "runId": "r1", "messages": [{"id": "u1", "role": "user", "content": "Hi"}]}'
 >>> RunInput.read(body).unwrap().accept(None, lambda: "a1").unwrap().said
@@ -85,30 +84,30 @@ class _Input(msgspec.Struct, frozen=True, rename="camel"):
 
 @final
 class RunInput(msgspec.Struct, frozen=True):
-    """A `RunAgentInput`, its form checked, and nothing else of it."""
+    """A `RunAgentInput` with a valid form. Its content is not checked against the history."""
 
     id: str
-    """The id of the conversation: the `threadId`."""
+    """The id of the conversation, which is the `threadId`."""
     run_id: str
     body: Mapping[str, Any]
-    """The members `state`, `tools`, `context` and `forwardedProps`."""
+    """The members `state`, `tools`, `context`, and `forwardedProps`."""
     messages: tuple[UIMessage, ...]
-    """The messages of the user's."""
+    """The user messages."""
     places: tuple[int, ...]
-    """Where each of them stands among all messages."""
+    """The index of each user message among all messages."""
     outputs: Mapping[str, tuple[str, str | None]]
-    """By call, the text and the error of each message of a tool behind the last message of the user's."""
+    """The text and the error of each tool message after the last user message, by the id of the call."""
     resume: Mapping[str, Mapping[str, Any]]
-    """By approval, each answer to an interrupt: what the part of a call has as its `approval`."""
+    """The answers to interrupts by the id of the approval, in the form of the `approval` of a call."""
     is_answered: bool
-    """Whether a message of the agent's is behind the last message of the user's."""
+    """True if a message of the agent follows the last user message."""
 
     @staticmethod
     def read(text: bytes, limits: RequestLimits = LIMITS) -> Result[RunInput, Refusal]:
-        """The input of a body.
+        """Return the input in a body.
 
         Fails with:
-            Refusal: It is no `RunAgentInput`, or more than the limits allow.
+            Refusal: If the body is not a valid `RunAgentInput`, or if it exceeds a limit.
         """
         parsed = parse_json(text, Limits(max_bytes=limits.bytes, max_values=limits.values, unique_keys=True))
         if not isinstance(parsed, Success):
@@ -123,7 +122,7 @@ class RunInput(msgspec.Struct, frozen=True):
             return Failure(error.refusal)
 
     def asks(self, conversation: Conversation | None) -> bool:
-        """Whether there is anything to answer; else the client only asks for the messages that the server has."""
+        """Return True if the input needs an answer. Otherwise the client only requests the messages of the server."""
         if self.resume:
             return True
         if self.is_answered or not self.messages:
@@ -138,10 +137,10 @@ class RunInput(msgspec.Struct, frozen=True):
         limits: RequestLimits = LIMITS,
         tools: Iterable[AnyTool] = (),
     ) -> Result[Accepted, Refusal]:
-        """What of the input is taken; see `fxai.ui.request.accept`.
+        """Check the input, and return its accepted part; see `fxai.ui.request.accept`.
 
         Fails with:
-            Refusal: As of a request of a page. An interrupt that waits has no answer.
+            Refusal: For the same reasons as for a request of a page, or if a pending interrupt has no answer.
         """
         known = conversation or Conversation(self.id, "", "", 0.0, 0.0)
         try:
@@ -153,7 +152,7 @@ class RunInput(msgspec.Struct, frozen=True):
         return accept(request, conversation, new_id, limits, tools).alt(self._place)
 
     def _place(self, refusal: Refusal) -> Refusal:
-        """With the place in the body as the client sent it."""
+        """Return the refusal with the location in the body of the client."""
         if refusal.where.startswith("approvals"):
             place = refusal.where.replace("approvals", "resume", 1).replace(".reason", ".payload.reason")
             return msgspec.structs.replace(refusal, where=place)
@@ -164,7 +163,7 @@ class RunInput(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(refusal, where=f"messages[{self.places[int(found[1])]}]{rest}")
 
     def _chat_request(self, known: Conversation) -> ChatRequest:
-        """The same as a page would send it, which shows what the server knows."""
+        """Return the equivalent request of a page that shows the stored messages."""
         last = self.messages[-1] if self.messages else None
         is_known = last is not None and known.find_message(last.id) is not None
         said = self.messages if is_known or self.is_answered else self.messages[:-1]
@@ -174,7 +173,7 @@ class RunInput(msgspec.Struct, frozen=True):
         left_open = {one.approval_id for one in (known.left_open(turn.id) if turn is not None else ())}
         for index, id_ in enumerate(self.resume):
             if id_ not in open_ | left_open:
-                raise RefusalError("not-waiting", f"resume[{index}].interruptId", "nobody waits for this answer")
+                raise RefusalError("not-waiting", f"resume[{index}].interruptId", "unknown or closed interrupt")
         answers = bool(self.resume) or any(one.id in self.outputs for one in waiting)
         trigger: Trigger = "submit-message"
         if turn is not None and answers:
@@ -183,14 +182,14 @@ class RunInput(msgspec.Struct, frozen=True):
         elif is_known:
             trigger = "regenerate-message"
         if open_ - set(self.resume) and trigger == "submit-message":
-            raise RefusalError("unanswered", "resume", "calls wait for an approval: answer each of the interrupts")
+            raise RefusalError("unanswered", "resume", "calls need an approval. Answer every interrupt.")
         new = () if last is None or is_known or self.is_answered else (last,)
         message_id = last.id if last is not None and trigger == "regenerate-message" else None
         approvals = [{**approval, "approvalId": id_} for id_, approval in self.resume.items()]
         return ChatRequest(self.id, (*said, *new), trigger, message_id, {"approvals": approvals})
 
     def _answer(self, message: UIMessage) -> UIMessage:
-        """Return a message of the agent's with the results of its calls that wait."""
+        """Return a message of the agent with the results of its pending calls."""
         return msgspec.structs.replace(message, parts=tuple(map(self._answer_call, message.parts)))
 
     def _answer_call(self, part: Part) -> Part:
@@ -233,7 +232,7 @@ def _parts(message: _Message, place: int) -> Iterator[Part]:
     if isinstance(content, str):
         content = [_Content("text", content)]
     if not isinstance(content, list):
-        raise RefusalError("invalid", f"messages[{place}].content", "expected a text or an array of parts")
+        raise RefusalError("invalid", f"messages[{place}].content", "expected a string or an array of parts")
     for index, part in enumerate(content):
         here = f"messages[{place}].content[{index}]"
         if part.type == "text":
@@ -243,9 +242,7 @@ def _parts(message: _Message, place: int) -> Iterator[Part]:
             url = f"data:{media_type};base64,{value}" if part.source.type == "data" else value
             yield {"type": "file", "mediaType": media_type, "url": url}
         else:
-            raise RefusalError(
-                "invalid", here, "expected a text, or an image, audio, video or document with its source"
-            )
+            raise RefusalError("invalid", here, "expected text, or an image, audio, video, or document with its source")
 
 
 def _text(message: _Message) -> str:
@@ -256,7 +253,7 @@ def _text(message: _Message) -> str:
 
 
 def _data_of(text: str) -> Any:
-    """The data that the text of a result is: JSON where it is such, else the text itself."""
+    """Return the value of the text of a result: parsed JSON if it is valid JSON, otherwise the text."""
     try:
         return parse_json_unsafe(text.encode())
     except DecodeError:
@@ -264,13 +261,13 @@ def _data_of(text: str) -> Any:
 
 
 def _approval(one: _Resume, index: int) -> Mapping[str, Any]:
-    """What is said of an approval; parameters that were edited are refused, for the call would run with its own."""
+    """Return the answer to an approval. Refuse edited arguments, because the call would run with its own arguments."""
     if one.status == "cancelled":
         return {"id": one.interrupt_id, "approved": False, "reason": _ABANDONED}
     payload: Any = one.payload
     if not is_object(payload) or not isinstance(payload.get("approved"), bool) or set(payload) - {"approved", "reason"}:
         raise RefusalError(
-            "invalid", f"resume[{index}].payload", "expected approved, and perhaps a reason, and no more"
+            "invalid", f"resume[{index}].payload", "expected an object with approved and an optional reason only"
         )
     if not isinstance(payload.get("reason", ""), str):
         raise RefusalError("invalid", f"resume[{index}].payload.reason", "expected string")

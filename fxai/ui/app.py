@@ -1,7 +1,7 @@
-"""Chat applications: agents behind HTTP, for pages and for any client of the AI SDK.
+"""Chat applications. Use `chat_app` to serve an agent over HTTP to pages and to any client of the AI SDK.
 
-An application is an ASGI application on Starlette. A turn runs in a task of the application and not of its request, so
-that it can go on when the client has left; every response reads the stream store.
+An application is an ASGI application on Starlette. Each turn runs in a task of the application, not of its request, so
+that it can continue after the client disconnects. Every response reads the events of a turn from the stream store.
 
 >>> from fxai import Agent
 >>> from fxai.testing import ScriptedModel, text
@@ -84,21 +84,21 @@ _E = TypeVar("_E")
 _LOG: Final = logging.getLogger("fxai.ui")
 _MOST_LISTED: Final = 200
 _STOPPING: Final = 5.0  # seconds
-_SMALL: Final = 64 * 1024  # bytes of a body that holds no messages
+_SMALL: Final = 64 * 1024  # bytes of a body without messages
 _PARAMETERS: Final = AppOptions()
 
 
 class AppArgs(TypedDict, total=False):
-    """The arguments of `chat_app` that all its forms have."""
+    """The keyword arguments of `chat_app` that all its overloads share."""
 
     conversations: Conversations
-    """Where conversations are kept; by default in this process."""
+    """The store of conversations. Default: a store in this process."""
     streams: StreamStore
-    """Where the streams of running turns are kept; by default in this process."""
+    """The store of the streams of active turns. Default: a store in this process."""
     identify: Identify
-    """Who sends a request; by default everybody is the user `local`, which only the names of this machine allow."""
+    """Returns the user who sends a request. Default: every client is the user `local`, which requires local `hosts`."""
     authorize: Authorize
-    """Whether a user may do something; asked first on every route about a conversation. Default: the owner may."""
+    """Returns True if a user may do something. Each route about a conversation calls it. Default: the owner may."""
     options: AppOptions
 
 
@@ -107,13 +107,13 @@ TurnAnswerer = TypeAliasType(
     Callable[[ChatTurn], Callee[Any, _R] | StreamOf[Any, Any, _R] | EffectOf[Any, Any, _R]],
     type_params=(_R,),
 )
-"""A function that returns what answers a turn: an agent, a stateful prompt, parts, or the effect of one of these."""
+"""A function that returns the answerer of a turn: an agent, a stateful prompt, parts, or an effect of one of them."""
 
 Supply = Callable[[EffectOf[None, Never, _R]], EffectOf[Any, Any, None]]
-"""A layer that supplies what a program needs, so that it needs nothing more."""
+"""A layer that supplies all services that a program requires."""
 
 
-# mypy infers the parameter of a lambda from the first form with a function
+# mypy infers the parameter of a lambda from the first overload with a function
 @overload
 def chat_app(answerer: TurnAnswerer[_R], *, layer: Supply[_R | None], **args: Unpack[AppArgs]) -> ChatApp: ...
 @overload
@@ -123,39 +123,39 @@ def chat_app(answerer: Callee[_E, _R], *, layer: Supply[_R | None], **args: Unpa
 @overload
 def chat_app(answerer: Callee[_E, None], **args: Unpack[AppArgs]) -> ChatApp: ...
 def chat_app(answerer: Any, *, layer: Any = None, **args: Any) -> ChatApp:
-    """The ASGI application that answers with an agent, a stateful prompt, or what a function gives for each turn.
+    """Return an ASGI application that answers with an agent, a stateful prompt, or the result of a function.
 
     Args:
-        answerer: what answers. A function is given the `ChatTurn`, and gives an agent, a prompt, or a stream of parts.
-        layer: the layer of all that it needs, built once when the application starts, released when it ends.
-        args: where conversations and streams are kept, who may do what, and how it serves; see `AppArgs`.
+        answerer: The answerer. A function receives the `ChatTurn` and returns an agent, a prompt, or a stream of parts.
+        layer: The layer of all required services. The application builds it at its start and releases it at its end.
+        args: The stores, the access control, and the options of the application; see `AppArgs`.
 
     Raises:
-        ValueError: other hosts than this machine's names are allowed, and nothing says who sends a request.
+        ValueError: If the options allow hosts other than this machine, and `identify` is missing.
     """
     return ChatApp(answerer, cast("AnyLayer | None", layer), **args)
 
 
 @final
 class _Active(msgspec.Struct, eq=False):
-    """What an application has while it runs on an event loop."""
+    """The state of an application while it runs on an event loop."""
 
     services: Runtime[Any]
     group: Any
     stopping: anyio.Event
     jobs: dict[str, str]
-    """The turns that run, and whose."""
+    """The user of each active turn, by the id of the turn."""
     idle: anyio.Event
-    """Is set when the last turn has ended, after the application began to close."""
+    """An event that is set when the last turn has ended after the application started to close."""
     is_closing: bool = False
 
 
 @final
 class ChatApp:
-    """An ASGI application that agents answer in; make it with `chat_app`.
+    """An ASGI application that answers with agents. Create it with `chat_app`.
 
-    It is started by the lifespan of its server, or, where a host application runs none for it, at its first request.
-    `fxai.ui.host_app` takes it into another application with its lifespan.
+    The lifespan of its server starts it. If a host application runs no lifespan for it, its first request starts it.
+    `fxai.ui.host_app` adds it to another application together with its lifespan.
     """
 
     def __init__(
@@ -169,10 +169,10 @@ class ChatApp:
         authorize: Authorize | None = None,
         options: AppOptions = _PARAMETERS,
     ) -> None:
-        """An application; `chat_app` has the types."""
+        """Create an application. `chat_app` is the same function with types."""
         if identify is None and not set(options.hosts) <= set(LOOPBACK):
-            advice = "give identify=, which says who sends a request, such as bearer_token(…)"
-            raise ValueError(f"the hosts {', '.join(options.hosts)} can be reached by others: {advice}")
+            advice = "Pass identify=, such as bearer_token(…), to identify users."
+            raise ValueError(f"other machines can reach the hosts {', '.join(options.hosts)}. {advice}")
         self._answerer: Answerer = answerer
         self._layer = layer or LayerOf.empty()
         self._conversations = conversations or Conversations.in_process()
@@ -181,15 +181,15 @@ class ChatApp:
         self._authorize: Authorize = authorize or (lambda access: access.user == access.owner)
         self._options = options
         self.pages: Final = TurnPages()
-        """The pages of the turns that run, for questions of whoever is outside of a turn."""
+        """The pages of the active turns. Code outside a turn uses them to ask questions."""
         self._rate = TurnRate(options.turns_per_minute)
         self._active: _Active | None = None
         self._loop: object = None
-        self._alone: tuple[asyncio.Task[None], anyio.Event] | None = None  # where no lifespan runs
+        self._alone: tuple[asyncio.Task[None], anyio.Event] | None = None  # the task if no server runs the lifespan
         self._starlette = Starlette(routes=self._routes(), lifespan=lambda _: self.lifespan())
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        """Serves one connection."""
+        """Serve one connection."""
         if scope["type"] != "http":
             await self._starlette(scope, receive, send)
             return
@@ -207,7 +207,7 @@ class ChatApp:
             await _refusal(refused)(scope, receive, send)
 
     def _with_headers(self, headers: Headers, scheme: str, send: Send) -> Send:
-        """Adds the headers that each response has; pages of allowed origins may read it."""
+        """Return a `send` that adds the headers of every response. Pages of allowed origins can read the response."""
         origin = headers.get("origin")
         added = [(b"x-content-type-options", b"nosniff"), (b"vary", b"origin"), (b"referrer-policy", b"no-referrer")]
         if origin is not None and is_origin_allowed(headers, scheme, self._options.origins):
@@ -226,11 +226,11 @@ class ChatApp:
 
         return with_headers
 
-    # -- its life
+    # -- start and stop
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """The application runs as long as the block does; then its turns have `grace` to end."""
+        """Run the application during the block. After the block, its turns have `grace` seconds to finish."""
         async with anyio.create_task_group() as group:
             active: _Active = await group.start(self._run)
             try:
@@ -254,21 +254,21 @@ class ChatApp:
                 group.cancel_scope.cancel()
 
     async def _start(self) -> _Active:
-        """What the application has while it runs; it is started where nobody has done so."""
+        """Return the state of the running application. Start the application if no server started it."""
         token = anyio.lowlevel.current_token()
         if self._active is None or self._loop != token:
             await self._start_alone(token)
         active = self._active
         if active is None or active.is_closing:
-            raise RefusedError(503, "stopped", "the server shuts down: try again soon")
+            raise RefusedError(503, "stopped", "the server is shutting down. Try again later.")
         return active
 
     async def _start_alone(self, token: object) -> None:
-        """Starts without a lifespan, once for all requests, in a task of the event loop, which has to be asyncio's."""
+        """Start the application without a lifespan, once for all requests, in a task of the asyncio event loop."""
         from fxai.effects.cancellation import event_loop
 
         if event_loop() != "asyncio":
-            raise RuntimeError("the application was not started: let the server run its lifespan")
+            raise RuntimeError("the application was not started. Let the server run its lifespan.")
         if self._alone is None or self._alone[0].done() or self._loop != token:
             ready = anyio.Event()
             self._active, self._loop = None, token
@@ -276,7 +276,7 @@ class ChatApp:
         living, ready = self._alone
         await ready.wait()
         if living.done():
-            living.result()  # raises why it could not start
+            living.result()  # raises the error that prevented the start
 
     async def _live_alone(self, ready: anyio.Event) -> None:
         try:
@@ -287,14 +287,14 @@ class ChatApp:
             ready.set()
 
     async def aclose(self) -> None:
-        """Ends an application that was started by its first request; running turns have `grace` to end."""
+        """Stop an application that its first request started. Active turns have `grace` seconds to finish."""
         if self._active is not None and self._alone is not None:
             self._active.stopping.set()
             await self._alone[0]
 
     @property
     def _tools(self) -> Sequence[AnyTool]:
-        """The tools that are known before a turn is answered."""
+        """The tools that the application knows before it answers a turn."""
         return self._answerer.tools if isinstance(self._answerer, Agent) else ()
 
     # -- requests
@@ -317,7 +317,7 @@ class ChatApp:
         ]
 
     def _route(self, path: str, handle: Callable[[Request, str], Awaitable[Response]], method: str) -> Route:
-        """A route whose handler is given who sends the request; the files of the page are for everybody."""
+        """Return a route whose handler receives the name of the user. The files of the page need no user."""
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -332,22 +332,22 @@ class ChatApp:
         found = self._identify(request)
         user: str | None = await refuse_foreign(_value_of(found))
         if not user:
-            raise RefusedError(401, "identity", "it is not known who you are: sign in, or send the token")
+            raise RefusedError(401, "identity", "the server does not know who you are. Sign in, or send the token.")
         return user
 
     async def _load(self, user: str, action: Action, id_: str) -> Conversation:
-        """The conversation, where the user may do this; one that is another's is not there."""
+        """Return the conversation if the user may do this. Refuse a missing conversation and one of another user."""
         if (known := await self._find(user, action, id_)) is None:
             raise unknown_conversation()
         return known
 
     async def _find(self, user: str, action: Action, id_: str) -> Conversation | None:
-        """As `_load`; None where there is no such conversation."""
+        """Return the conversation, like `_load`, or None if it does not exist."""
         owner = await self._find_owner(user, action, id_)
         return None if owner is None else cast("Conversation | None", await self._ask(self._conversations.load(id_)))
 
     async def _allow(self, user: str, action: Action, id_: str) -> None:
-        """Sees to it that there is the conversation, and that the user may do this."""
+        """Refuse the request if the conversation does not exist, or if the user may not do this."""
         if await self._find_owner(user, action, id_) is None:
             raise unknown_conversation()
 
@@ -365,7 +365,7 @@ class ChatApp:
         return bool(await refuse_foreign(_value_of(self._authorize(access))))
 
     async def _ask(self, effect: AnyEffect) -> Any:
-        """The value of an effect of a store; a failure is in the log, and not told."""
+        """Return the value of an effect of a store. Log a failure, and hide it from the client."""
         from fxai.effects.runtime import run_async_exit
 
         end = await run_async_exit(effect)
@@ -374,7 +374,7 @@ class ChatApp:
                 raise end.cause.squash()
             error = end.cause.squash()
             _LOG.error("a request failed: %s", error, exc_info=error)
-            raise RefusedError(500, "failed", "the server could not do that; its log says why")
+            raise RefusedError(500, "failed", "the request failed. The log of the server states the reason.")
         return end.value
 
     # -- turns
@@ -388,7 +388,7 @@ class ChatApp:
         return self._events(asked.id, turn_id)
 
     async def _begin(self, id_: str, user: str, accept: Accept, body: Mapping[str, Any], options: StreamOptions) -> str:
-        """The id of a turn that has begun, where the user may write to the conversation."""
+        """Start a turn and return its id, if the user may write to the conversation."""
         active = await self._start()
         owner = await self._find_owner(user, "write", id_)
         self._count(active, user)
@@ -413,7 +413,7 @@ class ChatApp:
         return job.turn_id
 
     async def _run_ag_ui(self, request: Request, user: str) -> Response:
-        """A run for a client of AG-UI; one that asks for nothing reads the conversation, and the turn that runs."""
+        """Answer an AG-UI client. A request without a message reads the conversation and the active turn."""
         limits = self._options.limits
         body = await read_json_body(request, limits.bytes, self._options.body_timeout)
         asked: RunInput = _require(RunInput.read(body, limits))
@@ -437,7 +437,7 @@ class ChatApp:
     def _count(self, active: _Active, user: str) -> None:
         running = sum(one == user for one in active.jobs.values())
         if running >= self._options.running_turns or len(active.jobs) >= self._options.all_turns:
-            text = "too many answers are being written: wait for one to end, or stop it"
+            text = "too many answers are in progress. Wait for one to finish, or stop it."
             raise RefusedError(429, "running", text, retry_after=5.0)
         self._rate.take(user)
 
@@ -445,7 +445,7 @@ class ChatApp:
         try:
             await refuse_foreign(job.run(active.services))
         except Exception as error:
-            _LOG.error("the turn %s failed: %s", job.turn_id, error, exc_info=error)
+            _LOG.error("turn %s failed: %s", job.turn_id, error, exc_info=error)
         finally:
             active.jobs.pop(job.turn_id, None)
             if active.is_closing and not active.jobs:
@@ -474,7 +474,7 @@ class ChatApp:
             reply = Reply(body["questionId"], body["action"], body.get("content"))
             msgspec.convert(msgspec.to_builtins(reply), Reply)
         except (KeyError, msgspec.ValidationError) as error:
-            raise RefusedError(400, "invalid", f"expected questionId, action and content: {error}") from None
+            raise RefusedError(400, "invalid", f"expected questionId, action, and content: {error}") from None
         return JSONResponse({"taken": await self._ask(self._streams.signal(id_, reply))})
 
     async def _small_body(self, request: Request) -> dict[str, Any]:
@@ -518,7 +518,7 @@ class ChatApp:
         if not isinstance(turn, str) or conversation.turn(turn) is None:
             raise RefusedError(400, "invalid", "turn: expected the id of a turn of the conversation")
         if await self._ask(self._streams.active(conversation.id)) is not None:
-            raise RefusedError(409, "busy", "an answer is being written: wait for its end, or stop it")
+            raise RefusedError(409, "busy", "an answer is in progress. Wait for its end, or stop it.")
         await self._ask(self._conversations.choose(conversation.id, conversation.leaf(turn)))
         return await self._show(request, user)
 
@@ -527,7 +527,7 @@ class ChatApp:
         await self._allow(user, "write", id_)
         title = (await self._small_body(request)).get("title")
         if not isinstance(title, str) or not title.strip():
-            raise RefusedError(400, "invalid", "title: expected a text")
+            raise RefusedError(400, "invalid", "title: expected a string")
         await self._ask(self._conversations.rename(id_, title.strip()))
         return Response(status_code=204)
 
@@ -540,7 +540,7 @@ class ChatApp:
         await self._ask(self._streams.remove(id_))
         return Response(status_code=204)
 
-    # -- about it
+    # -- information and the page
 
     async def _info(self, _: Request, __: str) -> Response:
         name = self._answerer.name if isinstance(self._answerer, Agent | StatefulPrompt) else ""
@@ -559,7 +559,7 @@ class ChatApp:
     async def _page(self, request: Request, _: str) -> Response:
         found = page_file(request.path_params["path"], request.headers) if self._options.page else None
         if found is None:
-            raise RefusedError(404, "unknown", "there is nothing here")
+            raise RefusedError(404, "unknown", "no page exists at this address")
         return found
 
     @override
@@ -590,7 +590,7 @@ def _number(request: Request, name: str, default: int) -> int:
 
 
 async def _value_of(given: Any) -> Any:
-    """Return what a hook of the user returned, awaited if it is awaitable."""
+    """Return the result of a user's hook. If the result is awaitable, await it."""
     return await given if isawaitable(given) else given
 
 

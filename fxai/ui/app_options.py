@@ -1,4 +1,4 @@
-"""How a chat application serves: what it shows, whom it answers to, and how much of everything.
+"""Options of a chat application. Use `AppOptions` to choose its title, pages, allowed hosts, and limits.
 
 >>> AppOptions(title="Desk").on_leave
 'continue'
@@ -18,23 +18,24 @@ from fxai.ui.turn import OnLeave
 
 @final
 class AppOptions(msgspec.Struct, frozen=True):
-    """How a chat application serves.
+    """The options of a chat application.
 
     Attributes:
-        title: what the page and `/api/info` call it; empty: the name of the agent.
-        page: whether the page of fxai's own is served at `/`.
-        ag_ui: whether clients of AG-UI are served at `/api/ag-ui`.
-        stream: what of a run is sent to a client, and how.
-        on_leave: what becomes of a turn whose client has left: it goes on, and can be read again, or is cancelled.
-        hosts: the names that the server answers to, by the header `Host`; `*` stands for all.
-        origins: the origins, besides its own, whose pages may use it: `https://app.example.org`.
-        limits: what a client may send at most.
-        body_timeout: seconds in which a body has to come.
-        heartbeat: seconds of silence after which a stream has a comment.
-        turns_per_minute: turns that one user may begin in a minute.
-        running_turns: turns of one user that may run at once.
-        all_turns: turns of all users that may run at once.
-        grace: seconds that running turns have when the application shuts down; then they are stopped.
+        title: Title on the page and in `/api/info`. An empty string means the name of the agent.
+        page: True to serve the page of fxai at `/`.
+        ag_ui: True to serve AG-UI clients at `/api/ag-ui`.
+        stream: The options for the parts of a run that clients receive.
+        on_leave: Action after the client of a turn has disconnected: continue the turn, or cancel it. A client can read
+            a continued turn later.
+        hosts: The names in the header `Host` that the server accepts; `*` accepts all names.
+        origins: Other origins whose pages may use the application, such as `https://app.example.org`.
+        limits: The limits for the data that a client sends.
+        body_timeout: Seconds to wait for a body.
+        heartbeat: Seconds without an event before a stream sends a comment.
+        turns_per_minute: Maximum number of turns that a user starts per minute.
+        running_turns: Maximum number of active turns of one user.
+        all_turns: Maximum number of active turns of all users.
+        grace: Seconds that active turns have to finish when the application shuts down. After this time they stop.
     """
 
     title: str = ""

@@ -1,4 +1,4 @@
-"""Jobs of a chat application: one request for a turn, from the moment it is taken until the turn is kept."""
+"""Jobs of a chat application. Use `ChatJob` to run one request for a turn until the store contains the turn."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from fxai.ui.stream_store import StreamStore
 from fxai.ui.turn import Answerer, ChatTurn, OnLeave, TurnPages, TurnRun, log_failure
 
 _PATIENCE: Final = 20  # tries
-_PAUSE: Final = 0.05  # seconds: a turn that ends, or was stopped, lets the next one begin soon
+_PAUSE: Final = 0.05  # seconds between tries: a turn that is ending soon releases the conversation
 _AHEAD: Final = 2_000  # events
 
 Accept: TypeAlias = Callable[[Conversation | None, Callable[[], str]], Result[Accepted, Refusal]]
-"""Reads a request beside its conversation, which may not be there yet; it is given what makes new ids."""
+"""Checks a request against its conversation, or None if it does not exist. The second argument creates new ids."""
 
 
 def with_signer(key: ApprovalKey, ledger: ApprovalLedger, context: ContextOf[Any]) -> ContextOf[Any]:
@@ -62,21 +62,21 @@ class ChatJob:
         on_leave: OnLeave,
         pages: TurnPages | None = None,
     ) -> None:
-        """A job.
+        """Create a job.
 
         Args:
-            conversation_id: the id of the conversation.
-            user: who asks.
-            owner: whose the conversation was when the user was allowed to write to it; None: there was none. Where it
-                is somebody else's by now, it is unknown to the user.
-            accept: what of the request is taken, beside the conversation, or why it is refused.
-            body: what else the client sent, for the answerer.
-            answerer: what answers the turn.
-            conversations: where the turn is kept.
-            streams: where its stream is kept.
-            options: what of the run is sent.
-            on_leave: what becomes of it when its readers have all left.
-            pages: where its page is found while it runs.
+            conversation_id: The id of the conversation.
+            user: The user who sends the request.
+            owner: The owner of the conversation at the time of the authorization, or None if it did not exist. If the
+                owner has changed since then, the job refuses the request with "unknown".
+            accept: Function that accepts or refuses the request for the present conversation.
+            body: The other members of the request, for the answerer.
+            answerer: The answerer of the turn.
+            conversations: The store of the turn.
+            streams: The store of the stream.
+            options: The options for the parts of the run that clients receive.
+            on_leave: Action after all readers of the turn have disconnected.
+            pages: The registry for the page of the turn while it runs.
         """
         self._id = conversation_id
         self._user = user
@@ -92,16 +92,16 @@ class ChatJob:
         self.turn_id: str = secrets.token_urlsafe(12)
         """The id of the turn."""
         self.begun: anyio.Event = anyio.Event()
-        """Is set when the turn has begun, or was refused."""
+        """An event that is set when the turn starts or is refused."""
         self.refused: RefusedError | None = None
-        """Why it did not begin."""
+        """The refusal of the turn, or None."""
 
     async def run(self, services: Runtime[Any]) -> None:
-        """Runs the turn to its end, in the current task; whatever goes wrong is told to the client, and in the log."""
+        """Run the turn in the current task. Report errors to the client and to the log."""
         try:
             end = await services.run_exit(scoped(Generate(self._run, (), {})))
         except BaseException:
-            self._refuse(RefusedError(503, "stopped", "the server shuts down: try again soon"))
+            self._refuse(RefusedError(503, "stopped", "the server is shutting down. Try again later."))
             raise
         if isinstance(end, Failed):
             failures = [failure for failure in end.cause.failures if isinstance(failure, RefusedError)]
@@ -109,7 +109,7 @@ class ChatJob:
                 self._refuse(failures[0])
                 return
             log_failure(self.turn_id, self._id, end.cause)
-        self._refuse(RefusedError(500, "failed", "the server could not begin the turn; its log says why"))
+        self._refuse(RefusedError(500, "failed", "the turn could not start. The log of the server states the reason."))
 
     def _refuse(self, refused: RefusedError) -> None:
         if not self.begun.is_set():
@@ -144,7 +144,7 @@ class ChatJob:
         yield Local(run.execute(), lambda context: in_threads(with_signer(key, ledger, context)))
 
     def _hold(self, tries: int) -> EffectOf[None, Any, Any]:
-        """Holds the conversation; a turn that is ending is waited for, a little."""
+        """Lock the conversation. Wait a short time for a turn that is ending."""
 
         def again(error: object) -> EffectOf[None, Any, Any]:
             if not isinstance(error, Busy):

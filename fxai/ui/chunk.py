@@ -1,8 +1,8 @@
-r"""Chunks: the parts of a run as the UI message stream protocol has them, which `useChat` of the AI SDK reads.
+r"""Chunks of the UI message stream protocol, which `useChat` of the AI SDK reads. Use `encode_stream` to encode a run.
 
-A chunk is plain JSON data, sent as a server-sent event. An answer is one message: a `start`, its steps, each between
-`start-step` and `finish-step`, and a `finish` with the reason of the last one. Source of the forms: the package `ai` of
-the npm registry, versions 5.0.277, 6.0.326 and 7.0.173, `uiMessageChunkSchema`.
+A chunk is a JSON object that fxai sends as a server-sent event. An answer is one message: a `start`, its steps, each
+between `start-step` and `finish-step`, and a `finish` with the reason of the last step. Source of the forms: package
+`ai` of the npm registry, versions 5.0.277, 6.0.326, and 7.0.173, `uiMessageChunkSchema`.
 
 >>> from fxai.messages import Finish, TextDelta, TextEnd, TextStart
 >>> encoder = ChunkEncoder(message_id="m")
@@ -56,19 +56,19 @@ Version: TypeAlias = Literal[5, 6, 7]
 """The major version of the AI SDK that reads the stream."""
 
 Chunk: TypeAlias = dict[str, Any]
-"""One item of the stream: plain JSON data with a `type`. What it lacks is left out, and never null."""
+"""An item of the stream: a JSON object with a `type`. It omits missing values, and never contains null for them."""
 
 HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache",
     "connection": "keep-alive",
     "x-vercel-ai-ui-message-stream": "v1",
-    "x-accel-buffering": "no",  # proxies are not to collect it
+    "x-accel-buffering": "no",  # proxies must not buffer the stream
 }
-"""The headers of a response that is such a stream."""
+"""The headers of a response with such a stream."""
 
 DONE: Final = b"data: [DONE]\n\n"
-"""The event behind the last chunk."""
+"""The event after the last chunk."""
 
 _MASKED: Final = "An error occurred."
 _REASONS: Final[Mapping[FinishReason, str]] = {
@@ -82,24 +82,24 @@ _REASONS: Final[Mapping[FinishReason, str]] = {
 
 
 def to_event(chunk: Chunk) -> bytes:
-    """A chunk as a server-sent event."""
+    """Return a chunk as a server-sent event."""
     return b"data: %s\n\n" % msgspec.json.encode(chunk, enc_hook=repr)
 
 
-# -- what is sent
+# -- options
 
 
 @final
 class DataPart(msgspec.Struct, frozen=True):
-    """Data of an application's own, beside the parts of a run: `data-NAME` in the page."""
+    """Data of an application next to the parts of a run. Its type on the page is `data-NAME`."""
 
     name: str
-    """What it is called, without `data-`."""
+    """The name, without `data-`."""
     data: Any
     id: str | None = None
-    """Data of the same name and id takes the place of the one before."""
+    """The id. Data with the same name and id replaces earlier data."""
     transient: bool = False
-    """Whether it is only shown, and no part of the message."""
+    """True to show the data without adding it to the message."""
 
     @override
     def __hash__(self) -> int:
@@ -107,12 +107,12 @@ class DataPart(msgspec.Struct, frozen=True):
 
 
 def mask_error(_: object) -> str:
-    """The text of a failure that says nothing of it, for it may hold what is not for a client."""
+    """Return the same text for every failure, because a failure can contain data that a client must not see."""
     return _MASKED
 
 
 def model_text(result: ToolResult) -> str:
-    """The text of a failed call that the model read, too: a client sees no less than the model's words tell it."""
+    """Return the text of a failed call that the model reads. The model can repeat this text to the client anyway."""
     encoded: Any = result.encoded_result
     if isinstance(encoded, str):
         return encoded
@@ -125,33 +125,33 @@ def model_text(result: ToolResult) -> str:
 
 @final
 class StreamOptions(msgspec.Struct, frozen=True):
-    """What of a run is sent to a client, and how."""
+    """The options for the parts of a run that clients receive."""
 
     version: Version = 7
-    """The version of the AI SDK that the client has."""
+    """The version of the AI SDK of the client."""
     reasoning: bool = True
-    """Whether reasoning is sent."""
+    """True to send reasoning."""
     sources: bool = True
-    """Whether sources are sent."""
+    """True to send sources."""
     metadata: bool = True
-    """Whether what only a provider understands is sent: a client that sends messages back has to keep it."""
+    """True to send metadata of providers. A client that sends messages back must keep this metadata."""
     signatures: bool = False
-    """Whether requests for approvals are sent with their signatures, for a server that has no history of its own and
-    takes that of its client (`fxai.ui.to_prompt`). Version 5 has no place for them."""
+    """True to send requests for approvals with their signatures. A server that stores no history and uses the history
+    of its client (`fxai.ui.to_prompt`) needs them. Version 5 cannot contain signatures."""
     error_text: Callable[[object], str] = mask_error
-    """The text of a failure of the run, or of an error of the provider; by default it says nothing of it."""
+    """Returns the text of a failed run or of a provider's error. Default: a text without details."""
     tool_error_text: Callable[[ToolResult], str] = model_text
-    """The text of a failed call; by default what the model reads."""
+    """Returns the text of a failed call. Default: the text that the model reads."""
     state: Callable[[PromptState], Any] | None = None
-    """What a chat sends of the state of a stateful prompt, as transient data called `state`, where that has changed
-    when a step begins or the run ends; None: nothing, for it may hold what is not for a client."""
+    """Returns the public part of the state of a stateful prompt. A chat sends it as transient data named `state` if it
+    changed when a step starts or the run ends. None sends nothing, because a state can contain private data."""
     message_metadata: Callable[[Finish], Any] | None = None
-    """Metadata of the message, made when a step has ended; None of it is sent where this is not given."""
+    """Returns the metadata of the message after each step. None sends no metadata."""
 
 
 @final
 class ChunkEncoder:
-    """Makes chunks of the parts of one answer, as they come."""
+    """An encoder of the parts of one answer as chunks."""
 
     __slots__ = ("_asked", "_earlier", "_in_step", "_message_id", "_options", "_reason", "_started")
 
@@ -165,8 +165,8 @@ class ChunkEncoder:
         """Create the encoder of an answer.
 
         Args:
-            options: What is sent, and how.
-            message_id: The message that the answer goes into. None: the client gives it an id.
+            options: The options for the parts that clients receive.
+            message_id: The id of the message. If it is None, the client chooses the id.
             earlier: Calls of other messages whose results the answer contains. Each result is sent with its call.
         """
         self._earlier = {call.id: call for call in earlier}
@@ -174,32 +174,32 @@ class ChunkEncoder:
         self._message_id = message_id
         self._in_step = False
         self._started: set[str] = set()  # the calls that this stream has sent
-        self._asked: set[str] = set()  # the calls whose approval was asked for
+        self._asked: set[str] = set()  # the calls with a request for an approval
         self._reason: FinishReason = "unknown"
 
     def start(self) -> list[Chunk]:
-        """The first chunk of the message."""
+        """Return the first chunk of the message."""
         return [_chunk("start", messageId=self._message_id)]
 
     def finish(self) -> list[Chunk]:
-        """The last chunks of a message that has ended well."""
+        """Return the last chunks of a successful message."""
         return [*self._end_step(), _chunk("finish", finishReason=_REASONS.get(self._reason, "other"))]
 
     def error(self, error: object) -> list[Chunk]:
-        """The last chunk of a message that failed: the parts before stay."""
+        """Return the last chunk of a failed message. The client keeps the earlier parts."""
         return [_chunk("error", errorText=_safely(self._options.error_text, error, _MASKED))]
 
     def abort(self, reason: str | None = None) -> list[Chunk]:
-        """The last chunk of a message that was stopped: the parts before stay."""
+        """Return the last chunk of a stopped message. The client keeps the earlier parts."""
         return [_chunk("abort", reason=reason if self._options.version > 5 else None)]
 
     def encode(self, part: StreamPart | DataPart) -> list[Chunk]:
-        """The chunks of one part; none where nothing is sent of it."""
+        """Return the chunks of a part, or an empty list if the client does not receive the part."""
         if isinstance(part, DataPart):
             return [_data(part)]
         if isinstance(part, Finish):
             return self._end_turn(part)
-        # results of calls that were approved come before the first step: they belong to the message as it was
+        # results of approved calls come before the first step, because they belong to the earlier message
         is_early = isinstance(part, ToolResult) and part.id not in self._started
         chunks = self._encode(part)
         return [*self._begin_step(), *chunks] if chunks and not is_early else chunks
@@ -264,7 +264,7 @@ class ChunkEncoder:
     def _call(self, part: Any) -> list[Chunk]:
         if part.type == "tool-params-delta":
             if part.id not in self._started:
-                return []  # nobody said of which tool; the call has all of its parameters
+                return []  # its tool is unknown, and the call itself contains all arguments
             return [_chunk("tool-input-delta", toolCallId=part.id, inputTextDelta=part.delta)]
         self._started.add(part.id)
         marks = self._marks(part)
@@ -272,12 +272,12 @@ class ChunkEncoder:
             return [_chunk("tool-input-start", toolCallId=part.id, toolName=part.name, **marks)]
         call: ToolCall = part
         named = {"toolCallId": call.id, "toolName": call.name}
-        if call.params_text is not None:  # it is no JSON: what came of it is told by its result
+        if call.params_text is not None:  # not valid JSON; the result of the call explains the error
             return [{"type": "tool-input-available", **named, "input": call.params_text, **marks}]
         return [{"type": "tool-input-available", **named, "input": call.params, **marks}]
 
     def _call_of(self, result: ToolResult) -> list[Chunk]:
-        """The call of a result whose message is another one."""
+        """Return the call of a result that belongs to another message."""
         call = self._earlier.pop(result.id, None) if result.id not in self._started else None
         if call is None:
             return []
@@ -306,7 +306,7 @@ class ChunkEncoder:
 
     def _approval(self, request: ApprovalRequest) -> Chunk:
         self._asked.add(request.tool_call_id)
-        if self._options.version == 5:  # which has no approvals: an application may show it by this
+        if self._options.version == 5:  # version 5 has no approvals; an application can show this data instead
             data = {"approvalId": request.approval_id, "toolCallId": request.tool_call_id}
             return _chunk("data-approval-request", id=request.approval_id, data=data)
         sign = write_signature(request) if self._options.signatures else None
@@ -334,7 +334,7 @@ class ChunkEncoder:
 
 
 def _safely(f: Callable[[Any], _T], given: Any, otherwise: _T) -> _T:
-    """The value of a function of the application; if it fails, that is in the log, and the answer goes on."""
+    """Return the value of a function of the application. If the function fails, log the error and continue."""
     try:
         return f(given)
     except Exception as error:
@@ -365,32 +365,32 @@ def _plain(result: ToolResult) -> Any:
 
 
 def file_url(file: File | FilePart) -> str:
-    """The address of a file; of one that is there itself, a `data:` URL."""
+    """Return the address of a file. A file with its own data has a `data:` URL."""
     if isinstance(file.data, bytes):
         return f"data:{file.media_type};base64,{base64.b64encode(file.data).decode()}"
     return file.data.url
 
 
-# -- a whole stream
+# -- whole streams
 
 
 class PartEncoder(Protocol):
-    """Makes data for a client of the parts of one answer."""
+    """An encoder of the parts of one answer as data for a client."""
 
     def start(self) -> list[dict[str, Any]]:
-        """What comes first."""
+        """Return the first data."""
         ...
 
     def encode(self, part: StreamPart | DataPart) -> list[dict[str, Any]]:
-        """What is sent of a part."""
+        """Return the data of a part."""
         ...
 
     def finish(self) -> list[dict[str, Any]]:
-        """What comes last, where the answer has ended well."""
+        """Return the last data of a successful answer."""
         ...
 
     def error(self, error: object) -> list[dict[str, Any]]:
-        """What comes last, where it failed."""
+        """Return the last data of a failed answer."""
         ...
 
 
@@ -401,21 +401,22 @@ def encode_stream(
     message_id: str | None = None,
     earlier: Sequence[ToolCallPart] = (),
 ) -> StreamOf[Chunk, Any, _R]:
-    """The chunks of an answer whose parts are `parts`, as `agent.stream(…)` gives them, from `start` to `finish`.
+    """Return the chunks of an answer from `start` to `finish`. `parts` are its parts, such as `agent.stream(…)`.
 
-    A failure, and a defect, is the chunk `error`, worded by `options.error_text`, and the end; a cancellation cancels.
+    A failure or a defect becomes the chunk `error` with the text of `options.error_text`, and ends the stream. A
+    cancellation cancels the stream.
 
     Args:
-        parts: The parts.
-        options: What is sent, and how.
-        message_id: The message that the answer goes into. None: the client gives it an id.
-        earlier: Calls of other messages whose results the answer contains, such as calls that were approved later.
+        parts: The parts of the answer.
+        options: The options for the parts that clients receive.
+        message_id: The id of the message. If it is None, the client chooses the id.
+        earlier: Calls of other messages whose results the answer contains, such as calls that the user approved later.
     """
     return encode_with(parts, lambda: ChunkEncoder(options, message_id=message_id, earlier=earlier))
 
 
 def encode_with(parts: StreamOf[Any, Any, _R], make: Callable[[], PartEncoder]) -> StreamOf[dict[str, Any], Any, _R]:
-    """What an encoder, made anew for each reading, makes of an answer; as `encode_stream`."""
+    """Return the data of an answer from a new encoder per reader. The errors are the same as in `encode_stream`."""
 
     def produce(emit: Callable[[dict[str, Any]], EffectOf[None]]) -> AnyEffect:
         encoder = make()

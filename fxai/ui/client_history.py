@@ -1,7 +1,8 @@
-"""Histories of clients: the messages that a client repeats, beside those that it was sent.
+"""Checks of the messages that a client repeats. Use `find_turn` to compare them with the messages of the server.
 
-A client may know less than the server: it was cut off, or another window went on. It never knows more, but for the
-answers to calls that wait. A message, a call, a result or a text that it was not sent is a `HistoryError`.
+A client can have fewer messages than the server, because it lost its connection or another window continued. It can
+never have more, except for answers to pending calls. A message, call, result, or text that the server did not send
+raises `HistoryError`.
 
 >>> from fxai.messages.prompt import Prompt
 >>> hello = UIMessage.make("u1", "user", "Hello")
@@ -12,7 +13,7 @@ answers to calls that wait. A message, a call, a result or a text that it was no
 't1'
 >>> find_turn([hello, UIMessage.make("a1", "assistant", "I will give you a discount.")], talk)
 Traceback (most recent call last):
-fxai.ui.client_history.HistoryError: messages[1].parts: this text was not sent
+fxai.ui.client_history.HistoryError: messages[1].parts: the text differs from the stored message
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from fxai.ui.ui_message import Part, UIMessage, is_call, tool_name
 
 
 class HistoryError(Exception):
-    """Something that a client repeats is not what it was sent: where, and what."""
+    """A difference between a repeated message and the stored message, with its location."""
 
     def __init__(self, code: Literal["unknown", "changed", "not-waiting", "invalid"], where: str, message: str) -> None:
         super().__init__(f"{where}: {message}")
@@ -44,10 +45,10 @@ class HistoryError(Exception):
 
 
 def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None:
-    """The turn that these messages end with; None: there are none.
+    """Return the turn at the end of these messages, or None without messages.
 
     Raises:
-        HistoryError: they are no path in the conversation, or not as they were sent.
+        HistoryError: If the messages are not a path in the conversation, or differ from the stored messages.
     """
     turn: Turn | None = None
     children: dict[str | None, list[Turn]] = {}
@@ -68,26 +69,26 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
 
 
 def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None, index: int, shown: Set[str]) -> Turn:
-    """The turn that begins with a message of the user's, and has this answer, if there is one.
+    """Return the turn that starts with a user message and has this answer, if the client sent an answer.
 
-    Of several without an answer, versions of one message, it is the one that is shown, else the newest.
+    If several turns match, return the turn that the page shows, otherwise the newest turn.
     """
     if user.role != "user":
-        raise HistoryError("changed", f"messages[{index}]", "a message of the user's was before it")
+        raise HistoryError("changed", f"messages[{index}]", "a user message is missing before it")
     found = [turn for turn in turns if turn.user is not None and turn.user.id == user.id]
     if answer is not None:
         of_answer = [turn for turn in found if turn.message_id == answer.id]
         if found and not of_answer:
-            raise HistoryError("unknown", f"messages[{index + 1}].id", "this message was not sent")
+            raise HistoryError("unknown", f"messages[{index + 1}].id", "unknown message. Reload the conversation.")
         found = of_answer
     if not found:
-        remedy = "the conversation is not as the page shows it: load it again"
-        raise HistoryError("unknown", f"messages[{index}].id", f"this message is not known here; {remedy}")
+        remedy = "The page shows an older conversation. Reload the conversation."
+        raise HistoryError("unknown", f"messages[{index}].id", f"unknown message. {remedy}")
     return next((turn for turn in found if turn.id in shown), found[-1])
 
 
 def _last_run(turn: Turn, children: Mapping[str | None, list[Turn]]) -> Turn:
-    """The last of the runs that made the message of a turn."""
+    """Return the last run of the message of a turn."""
     while True:
         more = [one for one in children.get(turn.id, []) if one.user is None]
         if not more:
@@ -96,7 +97,7 @@ def _last_run(turn: Turn, children: Mapping[str | None, list[Turn]]) -> Turn:
 
 
 def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn]]) -> UIMessage | None:
-    """The message that several runs made, as it is shown; None where a process ended before it kept anything."""
+    """Return the message of several runs as the page shows it, or None if a process ended before it saved anything."""
     shown, turn = first.message, first
     while turn is not last:
         turn = next(one for one in reversed(children[turn.id]) if one.user is None)
@@ -104,41 +105,41 @@ def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn
     return shown
 
 
-# -- what is compared
+# -- comparisons
 
 
 def compare_user(sent: UIMessage, turn: Turn, place: str) -> None:
-    """Compares a message of the user's with the one that a turn begins with.
+    """Compare a user message with the first message of a turn.
 
     Raises:
-        HistoryError: its texts, or the number of its parts, are others.
+        HistoryError: If its text or its number of parts differs.
     """
     if turn.user is not None and (len(sent.parts) != len(turn.user.parts) or sent.text != turn.user.text):
-        raise HistoryError("changed", f"{place}.parts", "the user said something else")
+        raise HistoryError("changed", f"{place}.parts", "the message differs from the stored message of the user")
 
 
 def compare_answer(sent: UIMessage, known: UIMessage | None, place: str) -> None:
-    """Compares a message of the agent's with the one that is known; what it says of calls that wait is an answer.
+    """Compare a message of the agent with the stored message. For pending calls, its differences are answers.
 
     Raises:
-        HistoryError: a text, a file or a call of it was not sent, or did not end so.
+        HistoryError: If the stored message does not contain a text, file, call, or result of the message.
     """
     if known is None:
-        return  # nothing of it is kept, and nothing of it counts
+        return  # the store has no message, and fxai ignores the message of the client
     for kind in ("text", "reasoning"):
         if not _text_of(known, kind).startswith(_text_of(sent, kind)):
-            raise HistoryError("changed", f"{place}.parts", "this text was not sent")
+            raise HistoryError("changed", f"{place}.parts", "the text differs from the stored message")
     files = {part["url"] for part in known.parts if part["type"] == "file"}
     calls, told = _calls(known), _calls(sent)
     for number, part in enumerate(sent.parts):
         here = f"{place}.parts[{number}]"
         if part["type"] == "file" and part["url"] not in files:
-            raise HistoryError("changed", f"{here}.url", "this file was not sent")
+            raise HistoryError("changed", f"{here}.url", "the stored message does not contain this file")
         if is_call(part):
             id_ = part["toolCallId"]
             _compare_call(part, calls.get(id_, ()), here)
             if len(told[id_]) > len(calls[id_]):
-                raise HistoryError("changed", here, f"this call of {tool_name(part)} was not made so often")
+                raise HistoryError("changed", here, f"the stored message has fewer calls of {tool_name(part)}")
 
 
 def _text_of(message: UIMessage, kind: str) -> str:
@@ -154,9 +155,9 @@ def _calls(message: UIMessage) -> dict[str, list[Part]]:
 
 
 def _compare_call(part: Part, known: Sequence[Part], place: str) -> None:
-    """A call of the client's, beside those of its id, of which it has to be one."""
+    """Compare a call of the client with the stored calls of the same id. It must equal one of them."""
     if not known:
-        raise HistoryError("changed", place, f"this call of {tool_name(part)} was not made")
+        raise HistoryError("changed", place, f"the stored message does not contain this call of {tool_name(part)}")
     problem = None
     for one in known:
         problem = _difference(part, one)
@@ -171,21 +172,19 @@ _OPEN: Final = ("input-available", "approval-requested")
 
 
 def _difference(part: Part, known: Part) -> tuple[str, str] | None:
-    """What in a call is not as it was sent; None where all is."""
+    """Return the location and the description of a difference between two calls, or None."""
     if tool_name(part) != tool_name(known) or (part["type"] == "dynamic-tool") is not (known["type"] == "dynamic-tool"):
-        return ".type", "the call was of another tool"
+        return ".type", "the stored call is of another tool"
     if part["state"] != "input-streaming" and not _is_same_input(part, known):
-        return ".input", "these are not the parameters of the call"
+        return ".input", "the arguments differ from the stored call"
     if known["state"] in _OPEN:
-        return None  # what it says beyond is an answer, which counts where it is waited for
+        return None  # other differences are answers, which `read_answers` checks
     if part["state"] in _DONE and not part.get("preliminary") and part["state"] != known["state"]:
-        return ".state", "the call did not end so"
+        return ".state", "the outcome differs from the stored call"
     if part["state"] == "output-available" and not part.get("preliminary"):
-        return (
-            None if _is_same(part["output"], known.get("output")) else (".output", "this is not the result of the call")
-        )
+        return None if _is_same(part["output"], known.get("output")) else (".output", "the stored result differs")
     if part["state"] == "output-error" and part["errorText"] != known.get("errorText"):
-        return ".errorText", "this is not how the call failed"
+        return ".errorText", "the stored failure differs"
     return _approval_difference(part, known)
 
 
@@ -195,7 +194,7 @@ def _is_same_input(part: Part, known: Part) -> bool:
 
 
 def _is_same(sent: Any, known: Any) -> bool:
-    """Whether data is what was sent: numbers are doubles in a browser, so that large integers come back changed."""
+    """Return True if two values are the same. A browser stores numbers as doubles, which changes large integers."""
     return is_same(sent, known) or is_same(_with_doubles(sent), _with_doubles(known))
 
 
@@ -210,22 +209,22 @@ def _with_doubles(data: Any) -> Any:
 def _approval_difference(part: Part, known: Part) -> tuple[str, str] | None:
     sent, there = part.get("approval", {}), known.get("approval", {})
     if sent and sent.get("id") != there.get("id"):
-        return ".approval.id", "nobody asked for this approval"
+        return ".approval.id", "unknown approval"
     if "approved" in sent and sent["approved"] != there.get("approved"):
-        return ".approval.approved", "the call was not answered so, and waits for no answer"
+        return ".approval.approved", "the stored answer differs, and the call is no longer pending"
     return None
 
 
-# -- answers to calls that wait
+# -- answers to pending calls
 
 
 @final
 class Answers(msgspec.Struct, frozen=True):
-    """The answers to calls that wait, and the message of the agent's with them."""
+    """The answers to pending calls, and the agent's message that contains them."""
 
     parts: tuple[ToolContent, ...] = ()
     calls: frozenset[str] = frozenset()
-    """The ids of the calls that are answered."""
+    """The ids of the answered calls."""
     message: UIMessage | None = None
 
     @override
@@ -236,21 +235,21 @@ class Answers(msgspec.Struct, frozen=True):
 def read_answers(
     sent: UIMessage, talk: Conversation, turn: Turn, most: int, place: str, body: Mapping[str, Any]
 ) -> Answers:
-    """The answers that a client gives to the calls that wait after a turn.
+    """Return the answers of a client to the pending calls of a turn.
 
-    They stand in the parts of the message; approvals may also stand in the body, as a member `approvals`, for clients
-    of version 5, whose parts have no place for them: `[{"approvalId", "approved", "reason"?}, …]`.
+    The parts of the message contain the answers. The member `approvals` of the body can also contain approvals:
+    `[{"approvalId", "approved", "reason"?}, …]`. Clients of version 5 need it, because their parts cannot contain them.
 
     Args:
-        sent: the message of the agent's, as the client sends it; the rest of it has been compared.
-        talk: the conversation.
-        turn: the turn.
-        most: how many characters a reason may have.
-        place: where the message stands in the body.
-        body: the other members of the body.
+        sent: The message of the agent from the client. Its other parts have been compared.
+        talk: The conversation.
+        turn: The turn.
+        most: Maximum number of characters in a reason.
+        place: Location of the message in the body.
+        body: The other members of the body.
 
     Raises:
-        HistoryError: an answer that nobody waits for, that is none, or that is the second one to a call.
+        HistoryError: If an answer is unexpected or invalid, or if a call has two answers.
     """
     waiting = {one.id: one for one in talk.pending(turn.id)}
     shown = next((one for one in reversed(talk.ui_messages(turn.id)) if one.role == "assistant"), None)
@@ -274,17 +273,17 @@ def read_answers(
 def read_late_answers(
     messages: Sequence[UIMessage], talk: Conversation, turn: Turn, most: int, body: Mapping[str, Any]
 ) -> tuple[ToolContent, ...]:
-    """The answers to approvals that were left open, in all messages of the agent's and in the body.
+    """Return the answers to open approvals of earlier turns, from all messages of the agent and from the body.
 
     Args:
         messages: The messages that the client sends.
         talk: The conversation.
-        turn: The turn that it goes on from, whose own calls are not among them.
-        most: The most characters of a reason.
+        turn: The turn that the request continues. Its own calls are excluded.
+        most: Maximum number of characters in a reason.
         body: The other members of the body.
 
     Raises:
-        HistoryError: a reason is too long, or an approval is answered twice.
+        HistoryError: If a reason is too long, or if an approval has two answers.
     """
     open_ = {one.approval_id: one for one in talk.left_open(turn.id)}
     found: dict[str, ToolContent] = {}
@@ -304,22 +303,22 @@ def read_late_answers(
         _add_body_approvals(told, own, {one.id: one for one in open_.values()}, most, frozenset())
     for answer, _ in told.values():
         if isinstance(answer, ToolApprovalResponsePart) and answer.approval_id in found:
-            raise HistoryError("not-waiting", "approvals", "this approval is answered twice")
+            raise HistoryError("not-waiting", "approvals", "the approval has two answers")
     return (*found.values(), *(answer for answer, _ in told.values()))
 
 
 def _last_places(message: UIMessage) -> dict[str, int]:
-    """By the id of each call where its part stands: of several, which models make at times, the last one is open."""
+    """Return the index of the part of each call. If models reuse an id, the last call is the open call."""
     return {part["toolCallId"]: index for index, part in enumerate(message.parts) if is_call(part)}
 
 
 def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolContent, Part] | None:
-    """The answer in a part, and what it changes in the part that is known; None: there is none."""
+    """Return the answer in a part, and its changes to the stored part, or None without an answer."""
     state = part["state"]
     if state == "approval-responded" and waiting.approval_id is not None:
         approval = part["approval"]
         if approval["id"] != waiting.approval_id:
-            raise HistoryError("not-waiting", f"{place}.approval.id", "nobody asked for this approval")
+            raise HistoryError("not-waiting", f"{place}.approval.id", "unknown approval")
         return _approval(waiting, approval["approved"], approval.get("reason"), f"{place}.approval.reason", most)
     if state == "output-available" and part.get("preliminary"):
         return None
@@ -330,12 +329,12 @@ def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolCo
         return waiting.answer({"error": text}, is_failure=True), {"state": state, "errorText": text}
     if state in ("input-available", "approval-requested", "input-streaming"):
         return None
-    raise HistoryError("not-waiting", f"{place}.state", "the call waits for an approval, and not for a result")
+    raise HistoryError("not-waiting", f"{place}.state", "this kind of answer does not fit the pending call")
 
 
 def _approval(waiting: Pending, approved: bool, reason: str | None, place: str, most: int) -> tuple[ToolContent, Part]:
     if reason is not None and len(reason) > most:
-        raise HistoryError("invalid", place, f"a reason has at most {most} characters")
+        raise HistoryError("invalid", place, f"a reason must have at most {most} characters")
     given = waiting.approve(reason) if approved else waiting.deny(reason)
     answer: dict[str, Any] = {"id": waiting.approval_id, "approved": approved}
     if reason is not None:
@@ -350,7 +349,7 @@ def _add_body_approvals(
     most: int,
     others: Set[str | None],
 ) -> None:
-    """Adds the approvals that stand in the body to those that were found in the message."""
+    """Add the approvals in the body to the approvals in the message."""
     if not is_array(given):
         raise HistoryError("invalid", "approvals", "expected an array of answers to approvals")
     by_id = {one.approval_id: one for one in waiting.values() if one.approval_id is not None}
@@ -363,10 +362,10 @@ def _add_body_approvals(
         if one is None and id_ in others:
             continue
         if one is None:
-            raise HistoryError("not-waiting", f"{place}.approvalId", "nobody asked for this approval")
+            raise HistoryError("not-waiting", f"{place}.approvalId", "unknown approval")
         reason = answer.get("reason")
         if reason is not None and not isinstance(reason, str):
             raise HistoryError("invalid", f"{place}.reason", "expected string")
         if one.id in found:
-            raise HistoryError("not-waiting", place, "this approval is answered twice")
+            raise HistoryError("not-waiting", place, "the approval has two answers")
         found[one.id] = _approval(one, answer["approved"], reason, f"{place}.reason", most)

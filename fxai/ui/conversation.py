@@ -1,8 +1,8 @@
-"""Conversations: what people and agents said on a page, as a tree of turns.
+"""Conversations between users and agents on a page. A `Conversation` is a value; use a store to save it.
 
-A turn is one run of an agent, with what was said to it and what came of it. Each turn goes on from its parent, and
-where a message was edited or an answer was asked for again, several go on from one: the path from the root to the
-*head* is what the page shows. A conversation is a value; `fxai.ui.conversation_store` keeps them.
+A conversation is a tree of turns. A turn is one run of an agent, with the user's message and the agent's answer. Each
+turn continues its parent. If the user edits a message or asks for another answer, a turn has several children. The page
+shows the path from the root to the *head*. `fxai.ui.conversation_store` has the stores.
 
 >>> hello = Turn.make("t1", None, UIMessage.make("u1", "user", "Hello"), "a1", Prompt.make("Hello"), 0.0)
 >>> again = Turn.make("t2", None, UIMessage.make("u1", "user", "Hi"), "a2", Prompt.make("Hi"), 1.0)
@@ -28,43 +28,43 @@ from fxai.tools.tool_error import InDoubt, encode_failure
 from fxai.ui.ui_message import UIMessage
 
 Ended: TypeAlias = Literal["done", "pending", "failed", "stopped"]
-"""How a turn ended: well, with calls that wait, by a failure, or stopped by the user, or by a server that shut down."""
+"""The outcome of a turn: completed, with pending calls, failed, or stopped by the user or by the server's shutdown."""
 
-LOST: Final = "the server ended in the middle of the answer"
-"""What a page is told of a turn whose process ended."""
+LOST: Final = "the server stopped during the answer"
+"""The error that a page shows for a turn whose process ended."""
 
-_LOST: Final = "the process that ran it ended in the middle"
+_LOST: Final = "the process that ran it ended before the call finished"
 
 
 @final
 class Turn(msgspec.Struct, frozen=True):
-    """One run of an agent in a conversation."""
+    """A run of an agent in a conversation."""
 
     id: str
     parent: str | None
-    """The id of the turn that it goes on from; None: it is the first one."""
+    """The id of the turn that it continues, or None for a first turn."""
     user: UIMessage | None
-    """What the user said; None where the turn goes on with the message of its parent, whose calls were answered."""
+    """The user's message. None if the turn continues the message of its parent after answers to calls."""
     message_id: str
     """The id of the agent's message."""
     messages: Prompt
-    """What the turn adds to the history; while it runs, what was said."""
+    """The messages that the turn adds to the history. While the turn runs, only the messages of the user."""
     created: float
-    """When it began, in seconds since 1970."""
+    """Start time, in seconds since 1970."""
     message: UIMessage | None = None
-    """The agent's message, as the page has it; None while it runs."""
+    """The agent's message as the page shows it, or None while the turn runs."""
     state: PromptState | None = None
-    """The state of a stateful prompt after the turn; None of an agent without one."""
+    """The state of a stateful prompt after the turn, or None for an agent without one."""
     ended: Ended | None = None
-    """How it ended; None: it runs, or its process ended in the middle."""
+    """The outcome. None if the turn still runs, or if its process ended during the turn."""
     error: str | None = None
-    """What the page was told, where it failed."""
+    """The error that the page received if the turn failed."""
 
     @staticmethod
     def make(
         id: str, parent: str | None, user: UIMessage | None, message_id: str, said: Prompt, created: float
     ) -> Turn:
-        """A turn that begins."""
+        """Return a turn that starts."""
         return Turn(id, parent, user, message_id, said, created)
 
     @override
@@ -74,54 +74,55 @@ class Turn(msgspec.Struct, frozen=True):
 
 @final
 class ConversationSummary(msgspec.Struct, frozen=True):
-    """What a list of conversations shows of one."""
+    """The information about a conversation in a list."""
 
     id: str
     owner: str
-    """Whose it is: the user that began it."""
+    """The user that started the conversation."""
     title: str
     created: float
-    """When it began, in seconds since 1970."""
+    """Start time, in seconds since 1970."""
     changed: float
-    """When its last turn began or ended."""
+    """Time at which its last turn started or ended."""
 
 
 @final
 class Conversation(msgspec.Struct, frozen=True):
-    """A conversation: its turns, and which of them the page shows."""
+    """A conversation with all its turns, and the path that the page shows."""
 
     id: str
     owner: str
-    """Whose it is: the user that began it."""
+    """The user that started the conversation."""
     title: str
     created: float
-    """When it began, in seconds since 1970."""
+    """Start time, in seconds since 1970."""
     changed: float
-    """When its last turn began or ended."""
+    """Time at which its last turn started or ended."""
     turns: tuple[Turn, ...] = ()
-    """In the order in which they began."""
+    """The turns in the order of their start."""
     head: str | None = None
     """The id of the last turn that the page shows."""
 
     def turn(self, turn_id: str) -> Turn | None:
-        """The turn of this id."""
+        """Return the turn with this id, or None."""
         return next((turn for turn in self.turns if turn.id == turn_id), None)
 
     def path(self, turn_id: str | None = None) -> tuple[Turn, ...]:
-        """The turns from the first one to this, by default to the head."""
+        """Return the turns from the first one to a turn. Default: to the head."""
         turns = {turn.id: turn for turn in self.turns}
         path: list[Turn] = []
         next_id = self.head if turn_id is None else turn_id
         while next_id is not None and next_id in turns:
-            turn = turns.pop(next_id)  # so that a damaged circle ends
+            turn = turns.pop(next_id)  # `pop` ends the loop if damaged data contains a circle
             path.append(turn)
             next_id = turn.parent
         return tuple(reversed(path))
 
     def history(self, turn_id: str | None = None) -> Prompt:
-        """What an agent reads when it goes on from a turn, by default from the head.
+        """Return the messages for an agent that continues from a turn. Default: from the head.
 
-        Of a turn whose process ended in the middle it has what was said; calls that were approved in it are in doubt.
+        If the process of a turn ended early, the history contains the user's messages of this turn. The outcome of the
+        calls that the user approved in it is unknown.
         """
         whole = Prompt.empty
         for turn in self.path(turn_id):
@@ -130,17 +131,17 @@ class Conversation(msgspec.Struct, frozen=True):
         return Prompt(place_late(merge_commits(whole)))
 
     def state(self, turn_id: str | None = None) -> PromptState | None:
-        """The state of a stateful prompt after a turn, by default after the head."""
+        """Return the state of a stateful prompt after a turn. Default: after the head."""
         states = (turn.state for turn in reversed(self.path(turn_id)))
         return next((state for state in states if state is not None), None)
 
     def pending(self, turn_id: str | None = None) -> tuple[Pending, ...]:
-        """The calls that wait after a turn, by default after the head: for an approval, or for a result."""
+        """Return the calls that need an approval or a result after a turn. Default: after the head."""
         path = self.path(turn_id)
         return self.history(turn_id).pending if path and path[-1].ended == "pending" else ()
 
     def left_open(self, turn_id: str | None = None) -> tuple[Pending, ...]:
-        """The approvals that turns before this one left open; the last turn's own are `pending`."""
+        """Return the open approvals of the turns before a turn. `pending` returns the approvals of the turn itself."""
         segments: list[list[Any]] = [[]]
         for message in self.history(turn_id):
             if message.role == "assistant":
@@ -150,13 +151,14 @@ class Conversation(msgspec.Struct, frozen=True):
         return tuple(one for one in waiting if one.approval_id is not None)
 
     def ui_messages(self, turn_id: str | None = None) -> tuple[UIMessage, ...]:
-        """The messages as a page has them, up to a turn, by default to the head."""
+        """Return the messages of a page up to a turn. Default: up to the head."""
         return tuple(_messages(self.path(turn_id)))
 
     def versions(self) -> dict[str, tuple[str, ...]]:
-        """By the id of each message of the user's on the path to the head: the turns that begin in its place, in order.
+        """Return the alternatives to each user message on the path to the head, by the id of the message.
 
-        One of them is the turn of the message itself.
+        The alternatives are the ids of all turns with the same parent, in the order of their start. They include the
+        turn of the message itself.
         """
         found: dict[str | None, tuple[str, ...]] = {}
         for turn in self.turns:
@@ -165,9 +167,10 @@ class Conversation(msgspec.Struct, frozen=True):
         return {turn.user.id: found[turn.parent] for turn in self.path() if turn.user is not None}
 
     def find_message(self, message_id: str) -> Turn | None:
-        """The turn that a message of this id begins with: the newest of the path to the head that has it, else of all.
+        """Return the turn that starts with the message `message_id`, or None. The path to the head has priority.
 
-        A message of an agent that several runs made belongs to the first of them.
+        If several turns match, return the newest. If several runs contributed to a message of an agent, return the
+        first of these runs.
         """
         newest_first = (*reversed(self.path()), *reversed(self.turns))
         of_message = (turn for turn in newest_first if turn.user is not None and message_id == turn.user.id)
@@ -175,7 +178,7 @@ class Conversation(msgspec.Struct, frozen=True):
         return next(of_agent, None) or next(of_message, None)
 
     def leaf(self, turn_id: str) -> str:
-        """The id of the newest turn that goes on from a turn, and so on, to the last one."""
+        """Return the id of the last turn after a turn. If a turn has several children, follow the newest."""
         newest = {turn.parent: turn.id for turn in self.turns if turn.parent is not None}
         seen: set[str] = set()
         while turn_id in newest and turn_id not in seen:
@@ -184,10 +187,10 @@ class Conversation(msgspec.Struct, frozen=True):
         return turn_id
 
     def describe(self, *, is_running: bool) -> dict[str, Any]:
-        """What a page is told of the conversation, as plain JSON data.
+        """Return the conversation for a page, as JSON values.
 
         Args:
-            is_running: whether a turn of it runs, as the store of streams knows.
+            is_running: True if the store of streams contains an active turn of the conversation.
         """
         path, versions = self.path(), self.versions()
         last = path[-1] if path else None
@@ -214,7 +217,7 @@ def _place_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _messages(path: tuple[Turn, ...]) -> Iterator[UIMessage]:
-    """The messages of a path; a run that goes on with a message takes its place."""
+    """Yield the messages of a path. If a run continues a message, its message replaces the earlier one."""
     answers = {part.approval_id: part for turn in path for part in _answers(turn)}
     shown: UIMessage | None = None
     for turn in path:
@@ -236,7 +239,7 @@ def _answers(turn: Turn) -> Iterator[ToolApprovalResponsePart]:
 
 
 def _with_answers(message: UIMessage, answers: Mapping[str, ToolApprovalResponsePart]) -> UIMessage:
-    """The message with the answers that came after it: what was answered later waits no more."""
+    """Return the message with later answers to its approvals, so that answered calls are no longer pending."""
     parts = list(message.parts)
     for index, part in enumerate(parts):
         is_open = part.get("state") == "approval-requested"
@@ -249,7 +252,7 @@ def _with_answers(message: UIMessage, answers: Mapping[str, ToolApprovalResponse
 
 
 def _doubts(history: Prompt, said: Prompt) -> list[ToolResultPart]:
-    """Results for the calls that `said` approves, which may have been run."""
+    """Return results for the calls that `said` approves. Their outcome is unknown, because they may have started."""
     answered = {
         part.approval_id
         for one in said

@@ -1,7 +1,7 @@
-"""Stores of conversations: in this process, in files or in a SQLite database.
+"""Stores of conversations. Use `Conversations` to save conversations in this process, in files, or in SQLite.
 
-A conversation is a journal, see `fxai.storage`: a turn is written when it begins and again when it has ended, and
-nothing that was written is changed. So a process that ends in the middle of a turn leaves what was said.
+A conversation is a journal, see `fxai.storage`. The store writes a turn when it starts and again when it ends. It never
+changes written entries. If a process ends during a turn, the store therefore still contains the user's messages.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.prompt import Prompt
@@ -47,21 +47,21 @@ _A = TypeVar("_A")
 _Found: TypeAlias = list[ConversationSummary]
 
 _Doing: TypeAlias = Literal["hold", "load", "list", "save", "delete"]
-_DONE: Final = {"hold": "held", "load": "loaded", "list": "listed", "save": "saved", "delete": "deleted"}
+_DONE: Final = {"hold": "locked", "load": "loaded", "list": "listed", "save": "saved", "delete": "deleted"}
 _TITLE: Final = 80  # characters
-_SECRET: Final = "the secret"  # the name of its journal, which is no id of a conversation
-_INDEX: Final = "the index"  # the name of the journal that says that there is one
-_INDEX_OF: Final = "the conversations of "  # and before the name of an owner
+_SECRET: Final = "the secret"  # the name of its journal, which cannot be the id of a conversation
+_INDEX: Final = "the index"  # the name of the journal that records that an index exists
+_INDEX_OF: Final = "the conversations of "  # the name of an index, before the name of its owner
 _PROCESS_SECRET: Final = secrets.token_bytes(32)
-_REMEDY: Final = "put it back from a copy, or delete the conversation"
+_REMEDY: Final = "Restore it from a backup, or delete the conversation."
 
 
 @final
 class ConversationError(msgspec.Struct, frozen=True):
-    """A conversation could not be held, loaded, listed, saved or deleted: which, and why.
+    """A failed operation on a conversation: lock, load, list, save, or delete. It contains the reason.
 
     >>> print(ConversationError("c1", "load", "no such file"))
-    the conversation 'c1' could not be loaded: no such file
+    conversation 'c1' could not be loaded: no such file
     """
 
     conversation_id: str
@@ -70,92 +70,93 @@ class ConversationError(msgspec.Struct, frozen=True):
 
     @override
     def __str__(self) -> str:
-        return f"the conversation {self.conversation_id!r} could not be {_DONE[self.doing]}: {self.description}"
+        return f"conversation {self.conversation_id!r} could not be {_DONE[self.doing]}: {self.description}"
 
 
 @final
 class Busy(msgspec.Struct, frozen=True):
-    """A turn of the conversation runs already, in this process or in another one."""
+    """A conflict with an active turn of the conversation, in this process or in another one."""
 
     conversation_id: str
 
     @override
     def __str__(self) -> str:
-        return f"a turn of the conversation {self.conversation_id!r} runs already: wait for its end, or stop it"
+        return f"conversation {self.conversation_id!r} has an active turn. Wait for its end, or stop it."
 
 
 class Conversations(Service):
-    """Keeps conversations, each under its id. A store is a value; `store.layer` makes it the service.
+    """A store of conversations, by id. A store is a value; `store.layer` provides it as the service.
 
-    `Conversations.files(folder)` has a file for each, `Conversations.sqlite(path)` one database; both serve many
-    processes at once. All of them fail with `ConversationError` where the system refuses or what they read is damaged.
+    `Conversations.files(folder)` has one file per conversation, `Conversations.sqlite(path)` has one database. Several
+    processes can use them together. All methods fail with `ConversationError` if the system refuses the operation or if
+    the data is damaged.
     """
 
     @abstractmethod
     def hold(self, conversation_id: str) -> Effect[None, ConversationError | Busy, Scope]:
-        """Holds the conversation until the scope closes, or fails with `Busy` where another program holds it.
+        """Lock the conversation until the scope closes. Fail with `Busy` if another program has locked it.
 
-        A process that dies holds nothing any more.
+        If a process dies, its locks end.
         """
 
     @abstractmethod
     def load(self, conversation_id: str) -> Effect[Conversation | None, ConversationError]:
-        """The conversation; None where there is none."""
+        """Return the conversation, or None if it does not exist."""
 
     @abstractmethod
     def summary(self, conversation_id: str) -> Effect[ConversationSummary | None, ConversationError]:
-        """Whose the conversation is and what it is called, read without its turns; None where there is none."""
+        """Return the summary of the conversation without reading its turns, or None if it does not exist."""
 
     @abstractmethod
     def list(
         self, owner: str, *, limit: int = 50, before: float | None = None
     ) -> Effect[tuple[ConversationSummary, ...], ConversationError]:
-        """The conversations of one owner, those that changed last first.
+        """Return the conversations of one owner, most recently changed first.
 
         Args:
-            owner: whose.
-            limit: how many at most.
-            before: only those that changed before this time, in seconds since 1970; None: all.
+            owner: The name of the owner.
+            limit: Maximum number of conversations.
+            before: Time in seconds since 1970. Return only conversations that changed before it. None returns all.
         """
 
     @abstractmethod
     def begin(self, conversation_id: str, owner: str, turn: Turn) -> Effect[None, ConversationError]:
-        """Adds a turn that begins, and makes it the head; the conversation begins with its first turn.
+        """Add a turn that starts, and make it the head. The first turn creates the conversation.
 
         Args:
-            conversation_id: which.
-            owner: whose it is to be, where it begins.
-            turn: the turn.
+            conversation_id: The id of the conversation.
+            owner: The owner of a new conversation.
+            turn: The turn.
         """
 
     @abstractmethod
     def end(self, conversation_id: str, turn: Turn) -> Effect[None, ConversationError]:
-        """Keeps what came of a turn that has begun. It fails where the conversation was deleted meanwhile."""
+        """Save the result of a turn. Fail if the conversation was deleted during the turn."""
 
     @abstractmethod
     def choose(self, conversation_id: str, turn_id: str) -> Effect[None, ConversationError]:
-        """Makes a turn the head."""
+        """Make a turn the head."""
 
     @abstractmethod
     def rename(self, conversation_id: str, title: str) -> Effect[None, ConversationError]:
-        """Gives the conversation another title."""
+        """Change the title of the conversation."""
 
     @abstractmethod
     def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
-        """Forgets the conversation; nothing happens where there is none."""
+        """Delete the conversation if it exists."""
 
     def secret(self) -> Effect[bytes, ConversationError]:
-        """A secret of 32 bytes, the same for all that share the store: it signs approvals where no other key is given.
+        """Return the secret of 32 bytes of this store. It signs approvals if the context contains no other key.
 
-        It is made when it is first asked for. A store that says nothing else has one that ends with the process. A
-        store that overrides it overrides `ledger` too.
+        The store creates the secret at the first call. Processes that share the store share the secret. By default, the
+        secret ends with the process. A store that overrides this method must also override `ledger`.
         """
         return Succeed(_PROCESS_SECRET)
 
     def ledger(self) -> ApprovalLedger:
-        """Return the ledger of the approvals that were used, the same for all processes that share the store.
+        """Return the ledger of used approvals, which all processes of the store share.
 
-        By default, the ledger ends with the process, as the default secret does.
+        By default, the ledger ends with the process, like the default secret.
         """
         return ApprovalLedger.default()
 
@@ -163,18 +164,18 @@ class Conversations(Service):
         """Return the key that signs approvals, and the ledger that records their use.
 
         Fails with:
-            ConversationError: The store keeps the secret and no ledger. After a restart, an approval would run its call
-                again.
+            ConversationError: If the store saves the secret but no ledger. After a restart, an approval could then run
+                its call again.
         """
         own = type(self)
         if own.secret is not Conversations.secret and own.ledger is Conversations.ledger:
-            text = f"{own.__name__} keeps the secret of approvals, but no ledger of their use: override ledger() too"
+            text = f"{own.__name__} saves the secret of approvals, but no ledger of their use. Override ledger() also."
             return fail(ConversationError("", "load", text))
         return self.secret().map(lambda secret: (ApprovalKey(secret), self.ledger()))
 
     @property
     def layer(self) -> LayerOf[Conversations, Never, None]:
-        """The layer that gives this store as the service `Conversations`."""
+        """The layer that provides this store as the service `Conversations`."""
         return LayerOf.succeed(Conversations, self)
 
     if TYPE_CHECKING:
@@ -186,18 +187,18 @@ class Conversations(Service):
 
     @staticmethod
     def in_process() -> Conversations:
-        """A new store that ends with the process."""
-        from fxai.storage.journal_store import ProcessJournals  # only where there is a store
+        """Return a new store that ends with the process."""
+        from fxai.storage.journal_store import ProcessJournals  # imported only if a program uses a store
 
         ledger = ApprovalLedger.in_process()
         return _JournalConversations(ProcessJournals(), lambda: ledger)
 
     @staticmethod
     def files(folder: str | os.PathLike[str]) -> Conversations:
-        """The store of files in a folder, made where it is not there.
+        """Return the store of files in a directory. The store creates the directory if necessary.
 
         Raises:
-            ValueError: no folder can have that path.
+            ValueError: If the path is invalid.
         """
         from fxai.storage.journal_store import FileJournals
         from fxai.storage.private_file import full_path
@@ -208,10 +209,10 @@ class Conversations(Service):
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> Conversations:
-        """The store in a SQLite database, made where it is not there; locks stand in a folder beside it.
+        """Return the store in a SQLite database. The store creates the database and a directory of locks next to it.
 
         Raises:
-            ValueError: no database can have that path.
+            ValueError: If the path is invalid.
         """
         from fxai.storage.database import database_path
         from fxai.storage.journal_store import TableJournals
@@ -226,9 +227,9 @@ def _form() -> Form[Any]:
 
 @final
 class _JournalConversations(Conversations):
-    """Conversations as journals: an entry for each turn, whose parts are its beginning and its end.
+    """Conversations as journals. Each turn is an entry with two parts, its start and its end.
 
-    Entries of one part are a head that was chosen, or a title. The state of a journal is the summary.
+    An entry with one part can also be the choice of a head, or a title. The state of a journal is the summary.
     """
 
     def __init__(self, journals: JournalStore, ledger: Callable[[], ApprovalLedger]) -> None:
@@ -290,7 +291,7 @@ class _JournalConversations(Conversations):
         def find(newest: Iterator[Entry[Any]]) -> Entry[Any]:
             found = next((one for one in newest if one.parts[0].get("turn") == turn.id), None)
             if found is None:
-                raise OSError(f"its turn {turn.id!r} is not there: it was deleted while the turn ran")
+                raise OSError(f"turn {turn.id!r} does not exist, because the conversation was deleted during the turn")
             return found
 
         def work(now: float) -> None:
@@ -326,7 +327,7 @@ class _JournalConversations(Conversations):
             if not journal.read(list):
                 journal.append(secrets.token_hex(32))
             entries: list[Entry[Any]] = journal.read(list)
-            return bytes.fromhex(entries[-1].parts[0])  # the oldest one, where several processes made one
+            return bytes.fromhex(entries[-1].parts[0])  # the oldest secret, if several processes created one
 
         return self._attempt("", "load", find)
 
@@ -334,10 +335,10 @@ class _JournalConversations(Conversations):
     def ledger(self) -> ApprovalLedger:
         return self._ledger()
 
-    # -- the index: for each owner a journal of the conversations that changed, so that a list costs what it shows
+    # -- the index: one journal per owner names the conversations that changed, so that a list reads only its own page
 
     def _touch(self, owner: str, id_: str, changed: float, *, is_new: bool = False) -> None:
-        """Note in the index that a conversation changes, before it does; once for changes in a row."""
+        """Note in the index that a conversation will change. Consecutive changes need only one note."""
         self._build_index()
         index = self._journals.journal(_INDEX_OF + owner)
         newest: Entry[Any] | None = None if is_new else index.read(lambda entries: next(entries, None))
@@ -345,7 +346,7 @@ class _JournalConversations(Conversations):
             index.append({"id": id_, "changed": changed})
 
     def _build_index(self) -> None:
-        """Build the index of a store that has none, once."""
+        """Build the index of a store that has no index, once."""
         if self._is_indexed:
             return
         marker = self._journals.journal(_INDEX)
@@ -360,7 +361,7 @@ class _JournalConversations(Conversations):
         self._is_indexed = True
 
     def _page(self, newest: Iterator[Entry[Any]], limit: int, before: float | None) -> _Found:
-        """The first conversations of an index, which names a conversation for each change."""
+        """Return the first conversations of an index, which names a conversation once per change."""
         seen: set[str] = set()
         found: _Found = []
         for entry in newest:
@@ -383,17 +384,17 @@ class _JournalConversations(Conversations):
             state = journal.read_state()
             return None if state is None else _summary(state)
         except OSError as error:
-            warn("%s is left out of the list: %s", journal.place, error)
+            warn("%s is missing from the list: %s", journal.place, error)
             return None
 
     def _note(self, conversation_id: str, note: dict[str, str], **changes: Any) -> None:
         self._journals.journal(conversation_id).append(note, state=self._state_with(conversation_id, **changes))
 
     def _state_with(self, conversation_id: str, **changes: Any) -> Any:
-        """The state of a conversation with these changes."""
+        """Return the state of a conversation with these changes."""
         state = self._journals.journal(conversation_id).read_state()
         if state is None:
-            raise OSError("it is not there: it was deleted")
+            raise OSError("the conversation does not exist, because it was deleted")
         return {**state, **changes}
 
     def _attempt(self, id_: str, doing: _Doing, work: Callable[[], _A]) -> EffectOf[_A, ConversationError]:
@@ -408,7 +409,7 @@ def _now() -> EffectOf[float]:
     return clock.map(lambda clock: clock.now())
 
 
-# -- what is written
+# -- data of journals
 
 
 def _title(turn: Turn) -> str:
@@ -441,11 +442,11 @@ def _summary(state: Any) -> ConversationSummary:
     try:
         return msgspec.convert(state, ConversationSummary)
     except msgspec.ValidationError as error:
-        raise OSError(f"its summary is damaged: {error}; {_REMEDY}") from error
+        raise OSError(f"damaged summary: {error}. {_REMEDY}") from error
 
 
 def _conversation(id_: str, entries: list[Entry[Any]], state: Any) -> Conversation:
-    """The conversation of its entries, the oldest first."""
+    """Return the conversation of its entries, oldest first."""
     turns: list[Turn] = []
     head: str | None = None
     for entry in entries:
@@ -470,7 +471,7 @@ def _turn(begun: Mapping[str, Any], ended: Mapping[str, Any] | None) -> Turn:
         )
         return turn if ended is None else _with_end(turn, ended)
     except (KeyError, UnwrapFailedError) as error:
-        raise OSError(f"one of its turns is damaged: {error}; {_REMEDY}") from error
+        raise OSError(f"damaged turn: {error}. {_REMEDY}") from error
 
 
 def _with_end(turn: Turn, ended: Mapping[str, Any]) -> Turn:

@@ -1,7 +1,7 @@
-"""Responses that are event streams: what a store of streams has, sent as fast as the client takes it.
+"""Responses that are event streams. Use `EventStream` to send events of a stream store at the speed of the client.
 
-A comment is sent where nothing else is for a while, so that proxies and clients see that the stream lives. When the
-client leaves, the reading ends, and nothing else: what becomes of the turn is the application's.
+If no event arrives for a while, the response sends a comment, so that proxies and clients keep the connection. If the
+client disconnects, only the reading of the events ends. The application decides whether the turn continues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EventStream(Response):
     """A response whose body is a stream of events."""
 
     def __init__(self, events: StreamOf[bytes, Any, None], headers: Mapping[str, str], heartbeat: float) -> None:
-        """The response of these events; after `heartbeat` seconds without one a comment is sent."""
+        """Create a response from events. It sends a comment after `heartbeat` seconds without an event."""
         super().__init__(headers=dict(headers))
         del self.headers["content-length"]
         self._events = events
@@ -43,7 +43,7 @@ class EventStream(Response):
                         await sending.send(batch)
                 await sending.send(b"", more=False)
                 group.cancel_scope.cancel()
-        except* OSError:  # the client left while something was sent
+        except* OSError:  # the client disconnected
             pass
 
 
@@ -55,7 +55,7 @@ async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
 
 
 class _Sending:
-    """What is sent of a body, one piece after the other."""
+    """A sender of the pieces of a body, one at a time."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,4 +1,4 @@
-"""Mounting: a chat application inside of another application, started and stopped with it.
+"""Functions that add a chat application to another web application. Use `mount` for Starlette or FastAPI.
 
 >>> from starlette.applications import Starlette
 >>> from fxai import Agent
@@ -23,15 +23,15 @@ from fxai.ui.app import ChatApp
 
 
 def mount(host: Starlette, chat: ChatApp, path: str = "/chat") -> None:
-    """Mounts a chat application in a Starlette or FastAPI application, and has it started and stopped with that.
+    """Mount a chat application in a Starlette or FastAPI application, which then also starts and stops it.
 
     Args:
-        host: the application. Hosts do not run the lifespan of what is mounted in them; this adds it to theirs.
-        chat: the chat application.
-        path: where it is mounted; its routes are `PATH/api/chat` and so on.
+        host: The application. Hosts do not run the lifespan of mounted applications, so `mount` adds it to theirs.
+        chat: The chat application.
+        path: The path of the chat application. Its routes are `PATH/api/chat` and so on.
 
     Raises:
-        ValueError: the path is no path.
+        ValueError: If the path is invalid.
     """
     host.mount(_path(path), chat)
     before = host.router.lifespan_context
@@ -45,21 +45,22 @@ def mount(host: Starlette, chat: ChatApp, path: str = "/chat") -> None:
 
 
 def dispatch(apps: Mapping[str, ChatApp], default: ASGIApp) -> ASGIApp:
-    """An ASGI application of chat applications by their paths, and of another one for all else, such as Django's.
+    """Return an ASGI application that sends requests to chat applications by path, and all others to `default`.
 
     Args:
-        apps: the chat applications by the paths that they are mounted at.
-        default: the application for all other paths. It need not know of a lifespan: this runs that of the chats.
+        apps: The chat applications, by path.
+        default: The application for all other paths, such as a Django application. It does not need a lifespan,
+            because the returned application runs the lifespan of the chat applications.
 
     Raises:
-        ValueError: a path is no path.
+        ValueError: If a path is invalid.
     """
     return _Dispatch({_path(path): app for path, app in apps.items()}, default)
 
 
 def _path(path: str) -> str:
     if not path.startswith("/") or path.endswith("/"):
-        raise ValueError(f"{path!r} is no path to mount at: it begins with a slash and does not end with one")
+        raise ValueError(f"path must start with a slash and not end with a slash, got {path!r}")
     return path
 
 

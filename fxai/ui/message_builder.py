@@ -1,7 +1,7 @@
-"""Builders of messages: what a client makes of the chunks of an answer, so that the server knows it, too.
+"""Builders of messages. Use `MessageBuilder` to build, on the server, the message that a client builds from chunks.
 
-A builder takes the chunks that a client is sent, in their order, and has the message that the client has then. Source
-of what it does with each: `processUIMessageStream` of the package `ai` of the npm registry, version 7.0.173.
+A builder receives the chunks of an answer in order, and contains the message that the client has at this point. Source
+of the rules: `processUIMessageStream` of the package `ai` of the npm registry, version 7.0.173.
 
 >>> builder = MessageBuilder("m")
 >>> for chunk in [{"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": "Hi."}]:
@@ -39,12 +39,12 @@ from fxai.ui.ui_message import (
 
 
 class ChunkError(ValueError):
-    """A chunk has no place in the message, or is none: which, and why."""
+    """An invalid chunk, or a chunk that does not fit into the message, with the reason."""
 
 
 @final
 class _Text:
-    """A text, or the text of parameters, that comes in pieces."""
+    """A text, or the text of arguments, that arrives in pieces."""
 
     __slots__ = ("_is_input", "part", "pieces")
 
@@ -54,7 +54,7 @@ class _Text:
         self._is_input = is_input
 
     def settle(self) -> None:
-        """Puts into the part what has come, and makes one piece of it."""
+        """Write the joined pieces into the part."""
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
         if not self._is_input:
@@ -69,50 +69,50 @@ class _Text:
 
 @final
 class MessageBuilder:
-    """Puts a message together of its chunks, in time that grows with their length and no faster."""
+    """A builder of one message from its chunks. Its time grows linearly with the length of the chunks."""
 
     def __init__(self, message_id: str, before: UIMessage | None = None) -> None:
-        """The builder of a new message, or of one that goes on with `before`."""
+        """Create the builder of a new message, or of the continuation of `before`."""
         self._id = message_id if before is None else before.id
         self._parts: list[dict[str, Any]] = [] if before is None else [dict(part) for part in before.parts]
         self._metadata: Any = msgspec.UNSET if before is None else before.metadata
         self._texts: dict[tuple[str, str], _Text] = {}
         self._inputs: dict[str, _Text] = {}
-        self._calls: dict[str, dict[str, Any]] = {}  # by id, the last one
-        self._step: dict[tuple[str, bool | None], dict[str, Any]] = {}  # of the step: by id, the first, and by kind
+        self._calls: dict[str, dict[str, Any]] = {}  # the last call of each id
+        self._step: dict[tuple[str, bool | None], dict[str, Any]] = {}  # calls of the step by id: first, and by kind
         self._data: dict[tuple[str, str], dict[str, Any]] = {}
         self._note_all()
         self.error: str | None = None
-        """The text of the failure, where the answer failed."""
+        """The error text if the answer failed, otherwise None."""
         self.aborted: bool = False
-        """Whether the answer was stopped."""
+        """True if the answer was stopped."""
         self.finished: bool = False
-        """Whether the answer has ended well."""
+        """True if the answer finished successfully."""
 
     @property
     def message(self) -> UIMessage:
-        """The message as it is now."""
+        """The message at this point."""
         for text in (*self._texts.values(), *self._inputs.values()):
             text.settle()
         return UIMessage(self._id, "assistant", tuple(dict(part) for part in self._parts), self._metadata)
 
     @property
     def open_calls(self) -> dict[str, str]:
-        """The calls that have no result but preliminary ones, and are not the provider's: their tools by their ids."""
+        """The calls without a final result that the provider does not run: their tools, by the id of the call."""
         open_ = [part for part in self._calls.values() if part["state"] in _OPEN or part.get("preliminary")]
         return {part["toolCallId"]: tool_name(part) for part in open_ if not part.get("providerExecuted")}
 
     def add(self, chunk: Chunk) -> None:
-        """Adds the next chunk.
+        """Add the next chunk.
 
         Raises:
-            ChunkError: it has no place in the message, or is no chunk of the protocol.
+            ChunkError: If the chunk is invalid, or does not fit into the message.
         """
         sent: object = chunk
         type_: Any = sent.get("type") if is_object(sent) else None
         form = _CHUNKS.get(type_) if isinstance(type_, str) else None
         if form is None and not (isinstance(type_, str) and type_.startswith("data-")):
-            raise ChunkError(f"Type validation failed: {found_in(type_)} is no type of a chunk")
+            raise ChunkError(f"Type validation failed: unknown type of a chunk: {found_in(type_)}")
         for name, required, kind in _RULES[type_] if form is not None else _DATA_RULES:
             if required if name not in chunk else kind and not isinstance(chunk[name], kind):
                 fault = next(member_faults(chunk, _DATA if form is None else form))
@@ -163,14 +163,14 @@ class MessageBuilder:
     def _abort(self, _: Chunk) -> None:
         self.aborted = True
 
-    # -- steps, texts, attachments
+    # -- steps, text, attachments
 
     def _start_step(self, _: Chunk) -> None:
         self._close_inputs()
         self._push({"type": "step-start"})
 
     def _pass(self, _: Chunk) -> None:
-        """Nothing: the next step begins by itself."""
+        """Do nothing. The next step starts with its own chunk."""
 
     def _reset_step(self, _: Chunk) -> None:
         for text in self._texts.values():
@@ -209,7 +209,7 @@ class MessageBuilder:
         kind = chunk["type"].rpartition("-")[0]
         found = self._texts.get((kind, chunk["id"]))
         if found is None:
-            raise ChunkError(f"{chunk['type']} of the id {chunk['id']!r}: there was no {kind}-start before it")
+            raise ChunkError(f"{chunk['type']} with the id {chunk['id']!r}: no {kind}-start came before it")
         return found
 
     def _attach(self, chunk: Chunk) -> None:
@@ -236,7 +236,7 @@ class MessageBuilder:
         found = self._inputs.get(chunk["toolCallId"])
         if found is None:
             id_ = chunk["toolCallId"]
-            raise ChunkError(f"tool-input-delta of the call {id_!r}: no tool-input-start is open in the step")
+            raise ChunkError(f"tool-input-delta of the call {id_!r}: the step has no open tool-input-start")
         found.pieces.append(chunk["inputTextDelta"])
 
     def _end_input(self, chunk: Chunk) -> None:
@@ -251,7 +251,7 @@ class MessageBuilder:
         part["input"] = chunk["input"]
 
     def _close_input(self, chunk: Chunk) -> None:
-        """No piece of the parameters comes any more."""
+        """End the arguments of a call."""
         text = self._inputs.pop(chunk["toolCallId"], None)
         if text is not None:
             text.settle()
@@ -262,7 +262,7 @@ class MessageBuilder:
         self._inputs.clear()
 
     def _set_call(self, chunk: Chunk, state: str, **members: Any) -> dict[str, Any]:
-        """The part of the call, made where the step has none of its kind."""
+        """Set the state of a call, and return its part. Create the part if the step has no such call."""
         name, id_, dynamic = chunk["toolName"], chunk["toolCallId"], bool(chunk.get("dynamic"))
         part = self._step.get((id_, dynamic))
         named = {"type": "dynamic-tool", "toolName": name} if dynamic else {"type": f"{TOOL}{name}"}
@@ -273,11 +273,11 @@ class MessageBuilder:
         return part
 
     def _call(self, chunk: Chunk) -> dict[str, Any]:
-        """The part of the call: the first one in the step, else the last one before it."""
+        """Return the part of a call: the first in the step, otherwise the last before the step."""
         id_ = chunk["toolCallId"]
         found = self._step.get((id_, None)) or self._calls.get(id_)
         if found is None:
-            raise ChunkError(f"{chunk['type']}: there is no call of the id {id_!r}")
+            raise ChunkError(f"{chunk['type']}: unknown call {id_!r}")
         self._close_input(chunk)
         return found
 
@@ -294,7 +294,7 @@ class MessageBuilder:
         id_ = chunk["approvalId"]
         part = next((one for one in self._parts if is_call(one) and one.get("approval", {}).get("id") == id_), None)
         if part is None:
-            raise ChunkError(f"tool-approval-response: there is no request of the id {id_!r}")
+            raise ChunkError(f"tool-approval-response: unknown request {id_!r}")
         self._close_input(part)
         part.update(state="approval-responded", approval={**part["approval"], "approved": chunk["approved"]})
         _set(part["approval"], reason=chunk.get("reason"))
@@ -347,7 +347,7 @@ class MessageBuilder:
 
 _OPEN: Final = ("input-streaming", "input-available", "approval-requested", "approval-responded")
 
-# The members of each kind of chunk, but for those of data, which are many.
+# The members of each kind of chunk, except the members of data.
 _TEXT_START: Final[Members] = {"id": TEXT, **META}
 _TEXT_DELTA: Final[Members] = {"id": TEXT, "delta": TEXT, **META}
 _DATA: Final[Members] = {"id?": TEXT, "data": (), "transient?": FLAG}
@@ -392,7 +392,7 @@ _CHUNKS: Final[Mapping[str, Members]] = {
 
 
 def _rules(members: Members) -> tuple[tuple[str, bool, Kind], ...]:
-    """Each member, whether it has to be there, and what it may be: as the builder looks at them for each chunk."""
+    """Return the name, the necessity, and the type of each member, in the form that the builder checks per chunk."""
     return tuple((name.removesuffix("?"), not name.endswith("?"), kind) for name, kind in members.items())
 
 
@@ -408,7 +408,7 @@ _OF_STATE: Final = ("input", "output", "errorText", "rawInput", "inputEncoding",
 
 
 def _change(part: dict[str, Any], chunk: Chunk, state: str, **members: Any) -> None:
-    """The part of a call in another state: without what it had of the one before."""
+    """Change the state of a call, and remove the members of its earlier state."""
     for name in _OF_STATE:
         part.pop(name, None)
     part["state"] = state
@@ -418,7 +418,7 @@ def _change(part: dict[str, Any], chunk: Chunk, state: str, **members: Any) -> N
 
 
 def _merge(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Metadata with more of it: objects in it are merged, too."""
+    """Merge metadata, also in nested objects."""
     merged = dict(known)
     for name, value in more.items():
         before = merged.get(name)

@@ -1,6 +1,6 @@
-"""The page of fxai's own: its files, and the headers that keep it to itself.
+"""The files of the chat page of fxai, with the headers that protect the page. Use `page_file` to serve them.
 
-Its sources are in the folder `page` of the repository, and what is built of them in `fxai/ui/static`.
+The sources of the page are in the directory `page` of the repository. The built files are in `fxai/ui/static`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLICY: Final = (
 
 @cache
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """The files by name: what they hold, their type, and a tag that changes with what they hold."""
+    """Return the content, the media type, and the ETag of each file, by name."""
     found: dict[str, tuple[bytes, str, str]] = {}
     for file in files("fxai.ui").joinpath("static").iterdir():
         kind = file.name.rpartition(".")[2]
@@ -39,7 +39,7 @@ def _files() -> dict[str, tuple[bytes, str, str]]:
 
 
 def page_file(path: str, headers: Headers) -> Response | None:
-    """The response for a file of the page; the empty path is the page itself. None: there is no such file."""
+    """Return the response for a file, or None for an unknown file. The empty path is the page itself."""
     found = _files().get(path.removeprefix("assets/") if path.startswith("assets/") else path or "index.html")
     if found is None or path == "index.html":
         return None

@@ -1,8 +1,8 @@
-"""Requests of a page: what a client sends to go on with a conversation, read and checked.
+"""Requests of a page. Use `ChatRequest.read` to check the form of a body, and `accept` to check it against the history.
 
-A client sends the messages that it shows. What was said before is known to the server, whose history counts: the client
-adds a message of the user's, edits one, asks for another answer, or answers calls that wait. All else must be what it
-was sent (`fxai.ui.client_history`); whatever is not is refused, and where it stands is said.
+A client sends the messages that it shows, but only the history of the server counts. The client can add or edit a user
+message, request another answer, or answer pending calls. Everything else must equal the data that the server sent (see
+`fxai.ui.client_history`). Otherwise fxai refuses the request and states the location.
 
 >>> body = b'{"id": "c1", "messages": [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}'
 >>> request = ChatRequest.read(body).unwrap()
@@ -43,30 +43,31 @@ from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.ui_message import Part, UIMessage, read_message, read_messages
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
-"""What a client asks for: an answer to what it sends, or another answer to what was said."""
+"""The wish of a client: an answer to its message, or another answer to an earlier message."""
 
 ConvertData: TypeAlias = Callable[[Part], UserContent | None]
-"""Says what a model is told of data of an application, a part `data-NAME`; None: nothing."""
+"""Converts data of an application (a part `data-NAME`) to content for the model, or returns None to omit it."""
 
 RefusalCode: TypeAlias = Literal["invalid", "unknown", "changed", "not-waiting", "unanswered", "file"]
-"""Why a request is refused: it is not of the form; it goes on from what is not there; something is not as it was sent;
-nothing waits for its answers; calls that wait have no answer; a file may not be sent."""
+"""The reason of a refusal. "invalid": the form is wrong. "unknown": the message to continue does not exist. "changed":
+a part differs from the sent one. "not-waiting": no call needs the answers. "unanswered": a pending call has no answer.
+"file": a file is not allowed."""
 
 _STATUS: Final[Mapping[RefusalCode, int]] = {"invalid": 400, "file": 415}
 
 
 @final
 class Refusal(msgspec.Struct, frozen=True):
-    """A request that is not taken: why, and where in its body."""
+    """A refused request with the reason and the location in the body."""
 
     code: RefusalCode
     where: str
-    """The place in the body, such as `messages[2].parts[0].output`; empty for all of it."""
+    """The location in the body, such as `messages[2].parts[0].output`. An empty string means the whole body."""
     message: str
 
     @property
     def status(self) -> int:
-        """The status of the HTTP response: 400, 409 or 415."""
+        """The status of the HTTP response: 400, 409, or 415."""
         return _STATUS.get(self.code, 409)
 
     @override
@@ -76,17 +77,17 @@ class Refusal(msgspec.Struct, frozen=True):
 
 @final
 class RequestLimits(msgspec.Struct, frozen=True):
-    """What a client may send at most.
+    """The limits for the data of a client.
 
     Attributes:
-        bytes: of a body.
-        values: JSON values in a body.
-        text: characters of one message of the user's.
-        files: files of one message.
-        media_types: of files; `image/*` stands for all of a kind.
-        file_urls: whether files may be named by their address, which a provider then fetches. By default only the
-            files themselves may be sent.
-        reason: characters of the reason of an answer to an approval.
+        bytes: Maximum number of bytes in a body.
+        values: Maximum number of JSON values in a body.
+        text: Maximum number of characters in a user message.
+        files: Maximum number of files in a user message.
+        media_types: The allowed media types of files. `image/*` allows all images.
+        file_urls: True to allow files as URLs, which a provider then fetches. By default, a client must send the files
+            themselves.
+        reason: Maximum number of characters in the reason of an answer to an approval.
     """
 
     bytes: int = 8 * 1024 * 1024
@@ -102,10 +103,10 @@ LIMITS: Final = RequestLimits()
 
 _ID: Final = re.compile(r"(?!\.{1,2}$)[!-.0-[\]-~]{1,200}")
 IDS: Final = "a string of 1 to 200 visible ASCII characters without slashes"
-_MOST_OF_ID: Final = 200  # characters of the id of a message
-_MOST_OF_NAME: Final = 255  # characters of the name of a file
-LATE_ANSWER: Final = "(The user has now answered an approval that was left open. The result is behind its call.)"
-"""The user message of a turn that only answers approvals that earlier turns left open."""
+_MOST_OF_ID: Final = 200  # characters in the id of a message
+_MOST_OF_NAME: Final = 255  # characters in the name of a file
+LATE_ANSWER: Final = "(The user has now answered an approval that was left open. The result follows its call.)"
+"""The user message of a turn that only answers open approvals of earlier turns."""
 _TRIGGERS: Final = ("submit-message", "regenerate-message")
 _OWN: Final = frozenset({"id", "messages", "message", "trigger", "messageId"})
 _MEDIA_TYPE: Final = re.compile(r"[a-zA-Z0-9][\w!#$&^.+-]*/[a-zA-Z0-9][\w!#$&^.+-]*", re.ASCII)
@@ -114,26 +115,26 @@ _DATA_URL: Final = re.compile(r"data:([\w.+/-]*)(?:;[\w.+-]+=[^;,]*)*;base64,(.*
 
 @final
 class ChatRequest(msgspec.Struct, frozen=True):
-    """The body of a request, its form checked, and nothing else of it."""
+    """The body of a request with a valid form. Its content is not checked against the history."""
 
     id: str
     """The id of the conversation."""
     messages: tuple[UIMessage, ...]
-    """The messages that the client shows; or only the last one."""
+    """All messages that the client shows, or only the last message."""
     trigger: Trigger = "submit-message"
     message_id: str | None = None
-    """The message that is edited, gone on with, or to be answered again."""
+    """The id of the message to edit, to continue, or to answer again."""
     body: Mapping[str, Any] = {}
-    """All other members."""
+    """All other members of the body."""
     is_last_only: bool = False
-    """Whether the client sent its last message alone: it goes on from what the page shows."""
+    """True if the client sent only its last message. The message then continues the path that the page shows."""
 
     @staticmethod
     def read(text: bytes, limits: RequestLimits = LIMITS) -> Result[ChatRequest, Refusal]:
-        """The request of a body: `{id, messages, trigger?, messageId?, …}`, or `{id, message, …}` with the last one.
+        """Return the request in a body: `{id, messages, trigger?, messageId?, …}`, or `{id, message, …}`.
 
         Fails with:
-            Refusal: It is not of that form, or more than the limits allow.
+            Refusal: If the form is invalid, or if the body exceeds a limit.
         """
         parsed = parse_json(text, Limits(max_bytes=limits.bytes, max_values=limits.values, unique_keys=True))
         if not isinstance(parsed, Success):
@@ -158,7 +159,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 
 def is_id(value: object) -> bool:
-    """Whether it can be the id of a conversation, which stands in paths: visible ASCII characters without slashes."""
+    """Return True for a valid id of a conversation. Ids are parts of paths: visible ASCII characters, no slashes."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
@@ -176,13 +177,13 @@ def _read_messages(data: dict[str, Any]) -> Result[tuple[UIMessage, ...], Decode
 
 
 def refuse_form(failure: DecodeFailure) -> Refusal:
-    """The refusal of what is not of the form of a request."""
+    """Return the refusal of a body with an invalid form."""
     fault = failure.faults[0]
     return Refusal("invalid", where(fault.pointer), f"expected {fault.expected}, found {fault.found}")
 
 
 def where(pointer: str) -> str:
-    """A place as JavaScript writes it.
+    """Return a JSON pointer in the notation of JavaScript.
 
     >>> where("/messages/2/parts/0/output")
     'messages[2].parts[0].output'
@@ -193,25 +194,25 @@ def where(pointer: str) -> str:
     return place.removeprefix(".")
 
 
-# -- what is taken
+# -- accepted requests
 
 
 @final
 class Accepted(msgspec.Struct, frozen=True):
-    """What of a request is taken: where the conversation goes on, and with what."""
+    """The accepted part of a request: the place to continue, and the new messages."""
 
     parent: str | None
-    """The id of the turn that it goes on from; None: it begins the conversation, or a branch of its own."""
+    """The id of the turn that it continues. None for a new conversation or a new first turn."""
     user: UIMessage | None
-    """What the user says; None where calls are answered."""
+    """The user message, or None if the client only answers calls."""
     message_id: str
-    """The id of the agent's message, a new one or the one that is gone on with."""
+    """The id of the agent's message, which is new or continues."""
     said: Prompt
-    """What the agent is told: answers to calls that wait, a message of the user's, or both."""
+    """The new messages for the agent: answers to pending calls, a user message, or both."""
     before: UIMessage | None = None
-    """The agent's message that is gone on with, with the answers."""
+    """The message of the agent that continues, with the answers, or None."""
     late: Prompt = Prompt.empty
-    """Answers to approvals that earlier turns left open, in one tool message; empty without such answers."""
+    """Answers to open approvals of earlier turns in one tool message; empty without such answers."""
 
     @override
     def __hash__(self) -> int:
@@ -225,18 +226,18 @@ def accept(
     limits: RequestLimits = LIMITS,
     tools: Iterable[AnyTool] = (),
 ) -> Result[Accepted, Refusal]:
-    """What of a request is taken.
+    """Check a request against the conversation, and return its accepted part.
 
     Args:
-        request: the request.
-        conversation: as the server has it; None: there is none of this id yet.
-        new_id: gives the id of a new message.
-        limits: what a client may send at most.
-        tools: those whose outputs are checked by their schemas, where the client answers a call of them.
+        request: The request.
+        conversation: The conversation of the server, or None if it does not exist yet.
+        new_id: Function that returns the id of a new message.
+        limits: The limits for the data of a client.
+        tools: The tools whose results are validated if the client answers their calls.
 
     Fails with:
-        Refusal: It goes on from what is not there, something in it is not as it was sent, its answers are not awaited
-            or not of the tool's type, calls that wait have no answer, or a file may not be sent.
+        Refusal: If the message to continue is unknown, if a part differs from the sent one, if an answer is unexpected
+            or has the wrong type, if a pending call has no answer, or if a file is not allowed.
     """
     try:
         known = conversation or Conversation(request.id, "", "", 0.0, 0.0)
@@ -248,7 +249,7 @@ def accept(
 
 
 class RefusalError(Exception):
-    """A request is not taken; `accept` gives the refusal."""
+    """A refused request. `accept` returns its refusal."""
 
     def __init__(self, code: RefusalCode, place: str, message: str) -> None:
         super().__init__(message)
@@ -256,7 +257,7 @@ class RefusalError(Exception):
 
 
 class _Acceptance:
-    """One request beside the conversation."""
+    """The check of one request against the conversation."""
 
     def __init__(
         self,
@@ -276,18 +277,18 @@ class _Acceptance:
         messages = self._request.messages
         for index, message in enumerate(messages):
             if message.role == "system":
-                raise RefusalError("invalid", f"messages[{index}].role", "a client sends no system messages")
+                raise RefusalError("invalid", f"messages[{index}].role", "a client must not send system messages")
         if self._request.trigger == "regenerate-message":
             return self._again()
         if not messages:
-            raise RefusalError("invalid", "messages", "there is no message to answer")
+            raise RefusalError("invalid", "messages", "expected at least one message")
         return self._say(messages[-1]) if messages[-1].role == "user" else self._go_on(messages[-1])
 
     def _before(self) -> tuple[UIMessage, ...]:
         return self._request.messages[:-1]
 
     def _late_answers(self, turn: Turn | None, answers: Answers) -> Prompt:
-        """The answers to approvals that turns before this one left open, in any message of the agent's."""
+        """Return the answers to open approvals of turns before `turn`, from all messages of the agent."""
         if turn is None:
             return Prompt.empty
         found = read_late_answers(self._request.messages, self._known, turn, self._limits.reason, self._request.body)
@@ -295,7 +296,7 @@ class _Acceptance:
         return Prompt((ToolMessage(late),)) if late else Prompt.empty
 
     def _parent(self) -> tuple[Turn | None, Answers]:
-        """The turn that a message of the user's goes on from, and the answers to calls that wait there."""
+        """Return the turn that a user message continues, and the answers to its pending calls."""
         before, place = self._before(), f"messages[{len(self._request.messages) - 2}]"
         if self._request.is_last_only:
             return self._parent_of_last(self._request.messages[-1].id), Answers()
@@ -305,13 +306,13 @@ class _Acceptance:
         return turn, self._read_answers(before[-1], turn, place)
 
     def _parent_of_last(self, last_id: str) -> Turn | None:
-        """The turn that a message goes on from that was sent alone: the head, or what is before one that is edited."""
+        """Return the turn before a message that was sent alone: the head, or the parent of an edited message."""
         edited_id = self._request.message_id
         edited = None if edited_id is None else self._known.find_message(edited_id)
         if edited is not None:
             return self._known.turn(edited.parent or "")
         if edited_id not in (None, last_id):
-            raise RefusalError("unknown", "messageId", "there is no such message to edit")
+            raise RefusalError("unknown", "messageId", "the message to edit does not exist")
         return self._known.turn(self._known.head or "")
 
     def _read_answers(self, message: UIMessage, turn: Turn, place: str) -> Answers:
@@ -321,22 +322,22 @@ class _Acceptance:
                 read = self._tools[part.name].success.decode(part.result)
                 if not isinstance(read, Success):
                     fault = read.failure().faults[0]
-                    text = f"{part.name} gives {fault.expected}, found {fault.found}"
+                    text = f"the result of {part.name} must be {fault.expected}, got {fault.found}"
                     index = max(n for n, one in enumerate(message.parts) if one.get("toolCallId") == part.id)
                     pointer = f"/parts/{index}/output{fault.pointer}"
                     raise RefusalError("invalid", f"{place}.{where(pointer)}", text)
         return answers
 
     def _check_id(self, user: UIMessage, parent: Turn | None) -> None:
-        """A message of the user's has an id of its own: it would else be taken for another one of the page."""
+        """Check that the id of a user message is new. Otherwise the page would confuse it with another message."""
         place = "message" if self._request.is_last_only else f"messages[{len(self._request.messages) - 1}]"
         if not 1 <= len(user.id) <= _MOST_OF_ID:
             raise RefusalError("invalid", f"{place}.id", f"expected a string of 1 to {_MOST_OF_ID} characters")
         if any(turn.message_id == user.id for turn in self._known.turns):
-            raise RefusalError("changed", f"{place}.id", "a message of the agent's has this id")
+            raise RefusalError("changed", f"{place}.id", "a message of the agent already has this id")
         path = () if parent is None else self._known.path(parent.id)
         if any(turn.user is not None and turn.user.id == user.id for turn in path):
-            raise RefusalError("changed", f"{place}.id", "this was said before; to edit it, name it by messageId")
+            raise RefusalError("changed", f"{place}.id", "the message already exists. To edit it, set messageId.")
 
     def _say(self, user: UIMessage) -> Accepted:
         parent, answers = self._parent()
@@ -349,27 +350,27 @@ class _Acceptance:
         return Accepted(None if parent is None else parent.id, user, self._new_id(), said, late=late)
 
     def _again(self) -> Accepted:
-        """Another answer to what was said."""
+        """Accept a request for another answer."""
         id_ = self._request.message_id
         first = None if id_ is None else self._known.find_message(id_)
         if first is None and self._request.messages and id_ is None:
             first = self._known.find_message(self._request.messages[-1].id)
         if first is None or first.user is None:
-            raise RefusalError("unknown", "messageId", "there is no such message to answer again")
+            raise RefusalError("unknown", "messageId", "the message to answer again does not exist")
         if self._request.messages and not self._request.is_last_only:
             turn = find_turn(self._before(), self._known)
             if (None if turn is None else turn.id) != first.parent:
-                raise RefusalError("changed", "messages", "the message to answer again stands elsewhere")
+                raise RefusalError("changed", "messages", "the message to answer again has another parent")
             find_turn(self._request.messages, self._known)
         for sent in self._request.messages if self._request.is_last_only else ():
             if sent.id != first.user.id:
-                raise RefusalError("changed", "message.id", "this is not the message to answer again")
+                raise RefusalError("changed", "message.id", "expected the id of the message to answer again")
             compare_user(sent, first, "message")
         said = Prompt((UserMessage(read_content(first.user.parts, self._limits, "messages")),))
         return Accepted(first.parent, first.user, self._new_id(), said)
 
     def _go_on(self, message: UIMessage) -> Accepted:
-        """On with a message of the agent's, whose calls wait."""
+        """Accept a request that continues a message of the agent with pending calls."""
         index = len(self._request.messages) - 1
         place = "message" if self._request.is_last_only else f"messages[{index}]"
         if self._request.is_last_only:
@@ -379,7 +380,7 @@ class _Acceptance:
         shown = {one.id: one for one in self._known.ui_messages(None if turn is None else turn.id)}
         is_last = turn is not None and turn.message_id == message.id
         if turn is None or not (is_last or (self._request.is_last_only and message.id in shown)):
-            raise RefusalError("unknown", f"{place}.id", "there is no such message to go on with")
+            raise RefusalError("unknown", f"{place}.id", "the message to continue does not exist")
         if self._request.is_last_only:
             known = shown.get(message.id)
             compare_answer(message, known if known is not None and known.role == "assistant" else None, place)
@@ -389,30 +390,30 @@ class _Acceptance:
             return self._go_on_late(turn, late, place)
         missing = [one.name for one in waiting if one.id not in answers.calls]
         if missing:
-            raise RefusalError("unanswered", place, f"calls that wait have no answer: {', '.join(missing)}")
+            raise RefusalError("unanswered", place, f"pending calls have no answer: {', '.join(missing)}")
         said = Prompt((ToolMessage(answers.parts),))
         return Accepted(turn.id, None, message.id, said, answers.message, late)
 
     def _go_on_late(self, turn: Turn, late: Prompt, place: str) -> Accepted:
-        """On with the last message, after answers to approvals that earlier turns left open."""
+        """Accept a request that continues the last message after answers to open approvals of earlier turns."""
         if not len(late):
-            raise RefusalError("not-waiting", place, "no call of it waits for an answer")
+            raise RefusalError("not-waiting", place, "the message has no pending call")
         last = self._known.ui_messages(turn.id)[-1]
         before = last if last.role == "assistant" else None
         said = Prompt((UserMessage.make(LATE_ANSWER),))
         return Accepted(turn.id, None, self._new_id() if before is None else before.id, said, before, late)
 
 
-# -- what the user says
+# -- user messages
 
 
 def read_content(
     parts: Sequence[Part], limits: RequestLimits, place: str, convert_data: ConvertData | None = None
 ) -> tuple[UserContent, ...]:
-    """What a user says, in parts of a message: texts and files; `convert_data` says what data is.
+    """Return the content of a user message: text and files. `convert_data` converts data of the application.
 
     Raises:
-        RefusalError: nothing of it is said, or more than the limits allow.
+        RefusalError: If the content is empty or exceeds a limit.
     """
     content = [
         part
@@ -420,11 +421,11 @@ def read_content(
         if (part := _user_part(one, limits, f"{place}.parts[{index}]", convert_data)) is not None
     ]
     if not content:
-        raise RefusalError("invalid", f"{place}.parts", "expected a text or a file")
+        raise RefusalError("invalid", f"{place}.parts", "expected text or a file")
     if sum(part.type == "file" for part in content) > limits.files:
-        raise RefusalError("file", f"{place}.parts", f"at most {limits.files} files may be sent at once")
+        raise RefusalError("file", f"{place}.parts", f"a message must have at most {limits.files} files")
     if sum(len(part.text) for part in content if part.type == "text") > limits.text:
-        raise RefusalError("invalid", f"{place}.parts", f"at most {limits.text} characters may be sent at once")
+        raise RefusalError("invalid", f"{place}.parts", f"a message must have at most {limits.text} characters")
     return tuple(content)
 
 
@@ -433,32 +434,32 @@ def _user_part(part: Part, limits: RequestLimits, place: str, convert_data: Conv
         return TextPart(part["text"]) if part["text"] else None
     if part["type"] == "file":
         return read_file(part, limits, place)
-    if part["type"].startswith("data-"):  # of the application, for the page
+    if part["type"].startswith("data-"):  # data of the application
         return None if convert_data is None else convert_data(part)
-    raise RefusalError("invalid", f"{place}.type", f"a user says no {part['type']}")
+    raise RefusalError("invalid", f"{place}.type", f"a user message must not contain {part['type']}")
 
 
 def read_file(part: Part, limits: RequestLimits, place: str) -> FilePart:
-    """The file of a part.
+    """Return the file of a part.
 
     Raises:
-        RefusalError: it is none that may be sent.
+        RefusalError: If the file is not allowed.
     """
     media_type, url, name = str(part["mediaType"]), str(part["url"]), cast("str | None", part.get("filename"))
     kind = f"{media_type.partition('/')[0]}/*"
     may = media_type in limits.media_types or kind in limits.media_types
     if not may or _MEDIA_TYPE.fullmatch(media_type) is None:
         allowed = ", ".join(limits.media_types)
-        raise RefusalError("file", f"{place}.mediaType", f"files of this type may not be sent; these may: {allowed}")
+        raise RefusalError("file", f"{place}.mediaType", f"this file type is not allowed. Allowed: {allowed}")
     if name is not None and len(name) > _MOST_OF_NAME:
-        raise RefusalError("file", f"{place}.filename", f"the name of a file has at most {_MOST_OF_NAME} characters")
+        raise RefusalError("file", f"{place}.filename", f"a file name must have at most {_MOST_OF_NAME} characters")
     if not url.startswith("data:"):
         if limits.file_urls and url.startswith("https://"):
             return FilePart(media_type, FileUrl(url), name)
-        raise RefusalError("file", f"{place}.url", "a file is sent itself, as a data: URL, and not by its address")
+        raise RefusalError("file", f"{place}.url", "the file must be a data: URL, not an address")
     found = _DATA_URL.fullmatch(url)
     if found is None or (found[1] and found[1] != media_type):
-        raise RefusalError("file", f"{place}.url", "expected a data: URL in base64, of the media type of the file")
+        raise RefusalError("file", f"{place}.url", "expected a data: URL in base64 with the media type of the file")
     try:
         return FilePart(media_type, base64.b64decode(found[2], validate=True), name)
     except binascii.Error:

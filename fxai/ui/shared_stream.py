@@ -1,7 +1,7 @@
-"""Streams that other processes can read and signal: the events and the signals of turns in journals.
+"""Streams that other processes can read and signal. `StreamStore` uses them for stores in files and databases.
 
-The process of a turn owns the journal of its conversation while the turn runs, so that one that died is noticed. A
-journal holds the last stream of its conversation: an entry that says whose it is, and one for each batch of events.
+The process of a turn locks the journal of its conversation while the turn runs, so that other processes notice its end.
+A journal contains the last stream of its conversation: an entry with the id of the turn, and one per batch of events.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from fxai.ui.signal import Signal, read_signal, write_signal
 
 _A = TypeVar("_A")
 
-_GLANCE: Final = 0.2  # seconds between two looks at what another process wrote
-_PATIENCE: Final = 5  # looks at nothing new, before it is asked whether the process is there
-_PRUNE: Final = 60.0  # seconds between two looks for old streams
+_GLANCE: Final = 0.2  # seconds between two reads of the data of another process
+_PATIENCE: Final = 5  # reads without new data before the reader checks for the process
+_PRUNE: Final = 60.0  # seconds between two searches for old streams
 _TRIES: Final = 5
-_TAKEN: Final = "another turn of it runs in another process"
+_TAKEN: Final = "another turn is active in another process"
 
 
 @final
 class StreamState(msgspec.Struct, frozen=True):
-    """What is known of a stream without reading it."""
+    """The information about a stream without its events."""
 
     conversation: str
     stream: str
     """The id of its turn."""
     ended: float | None = None
-    """When it ended, in seconds since 1970; None: it runs, or its process died."""
+    """End time in seconds since 1970. None if it is active, or if its process died."""
 
 
 def journal_form(name: str) -> Form[Any]:
-    """The form of the journals of streams, or of signals."""
+    """Return the form of the journals of streams or signals."""
     return msgspec.structs.replace(JSON, name=name, key="conversation", entry="batch")
 
 
 @final
 class SharedStreams:
-    """The streams of all processes that share the journals. Its effects fail with an `OSError`."""
+    """The streams of all processes that share the journals. Its effects fail with `OSError`."""
 
     def __init__(self, streams: JournalStore, signals: JournalStore, keep: float) -> None:
-        """Streams in these journals; those that ended more than `keep` seconds ago are removed in passing."""
+        """Create the streams in these journals. Each start of a stream also removes streams that ended long ago."""
         self._streams = streams
         self._signals = signals
         self._keep = keep
@@ -61,7 +61,7 @@ class SharedStreams:
     # -- for the process of the turn
 
     def begin(self, conversation_id: str, stream_id: str, now: float) -> EffectOf[None, OSError, Scope | None]:
-        """Owns the conversation's stream until the scope closes, and begins a new one."""
+        """Lock the stream of the conversation until the scope closes, and start a new stream."""
 
         def write() -> None:
             self._prune(now)
@@ -73,7 +73,7 @@ class SharedStreams:
         return self._own(conversation_id, _TRIES).and_then(self._work(write))
 
     def _own(self, conversation_id: str, tries: int) -> EffectOf[None, OSError, Scope | None]:
-        """Owns it; a reader that asks whether anybody does owns it for a moment, too."""
+        """Lock the journal. Try again if it is locked, because readers lock it for a moment to check for its owner."""
 
         def again(error: OSError) -> EffectOf[None, OSError, Any]:
             if isinstance(error, BlockingIOError) and tries > 1:
@@ -83,18 +83,18 @@ class SharedStreams:
         return self._streams.journal(conversation_id).own(wait=False).catch_all(again)
 
     def append(self, conversation_id: str, events: Sequence[bytes]) -> EffectOf[None, OSError]:
-        """Adds events."""
+        """Add events."""
         batch = [event.decode() for event in events]
         return self._work(lambda: self._streams.journal(conversation_id).append(batch))
 
     def end(self, conversation_id: str, stream_id: str, events: Sequence[bytes], now: float) -> EffectOf[None, OSError]:
-        """Adds the last events, and says that the stream has ended."""
+        """Add the last events, and record the end of the stream."""
         batch = [event.decode() for event in events]
         state = msgspec.to_builtins(StreamState(conversation_id, stream_id, now))
         return self._work(lambda: self._streams.journal(conversation_id).append(batch, state=state))
 
     def take_signals(self, conversation_id: str, after: int) -> EffectOf[tuple[list[Signal], int], OSError]:
-        """The signals behind the entry `after`, and the number of the last entry."""
+        """Return the signals after the entry `after`, and the number of the last entry."""
 
         def take() -> tuple[list[Signal], int]:
             entries = _newer(self._signals.journal(conversation_id).read, after)
@@ -112,10 +112,10 @@ class SharedStreams:
                 self._streams.remove(state.conversation)
                 self._signals.remove(state.conversation)
 
-    # -- for the others
+    # -- for other processes
 
     def active(self, conversation_id: str) -> EffectOf[str | None, OSError]:
-        """The id of the turn that runs in a process that is there; None: none does."""
+        """Return the id of the active turn if its process is alive, otherwise None."""
 
         def look(state: StreamState | None) -> EffectOf[str | None, OSError]:
             if state is None or state.ended is not None:
@@ -137,7 +137,7 @@ class SharedStreams:
         return None if data is None else _read_state(data)
 
     def signal(self, conversation_id: str, signal: Signal) -> EffectOf[bool, OSError]:
-        """Sends a signal to the turn that runs; False: none does."""
+        """Send a signal to the active turn. Return False if no turn is active."""
 
         def send(active: str | None) -> EffectOf[bool, OSError]:
             if active is None:
@@ -148,7 +148,7 @@ class SharedStreams:
         return self.active(conversation_id).flat_map(send)
 
     def remove(self, conversation_id: str) -> EffectOf[None, OSError]:
-        """Forgets the stream, unless it runs."""
+        """Delete the stream, unless its turn is active."""
 
         def clear() -> None:
             self._streams.remove(conversation_id)
@@ -160,12 +160,12 @@ class SharedStreams:
         return self.active(conversation_id).flat_map(remove)
 
     def read(self, conversation_id: str, stream_id: str | None, after: int) -> StreamOf[bytes, OSError, None]:
-        """The events of a stream behind the first `after`, live to its end; none where it is not there."""
+        """Return the events of a stream after the first `after` events until its end. An unknown stream is empty."""
         reading = _Reading(self, conversation_id, stream_id, after)
         return StreamOf.unfold(None, lambda _: reading.take()).filter(bool)
 
     def look(self, conversation_id: str, after: int) -> EffectOf[tuple[list[Entry[Any]], StreamState | None], OSError]:
-        """The entries behind the entry `after`, and what is known of the stream, which may be an older picture."""
+        """Return the entries after the entry `after`, and the state of the stream, which can be slightly older."""
 
         def look() -> tuple[list[Entry[Any]], StreamState | None]:
             state = self._state(conversation_id)
@@ -179,7 +179,7 @@ class SharedStreams:
 
 @final
 class _Reading:
-    """A reader in another process than the turn's."""
+    """A reader outside the process of the turn."""
 
     def __init__(self, streams: SharedStreams, conversation_id: str, stream_id: str | None, after: int) -> None:
         self._streams = streams
@@ -191,7 +191,7 @@ class _Reading:
         self._is_over = False
 
     def take(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
-        """The next events; empty where there are none yet, None at the end."""
+        """Return the next events, an empty batch if no events exist yet, or None at the end."""
         if self._is_over:
             return Succeed(None)
         looked = self._streams.look(self._conversation_id, self._entry)
@@ -201,7 +201,7 @@ class _Reading:
         self, entries: list[Entry[Any]], state: StreamState | None
     ) -> EffectOf[tuple[bytes, None] | None, OSError]:
         if state is None or (self._stream_id is not None and state.stream != self._stream_id):
-            return Succeed(None)  # forgotten, or another turn has begun
+            return Succeed(None)  # the stream was deleted, or another turn started
         self._stream_id = state.stream
         if entries:
             self._idle = 0
@@ -213,7 +213,7 @@ class _Reading:
         return Succeed((b"", None)) if self._idle % _PATIENCE else self._ask()
 
     def _ask(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
-        """Where the process of the turn is gone, the stream ends here."""
+        """Check for the process of the turn. If the process is gone, the stream ends."""
 
         def judge(active: str | None) -> tuple[bytes, None]:
             self._is_over = active != self._stream_id
@@ -230,7 +230,7 @@ class _Reading:
 
 
 def _newer(read: Callable[[Callable[[Any], list[Entry[Any]]]], list[Entry[Any]]], after: int) -> list[Entry[Any]]:
-    """The entries behind the entry `after`, the oldest first."""
+    """Return the entries after the entry `after`, oldest first."""
     return read(lambda newest: list(takewhile(lambda entry: entry.number > after, newest)))[::-1]
 
 
@@ -238,4 +238,4 @@ def _read_state(data: Any) -> StreamState:
     try:
         return msgspec.convert(data, StreamState)
     except msgspec.ValidationError as error:
-        raise OSError(f"its state is damaged: {error}") from error
+        raise OSError(f"damaged state of a stream: {error}") from error

@@ -1,4 +1,4 @@
-"""Signals: what is sent to a turn while it runs, from the page or from another process.
+"""Signals to a turn while it runs. Use them to stop the turn or to answer its question, also from another process.
 
 >>> read_signal(write_signal(Reply("q1", "accept", {"sure": True})))
 Reply(question_id='q1', action='accept', content={'sure': True})
@@ -15,17 +15,17 @@ from typing_extensions import override
 
 @final
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """The turn is to be stopped."""
+    """A signal that stops the turn."""
 
 
 @final
 class Reply(msgspec.Struct, frozen=True, tag="reply"):
-    """The user's answer to a question in the middle of a turn."""
+    """The user's answer to a question during a turn."""
 
     question_id: str
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any] | None = None
-    """The form, filled in, where it was accepted."""
+    """The values of the form if the user accepted the question, otherwise None."""
 
     @override
     def __hash__(self) -> int:
@@ -33,18 +33,18 @@ class Reply(msgspec.Struct, frozen=True, tag="reply"):
 
 
 Signal: TypeAlias = Stop | Reply
-"""What is sent to a turn that runs."""
+"""A signal to an active turn."""
 
 
 def write_signal(signal: Signal) -> Any:
-    """The signal as plain JSON data."""
+    """Return the signal as JSON values."""
     return msgspec.to_builtins(signal)
 
 
 def read_signal(data: Any) -> Signal:
-    """The signal of JSON data; raises an `OSError` where it is none."""
+    """Return the signal in JSON values. Raise `OSError` if they are not a valid signal."""
     try:
         signal: Signal = msgspec.convert(data, Stop | Reply)
     except msgspec.ValidationError as error:
-        raise OSError(f"it holds no signal: {error}") from error
+        raise OSError(f"invalid signal: {error}") from error
     return signal

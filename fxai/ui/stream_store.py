@@ -1,8 +1,8 @@
-r"""Stores of streams: the chunks of the turns that run, for readers that come late, come again, or are elsewhere.
+r"""Stores of streams. Use `StreamStore` to keep the events of active turns for all readers of a turn.
 
-A turn writes its events here, and every response reads them from here: from the first one on or behind those that the
-client has, in the process of the turn or in another one that shares the store. Signals go the other way: *stop*, and
-answers to questions, reach the turn wherever it runs.
+A turn writes its events to the store, and every response reads them from the store. A reader can start at the first
+event or after the events that it already has. It can be in the process of the turn, or in another process that shares
+the store. Signals go to the turn in any process: a stop, and answers to questions.
 
 >>> from fxai.effects import fx
 >>> store = StreamStore.in_process()
@@ -43,10 +43,10 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 _KEEP: Final = 60.0  # seconds
 _BATCH: Final = 64 * 1024  # bytes
 _PAUSE: Final = 0.05  # seconds between two writes to the disk
-_GLANCE: Final = 0.25  # seconds between two looks at what another process wrote
-_ARRIVAL: Final = 15.0  # seconds in which the first reader comes, or nobody does
-_FEW: Final = 20  # turns that run, each of which looks for signals of other processes as often as it can
-_MOST_ENDED: Final = 256  # streams that have ended, and are kept in this process
+_GLANCE: Final = 0.25  # seconds between two reads of the data of other processes
+_ARRIVAL: Final = 15.0  # seconds to wait for the first reader
+_FEW: Final = 20  # active turns; above this number, each turn reads signals of other processes less often
+_MOST_ENDED: Final = 256  # ended streams that this process keeps
 
 
 Doing: TypeAlias = Literal["open", "write", "read", "signal"]
@@ -54,10 +54,10 @@ Doing: TypeAlias = Literal["open", "write", "read", "signal"]
 
 @final
 class StreamStoreError(msgspec.Struct, frozen=True):
-    """The stream of a turn could not be opened, written, read or signalled: which, and why.
+    """A failed operation on the stream of a turn: open, write, read, or signal. It contains the reason.
 
-    >>> print(StreamStoreError("c1", "open", "another turn of it runs"))
-    the stream of the conversation 'c1' could not be opened: another turn of it runs
+    >>> print(StreamStoreError("c1", "open", "another turn is active"))
+    stream of conversation 'c1' could not be opened: another turn is active
     """
 
     conversation_id: str
@@ -66,92 +66,92 @@ class StreamStoreError(msgspec.Struct, frozen=True):
 
     @override
     def __str__(self) -> str:
-        name = f"the stream of the conversation {self.conversation_id!r}"
+        name = f"stream of conversation {self.conversation_id!r}"
         return f"{name} could not be {_DONE[self.doing]}: {self.description}"
 
 
 _DONE: Final = {"open": "opened", "write": "written", "read": "read", "signal": "signalled"}
 
 
-# -- the port
+# -- the interface
 
 
 class StreamWriter(ABC):
-    """The stream of one turn, for the turn."""
+    """The writer of the stream of one turn."""
 
     @abstractmethod
     def write(self, events: Sequence[bytes], *, wait: bool = True) -> EffectOf[None, StreamStoreError]:
-        """Adds events, each a server-sent event as `to_event` makes it.
+        """Add events. Each event is a server-sent event from `to_event`.
 
         Args:
-            events: the events, in order.
-            wait: whether it waits where the readers are too far behind; see `StreamStore.open`.
+            events: The events, in order.
+            wait: True to wait if a reader is too far behind; see `StreamStore.open`.
 
         Fails with:
-            StreamStoreError: The stream is larger than the store allows.
+            StreamStoreError: If the stream is larger than the store allows.
         """
 
     @property
     @abstractmethod
     def signals(self) -> StreamOf[Signal, Never, None]:
-        """The signals to the turn, each once, as they come; it does not end."""
+        """The signals to the turn, each once, as they arrive. The stream never ends."""
 
     @property
     @abstractmethod
     def left(self) -> EffectOf[None]:
-        """Waits until the last reader in this process has left, or for 15 s where none comes."""
+        """Waits until the last reader in this process disconnects. If no reader connects, waits for 15 s."""
 
 
 class StreamStore(Service):
-    """Keeps the streams of turns that run. A store is a value; `store.layer` makes it the service.
+    """A store of the streams of active turns. A store is a value; `store.layer` provides it as the service.
 
-    The readers in the process of a turn are served from memory. A store in files or a database serves the readers of
-    other processes too, which see what was written at most about a third of a second later.
+    Readers in the process of a turn read from memory. A store in files or in a database also serves the readers of
+    other processes, with a delay of about a third of a second.
     """
 
     @abstractmethod
     def open(
         self, conversation_id: str, stream_id: str, *, most_ahead: int | None = None
     ) -> Effect[StreamWriter, StreamStoreError, Scope]:
-        """Begins the stream of a turn; it ends, with the event `DONE`, when the scope closes.
+        """Open the stream of a turn. It ends with the event `DONE` when the scope closes.
 
         Args:
-            conversation_id: the conversation.
-            stream_id: the id of the turn.
-            most_ahead: by how many events the turn may be ahead of its slowest reader before it waits, where it has
-                one; None: it never waits.
+            conversation_id: The id of the conversation.
+            stream_id: The id of the turn.
+            most_ahead: Maximum number of events between the turn and its slowest reader. Above this number, the turn
+                waits. None means that the turn never waits.
 
         Fails with:
-            StreamStoreError: Another turn of the conversation runs, or the system refuses.
+            StreamStoreError: If another turn of the conversation is active, or if the system refuses the operation.
         """
 
     @abstractmethod
     def read(
         self, conversation_id: str, stream_id: str | None = None, *, after: int = 0
     ) -> StreamOf[bytes, StreamStoreError, None]:
-        """The events of a stream, several put together as they are there, to its end; none where it is not there.
+        """Return the events of a stream until its end, several together if available. An unknown stream is empty.
 
         Args:
-            conversation_id: the conversation.
-            stream_id: the turn; None: the one that runs, or ran last.
-            after: how many events the reader has already.
+            conversation_id: The id of the conversation.
+            stream_id: The id of the turn. None selects the active or the last turn.
+            after: Number of events that the reader already has.
         """
 
     @abstractmethod
     def active(self, conversation_id: str) -> Effect[str | None, StreamStoreError]:
-        """The id of the turn that runs, in this process or another one; None: none does."""
+        """Return the id of the active turn in any process, or None."""
 
     @abstractmethod
     def signal(self, conversation_id: str, signal: Signal) -> Effect[bool, StreamStoreError]:
-        """Sends a signal to the turn that runs, in this process or another one; False: none does."""
+        """Send a signal to the active turn in any process. Return False if no turn is active."""
 
     @abstractmethod
     def remove(self, conversation_id: str) -> Effect[None, StreamStoreError]:
-        """Forgets the last stream of a conversation; one that runs goes on."""
+        """Delete the last stream of a conversation, unless its turn is active."""
 
     @property
     def layer(self) -> LayerOf[StreamStore, Never, None]:
-        """The layer that gives this store as the service `StreamStore`."""
+        """The layer that provides this store as the service `StreamStore`."""
         return LayerOf.succeed(StreamStore, self)
 
     if TYPE_CHECKING:
@@ -163,22 +163,22 @@ class StreamStore(Service):
 
     @staticmethod
     def in_process(*, keep: float = _KEEP, most_bytes: int = _MOST_BYTES) -> StreamStore:
-        """A new store that ends with the process.
+        """Return a new store that ends with the process.
 
         Args:
-            keep: for how many seconds a stream that has ended can still be read.
-            most_bytes: how large a stream may be.
+            keep: Seconds for which clients can read a stream after its end.
+            most_bytes: Maximum size of a stream in bytes.
         """
         return _Streams(keep, most_bytes)
 
     @staticmethod
     def files(folder: str | os.PathLike[str], *, keep: float = _KEEP, most_bytes: int = _MOST_BYTES) -> StreamStore:
-        """A store that other processes can read and signal, by files in a folder; as `in_process`.
+        """Return a store in a directory that other processes can read and signal. For the options, see `in_process`.
 
         Raises:
-            ValueError: no folder can have that path.
+            ValueError: If the path is invalid.
         """
-        from fxai.storage.journal_store import FileJournals  # only where there is a store
+        from fxai.storage.journal_store import FileJournals  # imported only if a program uses a store
         from fxai.storage.private_file import full_path
         from fxai.ui.shared_stream import SharedStreams, journal_form
 
@@ -188,10 +188,10 @@ class StreamStore(Service):
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str], *, keep: float = _KEEP, most_bytes: int = _MOST_BYTES) -> StreamStore:
-        """A store that other processes can read and signal, by a SQLite database; as `in_process`.
+        """Return a store in a SQLite database that other processes can read. For the options, see `in_process`.
 
         Raises:
-            ValueError: no database can have that path.
+            ValueError: If the path is invalid.
         """
         from fxai.storage.database import database_path
         from fxai.storage.journal_store import TableJournals
@@ -207,23 +207,23 @@ class StreamStore(Service):
 
 @final
 class _Live:
-    """A stream of this process: its events, its readers and its signals."""
+    """A stream of this process with its events, its readers, and its signals."""
 
     def __init__(self, stream_id: str, most_bytes: int, most_ahead: int | None) -> None:
         self.id = stream_id
         self.events: list[bytes] = []
         self.has_ended = False
         self.signals: list[Signal] = []
-        self.copied = 0  # how many events other processes can read
+        self.copied = 0  # number of events that other processes can read
         self._size = 0
         self._most_bytes = most_bytes
         self._most_ahead = most_ahead
-        self._places: dict[object, int] = {}  # up to where each reader has read
+        self._places: dict[object, int] = {}  # position of each reader
         self.had_reader = False
-        self._waiting: list[Waker] = []  # of programs of any event loop
+        self._waiting: list[Waker] = []  # programs on any event loop
 
     def add(self, events: Sequence[bytes]) -> bool:
-        """Adds events; False: there would be too many."""
+        """Add events. Return False if the stream would be too large."""
         self._size += sum(map(len, events))
         if self._size > self._most_bytes:
             return False
@@ -232,40 +232,40 @@ class _Live:
         return True
 
     def tell(self) -> None:
-        """Wakes whoever waits for a change."""
+        """Wake all programs that wait for a change."""
         waiting, self._waiting = self._waiting, []
         for waker in waiting:
             waker()
 
     def until(self, holds: Callable[[], bool]) -> EffectOf[None]:
-        """Waits until it holds."""
+        """Return an effect that waits until `holds` returns True."""
 
         async def wait() -> None:
             while True:
                 waker = Waker()
-                self._waiting.append(waker)  # before the question: another thread may change the answer in between
+                self._waiting.append(waker)  # before the test, because another thread can change its result
                 try:
                     if holds():
                         return
                     await waker.wait()
                 finally:
-                    with suppress(ValueError):  # `tell` has removed it
+                    with suppress(ValueError):  # `tell` removed it
                         self._waiting.remove(waker)
 
         return Suspend(lambda: Succeed(None) if holds() else Wait(wait))
 
     def is_near(self) -> bool:
-        """Whether no reader is too far behind."""
+        """Return True if no reader is too far behind."""
         if self._most_ahead is None:
             return True
         return len(self.events) - min(self._places.values(), default=len(self.events)) <= self._most_ahead
 
     def has_no_reader(self) -> bool:
-        """Whether all readers have left, and there was one."""
+        """Return True if all readers have disconnected, after at least one reader."""
         return self.had_reader and not self._places
 
     def read(self, after: int) -> StreamOf[bytes, Never, None]:
-        """The events behind the first `after`."""
+        """Return the events after the first `after` events."""
         reader = object()
 
         def join() -> None:
@@ -285,7 +285,7 @@ class _Live:
         return StreamOf.unwrap(joined.map(lambda _: StreamOf.unfold(after, take)))
 
     def _batch(self, reader: object, place: int) -> tuple[bytes, int] | None:
-        """The events from a place on, as many as go together; None: the stream has ended there."""
+        """Return the next batch of events and its end, or None at the end of the stream."""
         if place >= len(self.events):
             return None
         end, size = place, 0
@@ -311,7 +311,7 @@ class _Writer(StreamWriter):
     def write(self, events: Sequence[bytes], *, wait: bool = True) -> EffectOf[None, StreamStoreError]:
         def write() -> EffectOf[None, StreamStoreError]:
             if not self._live.add(events):
-                text = "it is larger than the store allows: raise most_bytes, or let the answer be shorter"
+                text = "the stream is larger than the store allows. Raise most_bytes, or limit the answer."
                 return fail(StreamStoreError(self._conversation_id, "write", text))
             return self._live.until(self._live.is_near) if wait else Succeed(None)
 
@@ -344,22 +344,22 @@ class _Writer(StreamWriter):
         return race(nobody, never_there)
 
 
-# -- in this process, and beside it for others
+# -- in this process, and in journals for other processes
 
 
 @final
 class _Streams(StreamStore):
-    """The streams of this process; with journals, also those of others."""
+    """The streams of this process and, with journals, of other processes."""
 
     def __init__(self, keep: float, most_bytes: int, shared: SharedStreams | None = None) -> None:
         if keep < 0 or most_bytes <= 0:
             raise ValueError(
-                f"keep={keep} and most_bytes={most_bytes}: neither may be negative, and a stream needs bytes"
+                f"keep must not be negative, got {keep}, and most_bytes must be greater than 0, got {most_bytes}"
             )
         self._keep = keep
         self._most_bytes = most_bytes
         self._live: dict[str, _Live] = {}
-        self._ended: dict[str, float] = {}  # of those that have ended, when they did, the first one first
+        self._ended: dict[str, float] = {}  # end time of each ended stream, oldest first
         self._shared = shared
 
     @override
@@ -370,7 +370,7 @@ class _Streams(StreamStore):
             self._forget(now)
             known = self._live.get(conversation_id)
             if known is not None and not known.has_ended:
-                return fail(StreamStoreError(conversation_id, "open", "another turn of it runs"))
+                return fail(StreamStoreError(conversation_id, "open", "another turn is active"))
             live = _Live(stream_id, self._most_bytes, most_ahead)
             return self._start(conversation_id, live, now)
 
@@ -407,7 +407,7 @@ class _Streams(StreamStore):
         return _now().flat_map(end)
 
     def _copy(self, conversation_id: str, live: _Live, shared: SharedStreams) -> EffectOf[Any]:
-        """Writes the events for other processes, some at a time, as long as the turn runs."""
+        """Write the events for other processes in batches while the turn runs."""
 
         def copy() -> EffectOf[None]:
             events = live.events[live.copied :]
@@ -420,18 +420,18 @@ class _Streams(StreamStore):
 
     @property
     def running(self) -> int:
-        """How many turns run in this process."""
+        """The number of active turns in this process."""
         return len(self._live) - len(self._ended)
 
     def _forget(self, now: float) -> None:
-        """Forgets streams that have ended: those that did so long ago, and the oldest where there are too many."""
+        """Remove streams that ended more than `keep` seconds ago, and the oldest ended streams above the maximum."""
         while self._ended:
             id_, at = next(iter(self._ended.items()))
             if len(self._ended) <= _MOST_ENDED and at + self._keep >= now:
                 return
             del self._live[id_], self._ended[id_]
 
-    # -- reading and signalling
+    # -- read and signal
 
     @override
     def read(
@@ -500,10 +500,10 @@ def _failure(conversation_id: str, doing: Doing) -> Callable[[OSError], StreamSt
 
 
 def _log(writing: EffectOf[None, OSError]) -> EffectOf[None]:
-    """What cannot be written for other processes is a warning: the turn and its readers here go on."""
+    """Log a failed write for other processes as a warning. The turn and its readers in this process continue."""
 
     def warn(error: OSError) -> EffectOf[None]:
-        import logging  # only where it fails
+        import logging  # imported only after a failure
 
         text = "other processes cannot read a stream: %s"
         return Sync(lambda: logging.getLogger("fxai.ui").warning(text, error))
@@ -513,7 +513,7 @@ def _log(writing: EffectOf[None, OSError]) -> EffectOf[None]:
 
 @final
 class _Looks:
-    """Looks for the signals of other processes, less often where many turns run."""
+    """A reader of the signals of other processes. It reads less often if many turns are active."""
 
     def __init__(self, streams: _Streams, shared: SharedStreams, conversation_id: str) -> None:
         self._streams = streams
@@ -522,7 +522,7 @@ class _Looks:
         self._entry = 0
 
     def look(self) -> EffectOf[list[Signal]]:
-        """The signals since the last look, after a while."""
+        """Return the signals since the last call, after a delay."""
 
         def note(found: tuple[list[Signal], int]) -> list[Signal]:
             signals, self._entry = found

@@ -1,10 +1,10 @@
-"""Turns: one answer of an agent in a conversation with a page, run, sent as it comes, and kept.
+"""Turns of a conversation. Use `TurnRun` to run an agent for a turn, send its answer as it arrives, and save it.
 
-A turn is begun in the store of conversations before the model is asked, and ended there before its last chunk is sent,
-so that whoever reads `finish` finds all of it kept. One that is stopped, or fails, is kept as far as it came: what was
-said stays, and calls that did not end have the result that they were stopped.
+The store of conversations contains a turn before the model is called. The turn ends in the store before its last chunk
+is sent, so that a client that reads `finish` finds the whole turn saved. A stopped or failed turn is saved with its
+messages so far. Calls that did not finish receive the result that they were stopped.
 
-Handlers talk with the page by the service `ChatPage`: they show data, and ask questions.
+Handlers use the service `ChatPage` to show data on the page and to ask questions.
 
 >>> from fxai.effects import fx
 >>> @fx.gen
@@ -12,7 +12,7 @@ Handlers talk with the page by the service `ChatPage`: they show data, and ask q
 ...     page = yield from ChatPage
 ...     reply = yield from page.ask(Question("Book the flight?"))
 ...     return reply.action
->>> fx.run(book())  # where no page is there
+>>> fx.run(book())  # outside a turn
 'decline'
 """
 
@@ -58,15 +58,15 @@ FAILED: Final = "the run failed"
 _PARTS: Final = frozenset(get_args(StreamPart))
 
 
-# -- what a turn is
+# -- turns
 
 
 @final
 class ChatTurn(msgspec.Struct, frozen=True):
-    """What is known of a turn before it is answered: who says what, in which conversation."""
+    """A turn before its answer: the user, the conversation, and the user's message."""
 
     user: str
-    """Who says it, as the application identified them."""
+    """The name of the user that the application identified."""
     conversation: str
     """The id of the conversation."""
     id: str
@@ -74,15 +74,15 @@ class ChatTurn(msgspec.Struct, frozen=True):
     history: Prompt
     """The conversation before the turn."""
     said: Prompt
-    """What the user says: a user message, or a tool message of answers to the calls that wait."""
+    """A user message, or a tool message with answers to pending calls."""
     state: PromptState | None = None
-    """The state of a stateful prompt before the turn; None: there is none yet."""
+    """The state of a stateful prompt before the turn, or None if it has no state yet."""
     body: Mapping[str, Any] = {}
-    """What else the client sent in the body of its request: JSON data that nobody has checked."""
+    """The other members of the client's request. The application must check this JSON data."""
 
     @property
     def prompt(self) -> Prompt:
-        """The whole conversation, with what the user says last."""
+        """The whole conversation, ending with the message of this turn."""
         return self.history + self.said
 
     @override
@@ -91,20 +91,20 @@ class ChatTurn(msgspec.Struct, frozen=True):
 
 
 AnyParts: TypeAlias = StreamOf[Any, Any, Any]
-"""The parts of an answer, `StreamPart` and `DataPart`, as they come."""
+"""The parts of an answer as they arrive: `StreamPart` and `DataPart`."""
 
 AnyAnswer: TypeAlias = Agent[Any, Any, Any, Any] | StatefulPrompt[Any, Any] | AnyParts
-"""What answers a turn: an agent, a stateful prompt, or the parts of an answer."""
+"""The answerer of a turn: an agent, a stateful prompt, or the parts of an answer."""
 
 Answerer: TypeAlias = AnyAnswer | Callable[[ChatTurn], AnyAnswer | EffectOf[AnyAnswer, Any, Any]]
-"""What answers turns: one that answers all of them, or a function that gives what answers a turn."""
+"""The answerer of all turns, or a function that returns the answerer of a turn."""
 
 
 def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
-    """The parts of the answer to a turn, which enter the draft as they come.
+    """Return the parts of the answer to a turn. The draft records them as they arrive.
 
     Raises:
-        TypeError: the function gave nothing that answers a turn.
+        TypeError: If the function returned a value that cannot answer a turn.
     """
     found = answerer(turn) if callable(answerer) else answerer
     if isinstance(found, EffectOf):
@@ -114,15 +114,15 @@ def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
     if isinstance(found, Agent):
         return draft.stream(found, turn.said)
     if not isinstance(cast("object", found), StreamOf):
-        advice = "give an agent, a stateful prompt, or a stream of parts"
-        raise TypeError(f"the function that answers turns gave {found!r}, which answers none: {advice}")
+        advice = "Return an agent, a stateful prompt, or a stream of parts."
+        raise TypeError(f"the function that answers turns returned {found!r}. {advice}")
     parts = found
 
     def note(part: StreamPart | DataPart) -> None:
         if type(part) in _PARTS:
             draft.note(cast("StreamPart", part))
         elif not isinstance(part, DataPart):
-            raise TypeError(f"{part!r} is no part of an answer: give parts of fxai.messages, or DataPart")
+            raise TypeError(f"{part!r} is not a part of an answer. Use the parts of fxai.messages, or DataPart.")
 
     def begin() -> AnyParts:
         draft.begin(turn.said)
@@ -136,14 +136,14 @@ def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
 
 @final
 class Question(msgspec.Struct, frozen=True):
-    """A question to the user in the middle of a turn: a form to fill in, or with `url` an address to visit."""
+    """A question to the user during a turn: a form, or an address to visit if `url` is set."""
 
     message: str
-    """What is asked."""
+    """The text of the question."""
     title: str = ""
-    """Who asks, or what about."""
+    """The name of the sender, or the subject."""
     schema: Mapping[str, Any] = {}
-    """The JSON Schema of the form: an object of plain fields; without fields the user agrees or does not."""
+    """The JSON Schema of the form, an object of simple fields. Without fields, the user only accepts or declines."""
     url: str | None = None
 
     @override
@@ -152,17 +152,17 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class ChatPage(Reference):
-    """The page that a turn is shown on, for handlers. Outside of a turn nobody is there."""
+    """The page of a turn, as a service for handlers. Outside a turn, no user answers."""
 
     @abstractmethod
     def show(self, data: DataPart) -> EffectOf[None]:
-        """Sends data of the application's own to the page; where nobody is there, nothing happens."""
+        """Send data of the application to the page. Outside a turn, do nothing."""
 
     @abstractmethod
     def ask(self, question: Question) -> EffectOf[Reply]:
-        """The user's answer, waited for as long as the turn goes on; where nobody is there, `decline`.
+        """Ask the user, and wait for the answer while the turn runs. Outside a turn, return `decline`.
 
-        What is accepted has a content that is valid by the question's schema.
+        The content of an accepted answer is valid for the question's schema.
         """
 
     @classmethod
@@ -184,7 +184,7 @@ class _NoPage(ChatPage):
 
 @final
 class _Waiting(msgspec.Struct, eq=False):
-    """A question that waits."""
+    """A question without an answer."""
 
     answered: anyio.Event
     reply: Reply | None = None
@@ -192,7 +192,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
 @final
 class _TurnPage(ChatPage):
-    """The page of a turn that runs."""
+    """The page of an active turn."""
 
     def __init__(self, send: Callable[[DataPart], EffectOf[None, Any]]) -> None:
         self._send = send
@@ -223,7 +223,7 @@ class _TurnPage(ChatPage):
                 return reply
 
     def answer(self, reply: Reply) -> None:
-        """Give the first reply of the user to a question that waits. Other replies change nothing."""
+        """Accept the first reply of the user to an open question. Ignore other replies."""
         waiting = self._waiting.get(reply.question_id)
         if waiting is not None and waiting.reply is None:
             waiting.reply = reply
@@ -232,13 +232,13 @@ class _TurnPage(ChatPage):
 
 @final
 class TurnPages:
-    """The pages of the turns that run, for questions of whoever is outside of a turn, such as an MCP server."""
+    """The pages of the active turns, for questions of code outside a turn, such as an MCP server."""
 
     def __init__(self) -> None:
         self._running: list[_Running] = []
 
     def ask(self, question: Question, tools: Collection[str]) -> EffectOf[Reply]:
-        """Asks on the page of the newest turn that waits for the result of one of these tools; else `decline`."""
+        """Ask on the page of the newest turn with an open call of one of these tools. Otherwise return `decline`."""
 
         def ask() -> EffectOf[Reply]:
             for running in reversed(self._running):
@@ -249,11 +249,11 @@ class TurnPages:
         return Suspend(ask)
 
     def add(self, running: _Running) -> None:
-        """A turn begins."""
+        """Add a turn that starts."""
         self._running.append(running)
 
     def remove(self, running: _Running) -> None:
-        """It has ended."""
+        """Remove a turn that has ended."""
         self._running.remove(running)
 
 
@@ -275,43 +275,43 @@ def _faults(question: Question, reply: Reply) -> list[str]:
 # -- the run of a turn
 
 OnLeave: TypeAlias = Literal["cancel", "continue"]
-"""What becomes of a turn whose readers have all left."""
+"""The action after all readers of a turn have disconnected."""
 
 
 @final
 class TurnRun(msgspec.Struct, frozen=True, eq=False):
-    """A turn to be run: who answers it, where it is kept, and where its chunks go."""
+    """The plan for the run of a turn: its answerer, its stores, and its options."""
 
     answerer: Answerer
     turn: ChatTurn
     record: Turn
-    """The turn as it is in the store when it begins."""
+    """The turn in the store at its start."""
     conversations: Conversations
     writer: StreamWriter
     options: StreamOptions = StreamOptions()
     on_leave: OnLeave = "continue"
     before: UIMessage | None = None
-    """The message that the turn goes on with, if there is one."""
+    """The message that the turn continues, or None."""
     late: Prompt = Prompt.empty
     """Answers to approvals that earlier turns left open. They are in the history of `turn`, and in `record`."""
     pages: TurnPages | None = None
-    """Where the page of the turn is found while it runs."""
+    """The registry for the page of the turn while it runs."""
 
     def execute(self) -> AnyEffect:
-        """Runs the turn, which has begun in the store, to its end, however it ends.
+        """Return an effect that runs the turn completely. The store must contain the start of the turn.
 
-        The stream has its last chunk when the turn is kept. Cancelled from outside, it is kept as stopped.
+        The effect saves the turn before it sends the last chunk. If the effect is cancelled, it saves a stopped turn.
 
         Fails with:
-            ConversationError: The turn could not be kept; the page is told that it failed.
-            StreamStoreError: The chunks could not be kept, or there are too many; the turn is kept as failed.
+            ConversationError: If the turn could not be saved. The page receives an error.
+            StreamStoreError: If the chunks could not be written, or if they are too large. The turn is saved as failed.
         """
         return Suspend(lambda: _Running(self).execute())
 
 
 @final
 class _Running:
-    """A turn that runs."""
+    """An active turn."""
 
     def __init__(self, run: TurnRun) -> None:
         self._run = run
@@ -321,8 +321,8 @@ class _Running:
         self._encoder = ChunkEncoder(run.options)
         self.page: _TurnPage = _TurnPage(self._show)
         self._has_failed = False
-        self._shown: Any = msgspec.UNSET  # what the page was told last of the state
-        self._last: tuple[Chunk, ...] = ()  # the last chunks, when the turn is kept
+        self._shown: Any = msgspec.UNSET  # the last state that the page received
+        self._last: tuple[Chunk, ...] = ()  # the last chunks, after the turn is saved
         self._last_sent = False
 
     def execute(self) -> AnyEffect:
@@ -338,7 +338,7 @@ class _Running:
         return ends.flat_map(self._end).on_exit(self._close).on_exit(lambda _: Sync(lambda: pages.remove(self)))
 
     def _earlier_calls(self) -> list[ToolCallPart]:
-        """The calls that the turn answers, and that are in no part of its message."""
+        """Return the calls that the turn answers and that no part of its message contains."""
         answered = {
             part.approval_id if part.type == "tool-approval-response" else part.id
             for message in self._run.late + self._run.turn.said
@@ -351,10 +351,10 @@ class _Running:
         return [part for part in parts if part.type == "tool-call" and part.id in wanted]
 
     def is_calling(self, tools: Collection[str]) -> bool:
-        """Whether a call of one of these tools goes on."""
+        """Return True if a call of one of these tools is open."""
         return any(name in tools for name in self._builder.open_calls.values())
 
-    # -- what is sent
+    # -- chunks
 
     def _send(self, chunk: Chunk) -> AnyEffect:
         shown = self._state() if chunk["type"] in ("start-step", "finish") else msgspec.UNSET
@@ -365,14 +365,14 @@ class _Running:
         return told.and_then(Suspend(lambda: self._send_alone(chunk)))
 
     def _state(self) -> Any:
-        """What the page is to be told of the state; UNSET where it is told nothing."""
+        """Return the state for the page, or UNSET if the page receives no state."""
         to_data, state = self._run.options.state, self._draft.state
         if to_data is None or state is None:
             return msgspec.UNSET
         try:
             return to_data(state)
-        except Exception as error:  # a function of the application: the run goes on without it
-            _LOG.error("the state after the turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
+        except Exception as error:  # the function belongs to the application, and the run continues without it
+            _LOG.error("state after turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
             return msgspec.UNSET
 
     def _send_alone(self, chunk: Chunk) -> AnyEffect:
@@ -384,8 +384,8 @@ class _Running:
             return self._keep("failed", (*self._close_calls(FAILED), chunk))
         try:
             self._builder.add(chunk)
-        except ChunkError as error:  # a chunk that cannot be shown loses nothing else
-            _LOG.error("a part of the turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
+        except ChunkError as error:  # skip only the invalid chunk
+            _LOG.error("a part of turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
             return Succeed(None)
         return self._run.writer.write((to_event(chunk),))
 
@@ -397,16 +397,16 @@ class _Running:
         return bool((self._run.turn.history + self._draft.messages).pending)
 
     def _note_end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
-        """The answer has ended: where it failed, the chunk that says so is the last one."""
+        """Note the end of the answer. If it failed, its error chunk is the last chunk."""
         if not isinstance(exit_, Failed) or exit_.cause.interrupted:
             return Succeed(None)
         self._has_failed = True
         return Sync(lambda: log_failure(self._run.turn.id, self._run.turn.conversation, exit_.cause))
 
-    # -- how it ends
+    # -- the end
 
     def _wait_for_stop(self) -> EffectOf[str, Any, Any]:
-        """Why the turn is to be stopped, when it is."""
+        """Return an effect that waits for a stop and returns its reason."""
         stop = self._run.writer.signals.tap(self._take).filter(lambda signal: isinstance(signal, Stop)).first()
         asked: AnyEffect = stop.as_(STOPPED)
         return asked if self._run.on_leave == "continue" else race(asked, self._run.writer.left.as_(LEFT))
@@ -415,7 +415,7 @@ class _Running:
         return Sync(lambda: self.page.answer(signal)) if isinstance(signal, Reply) else Succeed(None)
 
     def _end(self, ended: Exit[Any, Any] | str) -> AnyEffect:
-        """The answer has ended, or is to be stopped, and why."""
+        """End the turn after the answer ended, or after a stop with the reason `ended`."""
         if isinstance(ended, str):
             return self._stop(ended).and_then(self._write_last(wait=True))
         if not isinstance(ended, Failed):
@@ -425,7 +425,7 @@ class _Running:
         return self._fail(ended.cause).and_then(self._write_last(wait=False)).and_then(failed)
 
     def _close(self, _: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:
-        """Keeps what there is where the run was cut off from outside."""
+        """Save the messages so far if the run was cancelled."""
         return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
 
     def _stop(self, reason: str) -> AnyEffect:
@@ -435,12 +435,12 @@ class _Running:
         return self._keep("stopped", (*self._close_calls(reason), *self._encoder.abort(reason)))
 
     def _close_calls(self, reason: str) -> list[Chunk]:
-        """The calls that did not end have not ended well: the page is told so, as the model is."""
+        """Return chunks that report unfinished calls as errors to the page. The model receives the same error."""
         ids = self._builder.open_calls
         return [{"type": "tool-output-error", "toolCallId": id_, "errorText": reason} for id_ in ids]
 
     def _fail(self, cause: Cause[Any]) -> AnyEffect:
-        """The chunks, or the turn, could not be kept."""
+        """Save the turn as failed after its chunks, or the turn, could not be saved."""
         if self._last:
             return Succeed(None)
         self._draft.stop(FAILED)
@@ -452,7 +452,7 @@ class _Running:
         return self._keep("failed", last).exit().map(note)
 
     def _keep(self, ended: Literal["done", "pending", "failed", "stopped"], last: tuple[Chunk, ...]) -> AnyEffect:
-        """Ends the turn in the store; the last chunks are to be sent after that."""
+        """End the turn in the store. `_write_last` sends the last chunks after this."""
         for chunk in last:
             self._builder.add(chunk)
         run, draft = self._run, self._draft
@@ -481,7 +481,7 @@ class _Running:
 
 
 def log_failure(turn_id: str, conversation_id: str, cause: Cause[Any]) -> None:
-    """Writes to the log `fxai.ui` why a turn failed: the page is not told all of it."""
-    text = "the turn %s of the conversation %r failed: %s"
+    """Log why a turn failed to `fxai.ui`, because the page does not receive all details."""
+    text = "turn %s of conversation %r failed: %s"
     error = cause.squash()
     _LOG.error(text, turn_id, conversation_id, error, exc_info=error)

@@ -1,8 +1,8 @@
-"""Messages as a page has them: what the AI SDK calls UI messages, read from a client and checked.
+"""Messages of a page, called UI messages in the AI SDK. Use `read_messages` to read and check the messages of a client.
 
-A message of an assistant holds everything up to the next message of the user: the steps of a run with their texts,
-calls and results, each a part. A call is one part, from its first parameters to its result, with its `state`. Source of
-the forms: the package `ai` of the npm registry, versions 5.0.277, 6.0.326 and 7.0.173, `validateUIMessages`.
+An assistant's message contains everything up to the next user message: the steps of a run with their texts, calls, and
+results. Each of these is a part. A call is one part with a `state`, from its first arguments to its result. Source of
+the forms: the package `ai` of the npm registry, versions 5.0.277, 6.0.326, and 7.0.173, `validateUIMessages`.
 
 >>> read_message({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}).unwrap().text
 'Hello'
@@ -25,19 +25,19 @@ from fxai.schema.fault import NOTHING, DecodeFailure, Fault, found_in, pointer_t
 from fxai.schema.parsing import is_plain, plain_faults
 
 Part: TypeAlias = Mapping[str, Any]
-"""A part of a message: plain JSON data with a `type`."""
+"""A part of a message: a JSON object with a `type`."""
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
 TOOL: Final = "tool-"
-"""What the type of a call of a tool with types of its own begins with; its name follows."""
+"""The prefix in the type of a call of a typed tool. The name of the tool follows."""
 
-_MOST: Final = 20  # faults that are told
+_MOST: Final = 20  # maximum number of reported errors
 
 
 @final
 class UIMessage(msgspec.Struct, frozen=True):
-    """A message as a page has it."""
+    """A message of a page."""
 
     id: str
     role: Role
@@ -47,7 +47,7 @@ class UIMessage(msgspec.Struct, frozen=True):
 
     @staticmethod
     def make(id: str, role: Role, *parts: str | Part) -> UIMessage:
-        """A message of texts and other parts.
+        """Return a message of texts and other parts.
 
         >>> UIMessage.make("u1", "user", "Hello").to_data()["parts"]
         [{'type': 'text', 'text': 'Hello'}]
@@ -56,11 +56,11 @@ class UIMessage(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The texts, one behind the other."""
+        """The joined texts."""
         return "".join(part["text"] for part in self.parts if part["type"] == "text")
 
     def to_data(self) -> dict[str, Any]:
-        """The message as plain JSON data, as the AI SDK has it."""
+        """Return the message as JSON values in the form of the AI SDK."""
         data: dict[str, Any] = {"id": self.id, "role": self.role, "parts": [dict(part) for part in self.parts]}
         return data if self.metadata is msgspec.UNSET else {**data, "metadata": self.metadata}
 
@@ -70,22 +70,22 @@ class UIMessage(msgspec.Struct, frozen=True):
 
 
 def is_call(part: Part) -> bool:
-    """Whether a part is a call of a tool."""
+    """Return True if a part is a call of a tool."""
     return part["type"] == "dynamic-tool" or str(part["type"]).startswith(TOOL)
 
 
 def tool_name(part: Part) -> str:
-    """The name of the tool that a part is a call of."""
+    """Return the name of the tool of a call."""
     return str(part["toolName"]) if part["type"] == "dynamic-tool" else str(part["type"][len(TOOL) :])
 
 
 def write_signature(request: ApprovalRequest) -> str:
-    """The signature of a request for an approval, with what it signs, as a client keeps it beside the answer."""
+    """Return the signature of a request for an approval with the signed values, for a client to send back."""
     return msgspec.json.encode([request.digest, request.expires, request.signature]).decode()
 
 
 def read_signature(text: str) -> tuple[str, float | None, str]:
-    """The digest, the end and the signature of a request as it was sent; nothing of each where it was not."""
+    """Return the digest, the expiry time, and the signature of a request. They are empty for an unsigned request."""
     try:
         return msgspec.json.decode(text, type=tuple[str, float | None, str])
     except (msgspec.MsgspecError, UnicodeError):
@@ -96,10 +96,11 @@ def read_signature(text: str) -> tuple[str, float | None, str]:
 
 
 def read_messages(data: object, pointer: str = "") -> Result[tuple[UIMessage, ...], DecodeFailure]:
-    """The messages of plain JSON data, an array of them; members that no version knows stay in their parts.
+    """Return the messages in JSON values. Unknown members stay in their parts.
 
     Fails with:
-        DecodeFailure: What is none of the forms, each fault with its place, behind `pointer`; two messages of one id.
+        DecodeFailure: If a message has an invalid form, or if two messages have the same id. `pointer` is the prefix of
+            each location.
     """
     if not is_array(data):
         return Failure(DecodeFailure((Fault(pointer, "array of messages", found_in(data)),)))
@@ -110,7 +111,7 @@ def read_messages(data: object, pointer: str = "") -> Result[tuple[UIMessage, ..
 
 
 def read_message(data: object, pointer: str = "") -> Result[UIMessage, DecodeFailure]:
-    """The message of plain JSON data; as `read_messages`."""
+    """Return the message in JSON values, like `read_messages`."""
     faults = tuple(_some(_faults(data, pointer)))
     return Failure(DecodeFailure(faults)) if faults else Success(_message(data))
 
@@ -120,7 +121,7 @@ def _message(data: Any) -> UIMessage:
 
 
 def _some(faults: Iterator[Fault]) -> Iterator[Fault]:
-    """The first faults: a client that sends nothing but faults is not told all of them."""
+    """Yield the first errors, because an invalid body can have very many errors."""
     return (fault for _, fault in zip(range(_MOST), faults, strict=False))
 
 
@@ -133,7 +134,7 @@ def _repeated_ids(messages: list[Any], pointer: str) -> Iterator[Fault]:
 
 
 def _faults(data: object, pointer: str) -> Iterator[Fault]:
-    """The faults of a message."""
+    """Yield the errors of a message."""
     if not is_object(data):
         yield Fault(pointer, "object", found_in(data))
         return
@@ -151,22 +152,22 @@ def _faults(data: object, pointer: str) -> Iterator[Fault]:
 # -- the members of parts, and of chunks
 
 Kind: TypeAlias = tuple[type, ...]
-"""What a member may be; any data where it is empty."""
+"""The allowed types of a member. An empty tuple allows any value."""
 
 Members: TypeAlias = Mapping[str, Kind]
-"""The members of an object by their names; those with a `?` may be missing, and are never null."""
+"""The members of an object by name. A member with a `?` is optional, but never null."""
 
 TEXT: Final[Kind] = (str,)
 FLAG: Final[Kind] = (bool,)
 OBJECT: Final[Kind] = (dict,)
 ARRAY: Final[Kind] = (list,)
 META: Final[Members] = {"providerMetadata?": OBJECT}
-"""What a provider adds."""
+"""The metadata of a provider."""
 _WORDS: Final = {str: "string", bool: "boolean", dict: "object", list: "array"}
 
 
 def member_faults(data: Mapping[str, Any], members: Members, pointer: str = "") -> Iterator[Fault]:
-    """What is wrong with the members of an object; those that are not named may be there, too."""
+    """Yield the errors in the members of an object. Other members are allowed."""
     for member, kind in members.items():
         name = member.removesuffix("?")
         if name not in data:
@@ -188,9 +189,9 @@ PARTS: Final[Mapping[str, Members]] = {
     "steering-message": {"id": TEXT, "parts": ARRAY},
     "step-start": {},
 }
-"""The members of each kind of part, but for calls, and for data of the application."""
+"""The members of each kind of part, except calls and data of the application."""
 METADATA: Final = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata")
-"""The members of a part that hold what a provider adds."""
+"""The members of a part with metadata of a provider."""
 _DATA: Final[Members] = {"id?": TEXT}
 _CALL: Final[Members] = {
     "toolCallId": TEXT,
@@ -209,7 +210,7 @@ _STATES: Final[Mapping[str, Members]] = {
     "approval-responded": {"input": (), "approval": OBJECT},
     "output-available": {"input": (), "output": (), "preliminary?": FLAG},
     "output-error": {"errorText": TEXT},
-    "output-denied": {"input": ()},  # without an approval where the model may not choose the tool
+    "output-denied": {"input": ()},  # without an approval if the model may not choose the tool
 }
 
 
@@ -240,12 +241,12 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
 
 
 def _of_steering(part: object, pointer: str) -> Iterator[Fault]:
-    """The faults of a part of what a user said while an answer came."""
+    """Yield the errors of a part of a message that a user sent during an answer."""
     type_ = part.get("type") if is_object(part) else None
     if is_object(part) and type_ in ("text", "file"):
         yield from member_faults(part, PARTS[type_], pointer)
     else:
-        yield Fault(pointer, "a text or a file", found_in(part))
+        yield Fault(pointer, "text or a file", found_in(part))
 
 
 def _of_call(part: dict[str, Any], pointer: str) -> Iterator[Fault]:

@@ -1,9 +1,8 @@
-"""Messages of a page as prompts, and prompts as messages of a page.
+"""Conversions between messages of a page and prompts. Use `to_prompt` on servers that do not store conversations.
 
-A server that keeps no conversations takes what its client says was said: `to_prompt` checks the form of it and no
-more, and a client may have made it up. What it can not make up is an approval, where its request was sent signed
-(`StreamOptions.signatures`): a run refuses one whose signature is not of its key. A server that keeps conversations
-believes its own history, and has no need of this (`fxai.ui.accept`).
+`to_prompt` checks only the form of messages, so that a client can invent messages. A client cannot invent an approval
+if its request was signed (`StreamOptions.signatures`), because a run rejects a signature of another key. A server that
+stores conversations uses its own history instead (`fxai.ui.accept`).
 
 >>> answer = {"type": "tool-weather", "toolCallId": "c1", "state": "output-available", "input": {}, "output": 21}
 >>> page = [UIMessage.make("u1", "user", "How warm?"), UIMessage.make("a1", "assistant", answer)]
@@ -13,7 +12,7 @@ believes its own history, and has no need of this (`fxai.ui.accept`).
 >>> [message.to_data()["parts"][-1]["type"] for message in from_prompt(prompt)]
 ['text', 'tool-weather']
 
-Source of what becomes of each part: `convertToModelMessages` of the package `ai` of the npm registry, version 7.0.173.
+Source of the conversion: `convertToModelMessages` of the package `ai` of the npm registry, version 7.0.173.
 """
 
 from __future__ import annotations
@@ -65,27 +64,26 @@ def to_prompt(
     metadata: bool = False,
     convert_data: ConvertData | None = None,
 ) -> Result[Prompt, Refusal]:
-    """The conversation that messages of a page are, as a model reads it.
+    """Return the prompt for a model from messages of a page.
 
-    A message of an agent is one turn for each of its steps. Parameters that are still streaming, sources, and files of
-    reasoning are left out, and preliminary outputs are none. The outputs of tools are taken as they stand. An answer to
-    a request for an approval is an answer to it: a run that goes on from there runs the call, or makes the result of
-    one that was denied.
+    Each step of an agent's message becomes one turn. The function omits arguments that are still streaming, sources,
+    files of reasoning, and preliminary outputs. It does not validate the outputs of tools. An answer to a request for
+    an approval stays an answer. A run that continues from the prompt runs the call, or creates the result of a denial.
 
     Args:
-        messages: as `ChatRequest.read` or `read_messages` gives them.
-        limits: what a client may send at most; for files of agents, too.
-        ignore_incomplete: whether calls are left out that have neither a result nor an answer to their request.
-        system: whether messages with instructions are taken. By default they are refused: who sends them leads the
-            agent.
-        metadata: whether what providers added is taken, such as signatures of reasoning. By default it is not: it goes
-            to the provider as it stands, and who makes it up writes the request, also instructions.
-        convert_data: says what a model is told of data of an application, in messages of users and of agents; by
-            default, nothing.
+        messages: The messages from `ChatRequest.read` or `read_messages`.
+        limits: The limits for the data of a client, also for files of agents.
+        ignore_incomplete: True to omit calls without a result or an answer to their request.
+        system: True to accept system messages. By default, the function refuses them, because their sender controls
+            the agent.
+        metadata: True to accept metadata of providers, such as signatures of reasoning. By default, the function omits
+            it. Metadata enters the request unchanged, so that its sender can write any part of the request.
+        convert_data: Function that converts data of an application in messages to content for the model. Default:
+            omit the data.
 
     Fails with:
-        Refusal: A message of the user's says nothing, or something that is no text, file or data; a file may not be
-            sent; there is a message with instructions. It says where.
+        Refusal: If a user message is empty or contains a forbidden part, if a file is not allowed, or if a system
+            message is not accepted. It contains the location.
     """
     reader = _Reader(limits, ignore_incomplete, system, metadata, convert_data)
     try:
@@ -97,7 +95,7 @@ def to_prompt(
 
 @final
 class _Reader(msgspec.Struct, frozen=True, eq=False):
-    """Makes messages of a prompt of messages of a page."""
+    """A converter from messages of a page to messages of a prompt."""
 
     limits: RequestLimits
     ignore_incomplete: bool
@@ -113,7 +111,7 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
         elif self.system:
             yield SystemMessage(message.text)
         else:
-            raise RefusalError("invalid", f"{place}.role", "a client sends no system messages")
+            raise RefusalError("invalid", f"{place}.role", "a client must not send system messages")
 
     def _steps(self, parts: Sequence[Part], place: str) -> Iterator[Message]:
         content: list[AssistantContent] = []
@@ -164,9 +162,9 @@ def _is_incomplete(part: Part) -> bool:
 
 
 def _call(part: Part) -> list[AssistantContent]:
-    """The call, and the request for its approval."""
+    """Return the call, and the request for its approval."""
     params = part.get("input", part.get("rawInput"))
-    is_text = params is None or isinstance(params, str)  # no JSON: the text that the model wrote
+    is_text = params is None or isinstance(params, str)  # not valid JSON, but the text of the model
     call = ToolCallPart(
         part["toolCallId"],
         tool_name(part),
@@ -183,7 +181,7 @@ def _call(part: Part) -> list[AssistantContent]:
 
 
 def _answer(part: Part) -> list[ToolContent]:
-    """The answer to the request for its approval, which what became of the call tells, too."""
+    """Return the answer to the request for the call's approval. The outcome of a call also shows its answer."""
     approval = part.get("approval")
     told = {"output-denied": False, "output-available": True}.get(part["state"])
     approved = told if approval is None or told is not None else approval.get("approved")
@@ -193,7 +191,7 @@ def _answer(part: Part) -> list[ToolContent]:
 
 
 def _result(part: Part) -> list[ToolResultPart]:
-    """The result of the call, if it has one."""
+    """Return the result of the call, if it has one."""
     if part["state"] == "output-available" and not part.get("preliminary"):
         result, failed = part["output"], False
     elif part["state"] == "output-error":
@@ -221,16 +219,16 @@ def _result(part: Part) -> list[ToolResultPart]:
 def from_prompt(
     prompt: Prompt, new_id: Callable[[], str] | None = None, *, version: Version = 7
 ) -> tuple[UIMessage, ...]:
-    """The messages that a page shows of a conversation.
+    """Return the messages that a page shows for a prompt.
 
-    The turns of an agent up to the next message of a user are one message, a step each, and each call is one part with
-    what came of it. Requests for approvals carry their signatures. A failed call says what
-    the model reads, as one text.
+    All turns of an agent up to the next user message become one message, with one step per turn. Each call becomes one
+    part that contains its result. Requests for approvals include their signatures. The text of a failed call is the
+    text that the model reads.
 
     Args:
-        prompt: the conversation.
-        new_id: gives the ids of the messages; by default they are m1, m2 and so on.
-        version: of the AI SDK that the page has. In version 5 a denied call is one that failed.
+        prompt: The conversation.
+        new_id: Function that returns the id of a message. Default: m1, m2, and so on.
+        version: The version of the AI SDK of the page. In version 5, a denied call is a failed call.
     """
     ids = (f"m{number}" for number in count(1))
     writer = _Writer(new_id or (lambda: next(ids)), StreamOptions(version, signatures=True))
@@ -241,15 +239,15 @@ def from_prompt(
 
 @final
 class _Writer:
-    """Makes messages of a page of the messages of a prompt: of the chunks that a run of these would be."""
+    """A converter from messages of a prompt to messages of a page. It uses the chunks of an equivalent run."""
 
     def __init__(self, new_id: Callable[[], str], options: StreamOptions) -> None:
         self._new_id = new_id
         self._options = options
         self._messages: list[UIMessage] = []
         self._encoder = ChunkEncoder(self._options)
-        self._builder: MessageBuilder | None = None  # of the agent's message that goes on
-        self._asked: set[str] = set()  # the calls of which an approval was asked for
+        self._builder: MessageBuilder | None = None  # the builder of the agent's open message
+        self._asked: set[str] = set()  # the calls with a request for an approval
 
     def write(self, message: Message) -> None:
         if message.role == "system":
@@ -262,12 +260,12 @@ class _Writer:
             if self._builder is None:
                 self._builder, self._encoder = MessageBuilder(self._new_id()), ChunkEncoder(self._options)
             elif message.role == "assistant":
-                self._add_parts(self._builder, Finish("stop"))  # of the step before
+                self._add_parts(self._builder, Finish("stop"))  # end the previous step
             for part in message.content:
                 self._add(self._builder, part)
 
     def end(self) -> tuple[UIMessage, ...]:
-        """The messages, of which the agent's is at its end."""
+        """End the open message of the agent, and return all messages."""
         if self._builder is not None:
             self._messages.append(self._builder.message)
             self._builder = None
@@ -286,7 +284,7 @@ class _Writer:
         _build(builder, [chunk for part in parts for chunk in self._encoder.encode(part)])
 
     def _response_part(self, part: AssistantContent | ToolResultPart) -> ResponsePart:
-        """What a part of the history was in the response."""
+        """Return the part of the response that created a part of the history."""
         members: dict[str, Any] = {name: getattr(part, name) for name in part.__struct_fields__}
         match part.type:
             case "tool-result":
@@ -307,12 +305,12 @@ class _Writer:
 
 def _build(builder: MessageBuilder, chunks: Iterable[Chunk]) -> None:
     for chunk in chunks:
-        with suppress(ChunkError):  # the answer to a call that is not there
+        with suppress(ChunkError):  # the answer to an unknown call
             builder.add(chunk)
 
 
 def _denial(result: ToolResultPart) -> str | None:
-    """Why a call was denied; None: it was not."""
+    """Return the reason of a denied call, or None if the call was not denied."""
     data = result.result
     if not result.is_failure or not is_object(data) or data.get("type") != encode_denial(None)["type"]:
         return None

@@ -124,7 +124,7 @@ def test_an_empty_composite_is_refused_when_it_is_made(case: Case) -> None:
     desk, only = Desk(), _tool("only")
 
     assert case.kind == "changed: reject empty at construction"
-    with pytest.raises(SchemaError, match="no tools"):
+    with pytest.raises(SchemaError, match="empty toolkit"):
         Toolkit.empty().as_tool("nothing")
     assert _run((only,), desk.layer(only), ("only", {"a": 7})) == [{"name": "only", "result": 7}]
 

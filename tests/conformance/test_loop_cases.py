@@ -338,7 +338,7 @@ def test_a_stream_has_a_last_item(case: Case, backend: Backend) -> None:
     ended: Any = fx.run_exit(silent.served(LanguageModel.generate_text("go", toolkit=silent.kit)), backend=backend)
 
     assert _left(says_none.round(backend)) == case.expect["messages"]
-    assert ["'weather' gave an empty stream" in str(defect) for defect in ended.cause.defects] == [True]
+    assert ["'weather' returned an empty stream" in str(defect) for defect in ended.cause.defects] == [True]
 
 
 @case("VE-106")
@@ -548,7 +548,7 @@ def test_an_unknown_tool_is_told_with_those_there_are(case: Case, backend: Backe
     assert response.tool_results[0].is_failure
     assert response.tool_results[0].result == UnknownTool("wether", ("weather",))
     told = response.tool_results[0].encoded_result["message"]
-    assert told == "there is no tool 'wether' (did you mean 'weather'?); the tools are: weather"
+    assert told == "unknown tool 'wether' (did you mean 'weather'?). Call one of these tools: weather"
     assert answer.text == said["text"]
 
 
@@ -564,7 +564,7 @@ def test_parameters_that_do_not_fit_are_told(case: Case, backend: Backend) -> No
     assert _facts(response.tool_calls[0]) == _unmarked(called)
     assert response.tool_results[0].is_failure
     assert isinstance(response.tool_results[0].result, InvalidParameters)
-    assert "parameters of 'weather' do not fit" in response.tool_results[0].encoded_result["message"]
+    assert "invalid arguments for 'weather'" in response.tool_results[0].encoded_result["message"]
     assert answer.text == said["text"]
 
 

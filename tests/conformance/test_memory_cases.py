@@ -91,9 +91,9 @@ def test_a_negative_count_is_refused(case: Case) -> None:
     """Changed: theirs gives everything, ours says what is wrong."""
     count = int(case.name.removeprefix("last(").removesuffix(")"))
 
-    with pytest.raises(ValueError, match=f"a window of {count} turns shows nothing: give at least 1"):
+    with pytest.raises(ValueError, match=f"window must be at least 1, got {count} turns"):
         Window.turns(count)
-    with pytest.raises(ValueError, match=f"a memory that keeps {count} turns forgets everything"):
+    with pytest.raises(ValueError, match=f"keep must be at least 1, got {count}"):
         Memory.in_process(keep=count)
 
 

@@ -343,7 +343,7 @@ def test_no_tools_say_nothing(case: Case) -> None:
 
     assert prepared.fields == case.expect["body"]
     assert list(prepared.betas) == case.expect["betas"]
-    assert "a tool is required and there is none" in prepared.warnings[0].message
+    assert "a call is required, but this turn has no tools" in prepared.warnings[0].message
 
 
 @case("VE-043")

@@ -60,7 +60,7 @@ def _refused(outcome: Outcome) -> str:
     assert json.loads(outcome.encoded_json)["type"] == "invalid-parameters"
     message = str(outcome.encoded_result["message"])
     assert "'point'" in message
-    assert "correct them and call again" in message
+    assert "Correct them and call the tool again" in message
     assert len(message) < 1000
     return message
 
@@ -146,7 +146,7 @@ def test_an_unknown_tool_is_answered_with_those_there_are(backend: Backend) -> N
     outcome = outcome_of(called, backend)
 
     assert outcome.result == UnknownTool("pont", ("point",))
-    assert "the tools are: point" in outcome.encoded_result["message"]
+    assert "Call one of these tools: point" in outcome.encoded_result["message"]
     assert RAN == []
 
 

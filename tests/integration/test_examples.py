@@ -34,7 +34,7 @@ SAID = {
         "convert: 26.2187",
         "refused: /value: expected number at least 0, found integer -1",
         "refused: /from: expected one of 'm', 'km', 'mi', found string 'yd'",
-        "noticed: the handlers do not match Toolkit(convert, units): no handler for: units",
+        "noticed: handlers do not match Toolkit(convert, units): no handler for: units",
     ],
     "40_tools_from_functions.py": [
         "Called from here:   <Success: 7.5>",
@@ -57,7 +57,7 @@ SAID = {
         "Agreed:\n  sent to mum@home.example: I moved.\n  waits: send {'to': 'bank@example.com', 'text': 'I moved.'}\n",
         "  sent to bank@example.com: I moved.\n  Both know now.\n",
         "Tampered with:\n  sent to mum@home.example: I moved.\n  waits: send",
-        "is refused: the call or the tool is not what was asked about",
+        "is refused: the call or the tool differs from the request",
     ],
     "70_one_program_four_models.py": [
         "responses: weather({'city': 'Oslo'}) -> It snows in Oslo, at -3 degrees.",

@@ -70,12 +70,6 @@ def by_decorated(_: Any) -> Gen[str, Never, Db]:
     return "found"
 
 
-def by_name(_: Any) -> Any:
-    """Says it nowhere but in its body."""
-    yield from Db
-    return "found"
-
-
 def by_erased(_: Any) -> Any:
     """Says it, in a module that keeps no annotations."""
     yield from Db
@@ -96,8 +90,8 @@ def layer_of(f: Any) -> Any:
     return kit.to_layer(find.handler(f))
 
 
-NEEDY = [by_generator, by_effect, by_stream, by_context, by_coroutine, by_decorated, by_name, by_erased]
-generator, effect, stream, context, coroutine, decorated, name, erased = map(layer_of, NEEDY)
+NEEDY = [by_generator, by_effect, by_stream, by_context, by_coroutine, by_decorated, by_erased]
+generator, effect, stream, context, coroutine, decorated, erased = map(layer_of, NEEDY)
 nobody = layer_of(by_nobody)
 wrapped: Any = Aspect.make(before=lambda _: None).wrap(layer_of(by_generator))
 given = layer_of(by_generator).provide(Layer.succeed(Db, Db()))

@@ -99,12 +99,12 @@ _COLUMNS: Final[Mapping[str, Callable[[Exchange, Any], object]]] = {
     "Sent back": _sends_back,
     "Image": _piece("image_url"),
     "Document": _piece("file", "document_url"),
-    "Sound": _piece("input_audio"),
-    "Film": _piece("video_url"),
+    "Audio": _piece("input_audio"),
+    "Video": _piece("video_url"),
     "Sources": _sources,
     "Cached tokens": _usage("cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens"),
     "Cost": _usage("cost", "cost_in_usd_ticks"),
-    "Tools that it ran": _field("executed_tools"),
+    "Server-side tools": _field("executed_tools"),
 }
 
 
@@ -142,26 +142,26 @@ _NOT_THEIRS: Final = frozenset(
 )
 
 
-def _yes(value: bool | None, unknown: str = "by its name") -> str:
+def _yes(value: bool | None, unknown: str = "by model name") -> str:
     return unknown if value is None else "yes" if value else "no"
 
 
 def facts() -> str:
     """What requests to each server are like, as Markdown rows."""
     heads = [
-        *("Server", "Key", "Tokens", "Usage of a stream", "Strict tools", "JSON Schema", "Calls demanded"),
+        *("Server", "Key", "Tokens", "Usage in a stream", "Strict tools", "JSON Schema", "Forced calls"),
         *("Earlier reasoning", "Documents"),
     ]
     rows = [f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"]
     for name, server in SERVERS.items():
         schema = f"`{server.schema_models}`" if server.schema_models else _yes(server.supports_schema)
-        back = server.returns if server.returns is not None else ("as it came",)
+        back = server.returns if server.returns is not None else ("unchanged",)
         earlier = ", ".join(dict.fromkeys((*back, *((server.thoughts,) if server.thoughts else ()))))
         cells = (
             f"`{name}`",
             " or ".join(f"`{key}`" for key in server.keys) + ("" if server.needs_key else ", optional"),
-            f"`{server.token_limit}`" if server.token_limit else "by its name",
-            "asked for" if server.stream_usage else "not asked for",
+            f"`{server.token_limit}`" if server.token_limit else "by model name",
+            "requested" if server.stream_usage else "not requested",
             _yes(server.supports_strict),
             schema.replace("|", "\\|"),
             _yes(server.forced_choice),

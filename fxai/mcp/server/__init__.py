@@ -1,3 +1,3 @@
-"""MCP servers of our tools, from any source of them: a function tool, a toolkit with its layer, a source."""
+"""MCP servers for your own tools. Import the public names from `fxai.mcp`."""
 
 __all__: list[str] = []

@@ -1,18 +1,20 @@
-"""The requests of an MCP server, `tools/list` and `tools/call`, answered by the official SDK's server.
+"""The exchange: answers to `tools/list` and `tools/call`, over the server of the official SDK. Servers use this module.
 
-Each way in which a call ends has its form. A success or a typed failure is a result; so are invalid arguments and a
-denied approval, because a model can read results and correct its call (SEP-1303). A mistake of the client, such as a
-tool that does not exist, is a JSON-RPC error that names it. A bug is an internal error without details, which are
-given to `on_defect`.
+Each outcome of a call has its own form:
 
-A call that needs approval runs only after the user of the client has been asked.
+- A success, a typed failure, invalid arguments, and a denied approval are results, because a model can read results and
+  correct its call (SEP-1303).
+- A mistake of the client, such as an unknown tool, is a JSON-RPC error with the reason.
+- A bug is an internal error without details. `on_defect` receives the details.
 
-The protocols until 2025-11-25 let the server ask while the call waits (`elicitation/create`). Since 2026-07-28 the call
-is answered with the question, and the client calls again with the answer. The state that it sends back is sealed, bound
-to tool and arguments by the SDK, and permits one call, once. A client that cannot be asked is refused.
+A call that needs approval runs only after the user of the client approved it. In the protocols until 2025-11-25, the
+server sends the question while the call waits (`elicitation/create`). Since 2026-07-28, the server answers the call
+with the question, and the client calls again with the user's answer. The client also returns a state. The SDK seals the
+state and binds it to tool and arguments. The state permits one call, once. If a client cannot ask its user, the server
+refuses the call.
 
-Until 2025-11-25 a change of the tools is a notification on each connection that was initialised; since 2026-07-28
-clients subscribe to it. Clients of both may be connected at once.
+Until 2025-11-25, the server notifies each initialised connection of a change of the tools. Since 2026-07-28, clients
+subscribe to changes. Clients of both kinds can connect at the same time.
 
 >>> success_result({"y": "1"}, {"y": "1"})
 {'content': [{'type': 'text', 'text': '{"y":"1"}'}], 'structuredContent': {'y': '1'}, 'isError': False}
@@ -81,34 +83,34 @@ from fxai.tools.tool_options import Title
 
 
 def text_of(value: Any) -> str:
-    """Plain JSON data as a text: a text itself, anything else as JSON."""
+    """Return a JSON value as a string. A string stays unchanged, and other values become JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def success_result(encoded: Any, shown: Any) -> dict[str, Any]:
-    """The result of a call that succeeded, as plain JSON data and in the form for the model."""
+    """Return the result of a successful call, from its encoded value and its form for the model."""
     structured = {"structuredContent": encoded} if is_object(encoded) else {}
     return {"content": content_of(shown), **structured, "isError": False}
 
 
 def failure_result(encoded: Any, *, structured: bool) -> dict[str, Any]:
-    """The result of a call that ended in a typed failure, as plain JSON data.
+    """Return the result of a call with a typed failure.
 
-    It is not `structured` where the tool has an output schema, which clients check structured content against.
+    `structured` must be False if the tool has an output schema, because clients validate structured content against it.
     """
     told = {"structuredContent": encoded} if structured and is_object(encoded) else {}
     return {"content": [_text(text_of(encoded))], **told, "isError": True}
 
 
 def content_of(shown: Any) -> list[dict[str, Any]]:
-    """The content blocks of plain JSON data; data in the form of a file part is a file."""
+    """Return the content blocks of a JSON value. Data in the form of a file part becomes a file."""
     if shown is None:
         return []
     return _parts(shown) or [_text(text_of(shown))]
 
 
 def _parts(shown: Any) -> list[dict[str, Any]] | None:
-    """The blocks of texts and files where there is a file among them; None for other data."""
+    """Return the blocks of texts and files if the data contains a file. Return None for other data."""
     listed = [shown] if is_object(shown) else shown
     if not is_array(listed) or not any(is_object(one) and one.get("type") == "file" for one in listed):
         return None
@@ -140,33 +142,33 @@ def _file(part: FilePart) -> dict[str, Any]:
 
 
 Refusal: TypeAlias = Denied | ApprovalExpired | ApprovalUnavailable
-"""Why a call is not run: it was denied, there was no answer in time, or the client cannot ask its user."""
+"""The reasons to refuse a call: it was denied, no answer arrived in time, or the client cannot ask its user."""
 
 _KEY: Final = "approval"
 _ANSWER: Final = "approve"
-_MOST: Final = 4096  # questions that wait for answers; the oldest is given up for one more
+_MOST: Final = 4096  # open questions; one more replaces the oldest
 _FORM: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {_ANSWER: {"type": "boolean", "title": "Run it", "description": "Whether the call may run"}},
     "required": [_ANSWER],
 }
-_NOBODY: Final = "it needs a person's approval, and this client offers no way to ask one (elicitation by a form)"
-_NO: Final = "it needs a person's approval, which was not given"
-_LATE: Final = "it needs a person's approval, and nobody answered in time; nobody denied it either"
+_NOBODY: Final = "the call needs a person's approval, and this client cannot ask a person (elicitation by a form)"
+_NO: Final = "the call needs a person's approval, and no person gave it"
+_LATE: Final = "the call needs a person's approval, and no person answered in time. No person denied it"
 
 
 @final
 class Approvals:
-    """Asks for approval, and keeps the open questions."""
+    """The questions for approvals. It stores the open questions."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._open: dict[str, None] = {}  # by the state that was sent with the question, oldest first
+        self._open: dict[str, None] = {}  # by the state in the question, oldest first
 
     async def settle(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: AnyTool
     ) -> dict[str, Any] | Refusal | None:
-        """None where the call is approved; else the refusal, or the result that has the client ask its user."""
+        """Return None for an approved call. Otherwise return the refusal, or the result with the user's question."""
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not _can_be_asked(ctx, is_modern=is_modern):
             return ApprovalUnavailable(tool.name, _NOBODY)
@@ -220,35 +222,35 @@ def _verdict(tool: AnyTool, answer: Any) -> Denied | None:
     return None if is_yes is True else Denied(tool.name, _NO)
 
 
-_BUSY: Final = -32000  # the first of the codes that JSON-RPC leaves to servers
+_BUSY: Final = -32000  # the first code for servers in JSON-RPC
 
 _COMPLETE: Final = {"resultType": "complete"}
-_GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # raised by sending to a client that has left
-_TITLED_BY_HINT: Final = ("2024-11-05", "2025-03-26")  # the protocols in which a tool has no `title` of its own
+_GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # the client disconnected during a send
+_TITLED_BY_HINT: Final = ("2024-11-05", "2025-03-26")  # protocols without `title` of a tool
 
 _Context = ServerRequestContext[Any, Any]
 
 
 @final
 class Exchange:
-    """Answers `tools/list` and `tools/call` from the tools that are offered at the time."""
+    """The answers to `tools/list` and `tools/call` from the current tools."""
 
     def __init__(self, settings: ToolServerSettings, current: Callable[[], Awaitable[Snapshot]]) -> None:
-        """Answer by these settings; `current` gives the tools for each request."""
+        """Answer by these settings. `current` returns the tools for each request."""
         self._settings = settings
         self._current = current
         self._approvals = Approvals(settings.approval_timeout)
         self._turns = anyio.Semaphore(settings.concurrency)
         self._calls = 0
-        self._ended: anyio.Event  # of the calls that run or wait, where there are any
+        self._ended: anyio.Event  # set when no call runs or waits
 
     async def idle(self) -> None:
-        """Waits until no call runs or waits."""
+        """Wait until no call runs or waits."""
         if self._calls:
             await self._ended.wait()
 
     async def list_tools(self, ctx: _Context, params: PaginatedRequestParams | None) -> dict[str, Any]:
-        """The answer to `tools/list`, in pages where the settings say so."""
+        """Return the answer to `tools/list`, in pages if the settings require them."""
         documents = (await self._current()).documents
         if ctx.protocol_version in _TITLED_BY_HINT:
             documents = [title_as_hint(document) for document in documents]
@@ -256,16 +258,16 @@ class Exchange:
         cursor = None if params is None else params.cursor
         starts = {str(at): at for at in range(size, len(documents), size)} if size else {}
         if cursor is not None and cursor not in starts:
-            raise MCPError(INVALID_PARAMS, "no such cursor: list the tools again from the first page")
+            raise MCPError(INVALID_PARAMS, "unknown cursor. List the tools again from the first page")
         start = 0 if cursor is None else starts[cursor]
         end = len(documents) if size is None else start + size
         more = {"nextCursor": str(end)} if end < len(documents) else {}
         return {"tools": documents[start:end], **more, **_COMPLETE, "ttlMs": 0, "cacheScope": "private"}
 
     async def call_tool(self, ctx: _Context, params: CallToolRequestParams) -> dict[str, Any]:
-        """The answer to `tools/call`."""
+        """Return the answer to `tools/call`."""
         if self._calls >= self._settings.concurrency + self._settings.waiting:
-            raise MCPError(_BUSY, "too many calls wait here already: call again later")
+            raise MCPError(_BUSY, "too many waiting calls. Call again later")
         snapshot = await self._current()
         tool = snapshot.tools.get(params.name)
         if tool is None:
@@ -324,7 +326,7 @@ class Exchange:
 
         return Within(begin)
 
-    # -- how a call ended
+    # -- the outcome of a call
 
     def _answer(self, tool: ServedTool, ended: Exit[Outcome, Any]) -> dict[str, Any]:
         if isinstance(ended, Failed):
@@ -336,35 +338,39 @@ class Exchange:
         return success_result(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
 
     def _failure(self, tool: ServedTool, cause: Cause[Any]) -> Any:
-        """The typed failure of a call as plain JSON data. Raises `MCPError`: it is a bug."""
+        """Return the typed failure of a call as a JSON value.
+
+        Raises:
+            MCPError: If the cause is a bug.
+        """
         only = cause.reasons[0] if len(cause.reasons) == 1 else None
         failure: Any = only.error if isinstance(only, Fail) else None
         if isinstance(failure, HandlerFailed):
             return tool.tool.failure.encode_unsafe(cast(Any, failure).error)
         if isinstance(failure, Timeout):
-            return encode_failure(Interrupted(tool.tool.name, f"it took longer than {failure.seconds:g} seconds"))
+            return encode_failure(Interrupted(tool.tool.name, f"the call took longer than {failure.seconds:g} seconds"))
         if isinstance(failure, InvalidParameters | HandlerUnavailable | OutcomeUnknown | Denied | Interrupted):
             return encode_failure(failure)
         raise self._internal_error(tool, cause)
 
     def _internal_error(self, tool: ServedTool, cause: Cause[Any]) -> MCPError:
-        """Reports a bug, and gives the error without details."""
+        """Report a bug, and return an error without details."""
         report(self._settings, Defect(tool.tool.name, cause))
-        return MCPError(INTERNAL_ERROR, f"internal error in the tool {tool.tool.name!r}: the server's log says more")
+        return MCPError(INTERNAL_ERROR, f"internal error in the tool {tool.tool.name!r}. See the log of the server")
 
 
 def report(settings: ToolServerSettings, defect: Defect) -> None:
-    """Gives a defect to `on_defect`; where that raises, to the log."""
+    """Pass a defect to `on_defect`. If `on_defect` raises, log its exception."""
     try:
         settings.on_defect(defect)
     except BaseException as bug:
         if not is_bug(bug):
             raise
-        logging.getLogger("fxai.mcp").exception("on_defect broke, told of a bug in %r", defect.tool)
+        logging.getLogger("fxai.mcp").exception("on_defect raised for a bug in %r", defect.tool)
 
 
 def _progress(ctx: _Context) -> Callable[[Outcome], EffectOf[None]]:
-    """Sends preliminary outcomes to the client; nothing to one that did not ask for progress."""
+    """Return a function that sends preliminary outcomes to a client that requested progress."""
     count = 0
 
     async def tell(outcome: Outcome) -> None:
@@ -376,13 +382,13 @@ def _progress(ctx: _Context) -> Callable[[Outcome], EffectOf[None]]:
     return lambda outcome: Await(lambda _: tell(outcome))
 
 
-_PATIENCE: Final = 5.0  # seconds that sending a notification to a client may take
+_PATIENCE: Final = 5.0  # maximum seconds to send a notification to a client
 _SUBSCRIBERS: Final = 1024
 
 
 @final
 class _Server(Server[Any]):
-    """The SDK's server, which declares in the handshake that its tools may change."""
+    """The SDK's server. It declares in the handshake that its tools can change."""
 
     @override
     def create_initialization_options(
@@ -397,13 +403,13 @@ class _Server(Server[Any]):
 
 @final
 class SdkServer:
-    """The SDK's server with our handlers, and the clients to notify of changes; transports run `sdk`."""
+    """The SDK's server with fxai's handlers, and the clients that receive notifications. Transports run `sdk`."""
 
     def __init__(self, settings: ToolServerSettings, exchange: Exchange, lookup: Any) -> None:
-        """Answer by `exchange`; `lookup` gives the input schema of a tool by its name, or None."""
+        """Answer with `exchange`. `lookup` returns the input schema of a tool by its name, or None."""
         self._bus = InMemorySubscriptionBus()
         self._listeners = ListenHandler(self._bus, max_subscriptions=_SUBSCRIBERS)
-        self._sessions: dict[int, ServerSession] = {}  # of the older protocols, by their connection
+        self._sessions: dict[int, ServerSession] = {}  # by connection; only the older protocols have sessions
         self.sdk: Final[Server[Any]] = _Server(
             settings.name,
             version=settings.version,
@@ -420,27 +426,27 @@ class SdkServer:
         self.sdk.add_notification_handler("notifications/initialized", NotificationParams, self._remember)
 
     async def _remember(self, ctx: ServerRequestContext[Any, Any], _: NotificationParams) -> None:
-        connection = ctx.session._connection  # the SDK gives handlers no public way to know when a client leaves
+        connection = ctx.session._connection  # the SDK has no public way to detect that a client disconnects
         self._sessions[id(connection)] = ctx.session
         connection.exit_stack.callback(self._sessions.pop, id(connection), None)
 
     @property
     def listening(self) -> int:
-        """How many clients of the older protocols are notified of a change."""
+        """Number of clients with older protocols that receive notifications."""
         return len(self._sessions)
 
     async def announce(self) -> None:
-        """Notifies every client that the tools have changed; one that is too slow is not waited for."""
+        """Notify every client that the tools have changed. Do not wait for slow clients."""
         await self._bus.publish(ToolsListChanged())
         async with anyio.create_task_group() as group:
             for session in list(self._sessions.values()):
                 group.start_soon(_tell_session, session)
 
     def close(self) -> None:
-        """Ends the subscriptions of all clients."""
+        """End the subscriptions of all clients."""
         self._listeners.close()
 
 
 async def _tell_session(session: ServerSession) -> None:
-    with anyio.move_on_after(_PATIENCE), suppress(*_GONE):  # it may leave at that moment
+    with anyio.move_on_after(_PATIENCE), suppress(*_GONE):  # the client can disconnect at this moment
         await session.send_tool_list_changed()

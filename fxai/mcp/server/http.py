@@ -1,8 +1,14 @@
-"""Streamable HTTP as an ASGI application: sessions for the older protocols, single exchanges since 2026-07-28.
+"""The server transport over streamable HTTP, an ASGI application. `http_app` and `serve_http` use it.
 
-`Guard` admits a request whose host is one that the server answers for and whose origin, if a web page sent it, is
-allowed (so that no page reaches a server on this machine by rebinding its name), that brings the token, and whose body
-is small enough and complete in time. Nothing of a refused request reaches the protocol.
+The older protocols use sessions. Since 2026-07-28, each exchange is independent. `Guard` admits a request only if all
+of these conditions are true:
+
+- The server answers for the host of the request. This check stops pages that rebind their names to this machine.
+- The origin is allowed, if a web page sent the request.
+- The request has the token.
+- The body is small enough and arrives in time.
+
+Refused requests never reach the protocol.
 """
 
 from __future__ import annotations
@@ -36,13 +42,13 @@ _ALLOWED: Final = {
     "access-control-max-age": "600",
 }
 _CLOSE: Final = {"connection": "close"}
-_DIGITS: Final = 18  # of a length; more are too large, and too many to be read as a number
+_DIGITS: Final = 18  # digits of a length; a longer number is too large, and slow to parse
 _ONCE: Final = ("host", "origin", "authorization", "content-length")
 
 
 @final
 class Guard:
-    """An ASGI application that passes admitted requests on to another."""
+    """An ASGI application that passes admitted requests to another application."""
 
     def __init__(self, app: AsgiApp, settings: HttpSettings, max_body: int) -> None:
         self._app = app
@@ -52,7 +58,7 @@ class Guard:
         self._digest = None if secret is None else _digest(secret)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answers a request, by a refusal or by the application inside."""
+        """Answer a request with a refusal, or pass it to the inner application."""
         if scope["type"] != "http":
             await _other(scope, receive, send)
             return
@@ -68,18 +74,18 @@ class Guard:
 
     def _refusal(self, scope: MutableMapping[str, Any], headers: Headers, origin: str | None) -> Any:
         settings = self._settings
-        if any(len(headers.getlist(name)) > 1 for name in _ONCE):  # a proxy may have checked another one
-            return _reply(400, f"each of these headers may come once: {', '.join(_ONCE)}", _CLOSE)
+        if any(len(headers.getlist(name)) > 1 for name in _ONCE):  # a proxy may have checked the other value
+            return _reply(400, f"each of these headers must appear at most once: {', '.join(_ONCE)}", _CLOSE)
         if not _matches(headers.get("host", ""), settings.hosts):
-            return _reply(421, "this server does not answer for that host: add it to allowed_hosts")
+            return _reply(421, "this server does not answer for this host. Add it to allowed_hosts")
         if origin is not None and not _matches(origin, settings.origins):
-            return _reply(403, "pages of that origin may not use this server: add it to allowed_origins")
+            return _reply(403, "pages of this origin must not use this server. Add it to allowed_origins")
         if origin is not None and scope["method"] == "OPTIONS":
             return Response(status_code=204, headers=_ALLOWED)
         if self._digest is not None and not self._brings_token(headers.get("authorization", "")):
             return _reply(401, "the token is missing or wrong", {"www-authenticate": "Bearer"})
         if scope["path"].rstrip("/") != settings.path.rstrip("/"):
-            return _reply(404, f"there is nothing here: the tools are at {settings.path}")
+            return _reply(404, f"path not found. Send requests to {settings.path}")
         return None
 
     def _brings_token(self, authorization: str) -> bool:
@@ -97,14 +103,14 @@ class Guard:
         with anyio.move_on_after(self._settings.body_timeout) as waited:
             first = await self._body(receive)
         if waited.cancelled_caught:
-            await _reply(408, "the body did not come in time", _CLOSE)(scope, receive, send)
+            await _reply(408, "the body did not arrive in time", _CLOSE)(scope, receive, send)
         elif first is None:
             await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
         elif first["type"] == "http.request":
             await self._app(_without_resumption(scope), _replay(first, receive), send)
 
     async def _body(self, receive: Receive) -> Message | None:
-        """The whole body as one message, or that the client has gone; None where it is too large."""
+        """Return the whole body as one message, or a disconnect message. Return None if the body is too large."""
         body = bytearray()
         while True:
             message = await receive()
@@ -118,7 +124,7 @@ class Guard:
 
 
 async def _other(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """Answers the lifespan of the ASGI server, and refuses anything else that is no request."""
+    """Answer the lifespan of the ASGI server, and refuse all other connections that are not requests."""
     if scope["type"] == "lifespan":
         while True:
             kind = (await receive())["type"]
@@ -139,7 +145,7 @@ def _matches(given: str, allowed: tuple[str, ...]) -> bool:
 def _fits(host: str, one: str) -> bool:
     if not one.endswith(":*"):
         return one in ("*", host)
-    name, _, port = host.rpartition(":")  # of `[::1]` alone what follows the last colon is no port
+    name, _, port = host.rpartition(":")  # the text after the last colon of `[::1]` is not a port
     return one == f"{name if port.isdecimal() else host}:*"
 
 
@@ -148,7 +154,7 @@ def _reply(status: int, text: str, headers: Mapping[str, str] | None = None) -> 
 
 
 def _without_resumption(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The request as one that resumes no stream: no event of ours has an id."""
+    """Return the request without the resumption of a stream. The server's events have no ids."""
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"last-event-id"]
     return {**scope, "headers": headers}
 
@@ -163,7 +169,7 @@ def _replay(first: Message, receive: Receive) -> Receive:
 
 
 def _allow_origin(send: Send, origin: str) -> Send:
-    """The same `send`, which tells the browser that the page may read the answer."""
+    """Wrap `send` to allow the page to read the answer."""
     text = {"access-control-allow-origin": origin, "access-control-expose-headers": "*", "vary": "Origin"}
 
     async def send_shared(message: Message) -> None:
@@ -175,15 +181,15 @@ def _allow_origin(send: Send, origin: str) -> Send:
     return send_shared
 
 
-_SENT: Final = 1.0  # seconds in which the answers of calls that have ended are sent
+_SENT: Final = 1.0  # seconds to send the answers of ended calls
 
 
 @final
 class HttpApp:
-    """An ASGI application that serves tools, for as long as it is open."""
+    """An ASGI application that serves tools while it is open."""
 
     def __init__(self, sdk_server: SdkServer, exchange: Exchange, settings: HttpSettings, max_body: int) -> None:
-        """Serve `sdk_server`; use `http_app`, which also opens and closes it."""
+        """Serve `sdk_server`. Use `http_app` instead, which also opens and closes the application."""
         self._sdk_server = sdk_server
         self._exchange = exchange
         self._grace = settings.grace
@@ -196,13 +202,13 @@ class HttpApp:
             max_sessions=settings.max_sessions,
         )
         self._guard = Guard(self._manager.handle_request, settings, max_body)
-        self._is_open: bool  # set by `run`, before which it is given to no server
+        self._is_open: bool  # set by `run`, before any server receives the application
         self._open_event = anyio.Event()
         self._requests: dict[anyio.CancelScope, anyio.Event] = {}
-        self._streams: set[anyio.Event] = set()  # of these requests, those whose answers have no end of their own
+        self._streams: set[anyio.Event] = set()  # requests whose answers are endless streams
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answers a request; 503 when it is closed."""
+        """Answer a request. After the end of the application, answer 503."""
         if scope["type"] == "http" and not self._is_open:
             await PlainTextResponse("this server has ended", 503)(scope, receive, send)
             return
@@ -219,32 +225,32 @@ class HttpApp:
                 ended.set()
 
     async def run(self) -> None:
-        """Keeps the sessions until it is interrupted, which ends them."""
+        """Run the sessions until interrupted. An interruption ends them."""
         async with self._manager.run():
             self._is_open = True
             self._open_event.set()
             await anyio.sleep_forever()
 
     async def wait_until_open(self) -> None:
-        """Waits until it answers requests."""
+        """Wait until the application answers requests."""
         await self._open_event.wait()
 
     @asynccontextmanager
     async def life(self) -> AsyncGenerator[None]:
-        """The application answers as long as the block does, and is stopped at its end."""
+        """Stop the application at the end of the block."""
         try:
             yield
         finally:
             await self.stop()
 
     async def stop(self) -> None:
-        """Refuses new requests, gives calls a while to end, then ends every request."""
+        """Refuse new requests, wait a limited time for running calls, then end every request."""
         self._is_open = False
         with anyio.move_on_after(self._grace) as waited:
             await self._exchange.idle()
         self._sdk_server.close()
         if not waited.cancelled_caught:
-            with anyio.move_on_after(_SENT):  # a call that has ended is not answered yet
+            with anyio.move_on_after(_SENT):  # an ended call may not be answered yet
                 for ended in set(self._requests.values()) - self._streams:
                     await ended.wait()
         for request in list(self._requests):
@@ -257,7 +263,7 @@ class HttpApp:
 def open_app(
     sdk_server: SdkServer, exchange: Exchange, settings: HttpSettings, max_body: int
 ) -> Gen[HttpApp, Never, Scope]:
-    """The application of a server, open for as long as the scope around is."""
+    """Open the application of a server in the enclosing scope."""
     app = HttpApp(sdk_server, exchange, settings, max_body)
     yield from fork(Await(lambda _: app.run()))
     yield from add_finalizer(lambda _: Await(lambda _: app.stop()))

@@ -1,4 +1,4 @@
-"""Options of an MCP server: its name, how many calls it runs at once, which clients may reach it.
+"""Options of an MCP server. Use them to set its name, its limits, and its allowed clients.
 
 >>> ToolServerSettings.of({"name": "calculator", "concurrency": 4}).concurrency
 4
@@ -24,72 +24,72 @@ _MIB: Final = 1 << 20
 
 @final
 class Defect(msgspec.Struct, frozen=True, eq=False):
-    """A bug in a call, which is not shown to its client."""
+    """A bug in a call. The client does not see it."""
 
     tool: str
-    """The tool that was called."""
+    """The called tool."""
     cause: Cause[Any]
-    """What went wrong, with tracebacks."""
+    """The cause of the defect, with tracebacks."""
 
 
 class ServerOptions(TypedDict, total=False):
     """Options of every server."""
 
     name: str
-    """Its name; "fxai" by default."""
+    """Name of the server. Default: "fxai"."""
     version: str
-    """Its version; empty by default."""
+    """Version of the server. Default: empty."""
     title: str | None
-    """Its name for people."""
+    """Name of the server for people."""
     description: str | None
-    """What it is for."""
+    """Purpose of the server."""
     instructions: str | None
-    """How to use its tools, for the model of the client."""
+    """Instructions about the tools, for the model of the client."""
     concurrency: int
-    """How many calls run at once; 16 by default. Others wait for their turn."""
+    """Maximum number of calls that run at the same time. Default: 16. Other calls wait."""
     waiting: int
-    """How many calls may wait for their turn; 1,024 by default. More are refused."""
+    """Maximum number of waiting calls. Default: 1,024. The server refuses more calls."""
     timeout: float | None
-    """The seconds that a call may take, then it is interrupted and fails; None (the default): as long as it likes."""
+    """Maximum seconds of a call. After this time, the call is interrupted and fails. Default: None, no limit."""
     approval_timeout: float
-    """The seconds that a person may take to approve a call; 300 by default. Then it is refused."""
+    """Maximum seconds until a person approves a call. Default: 300. After this time, the server refuses the call."""
     page_size: int | None
-    """How many tools one answer lists; None (the default): all."""
+    """Maximum number of tools in one answer. Default: None, all tools."""
     max_body: int
-    """The bytes that one message may have: the body of a request, or a line; 4 MiB by default."""
+    """Maximum bytes of a message, which is the body of a request or a line. Default: 4 MiB."""
     on_defect: Callable[[Defect], object]
-    """Called with each bug; by default it is logged to `fxai.mcp` with its traceback."""
+    """Function that receives each bug. Default: a function that logs the traceback to `fxai.mcp`."""
 
 
 class HttpOptions(TypedDict, total=False):
     """Further options of a server over HTTP."""
 
     host: str
-    """Where it listens; "127.0.0.1" by default. Elsewhere it needs a token and `allowed_hosts`."""
+    """Host to listen on. Default: "127.0.0.1". Any other host needs a token and `allowed_hosts`."""
     port: int
-    """The port; 0 (the default): any that is free."""
+    """Port. Default: 0, any free port."""
     path: str
-    """The path that it answers; "/mcp" by default."""
+    """Path of the endpoint. Default: "/mcp"."""
     token: Revealing | str | None
-    """What each request must bring as `Authorization: Bearer …`; None: no request needs to."""
+    """Token that each request must send as `Authorization: Bearer …`. Default: None, no token."""
     unprotected: bool
-    """True: without a token even where other machines reach it."""
+    """True to allow other machines without a token. Default: False."""
     allowed_hosts: Iterable[str]
-    """The values of the header `Host` that it answers, `:*` at the end for any port; loopback's names by default."""
+    """Allowed values of the header `Host`. `:*` at the end allows any port. Default: the names of loopback."""
     allowed_origins: Iterable[str]
-    """The web pages that may use it, such as `https://example.org`; by default pages from this machine."""
+    """Origins of the allowed web pages, such as `https://example.org`. Default: pages from this machine."""
     body_timeout: float
-    """The seconds in which a request's body must be there, and by `serve_http` its head; 30 by default."""
+    """Maximum seconds until the body of a request arrives, and its head in `serve_http`. Default: 30."""
     max_sessions: int
-    """How many sessions may be open; 1,000 by default."""
+    """Maximum number of open sessions. Default: 1,000."""
     idle_timeout: float
-    """The seconds until an unused session is closed; 1,800 by default."""
+    """Seconds until the server closes an unused session. Default: 1,800."""
     stateless: bool
-    """True: no sessions for clients of the older protocols either; then approval cannot be asked for there."""
+    """True for no sessions in the older protocols. The server then cannot request approvals there. Default: False."""
     json_response: bool
-    """True: answers are plain JSON, never a stream of events: no progress is told."""
+    """True to answer with plain JSON instead of a stream of events. Clients then see no progress. Default: False."""
     grace: float
-    """The seconds that calls have to end when the server is stopped; 2 by default."""
+    """Seconds until calls must end when the server stops. Default: 2."""
 
 
 class HttpServerOptions(ServerOptions, HttpOptions, total=False):
@@ -98,7 +98,7 @@ class HttpServerOptions(ServerOptions, HttpOptions, total=False):
 
 @final
 class ToolServerSettings(msgspec.Struct, frozen=True):
-    """The options of a server, complete."""
+    """All options of a server, with defaults."""
 
     name: str = "fxai"
     version: str = ""
@@ -115,17 +115,21 @@ class ToolServerSettings(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(options: ServerOptions) -> ToolServerSettings:
-        """The settings that `options` give. Raises `ValueError`: an option has a value that it cannot have."""
+        """Return the settings of `options`.
+
+        Raises:
+            ValueError: If an option has an invalid value.
+        """
         settings = ToolServerSettings(**options)
         _check_positive(settings, ("concurrency", "timeout", "approval_timeout", "page_size", "max_body"))
         if settings.waiting < 0:
-            raise ValueError(f"waiting is {settings.waiting}: it is 0 or more")
+            raise ValueError(f"waiting must be 0 or greater, got {settings.waiting}")
         return settings
 
 
 @final
 class HttpSettings(msgspec.Struct, frozen=True):
-    """The options of a server over HTTP, complete."""
+    """All options of a server over HTTP, with defaults."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -143,9 +147,10 @@ class HttpSettings(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(options: HttpOptions) -> HttpSettings:
-        """The settings that `options` give.
+        """Return the settings of `options`.
 
-        Raises `ValueError`: an option has a value that it cannot have, or other machines could use the tools unasked.
+        Raises:
+            ValueError: If an option has an invalid value, or if other machines could use the tools without protection.
         """
         given: dict[str, Any] = dict(options)
         for lists in ("allowed_hosts", "allowed_origins"):
@@ -155,29 +160,31 @@ class HttpSettings(msgspec.Struct, frozen=True):
         settings = HttpSettings(**given, token=Concealed({} if token is None else {"token": token}))
         _check_positive(settings, ("body_timeout", "max_sessions", "idle_timeout", "grace"))
         if not settings.path.startswith("/"):
-            raise ValueError(f"path is {settings.path!r}: it begins with /")
+            raise ValueError(f"path must start with /, got {settings.path!r}")
         settings._check_protected()
         return settings
 
     def _check_protected(self) -> None:
         if self.secret == "":
-            raise ValueError("the token is empty, so it would protect nothing: give a long random text")
+            raise ValueError(
+                "token must not be empty, because an empty token protects nothing. Use a long random string."
+            )
         if self.is_local:
             return
         if self.secret is None and not self.unprotected:
             raise ValueError(
-                f"{self.host} is reached from other machines, which could call the tools: "
-                "give token=…, or say unprotected=True where something else protects them"
+                f"host {self.host} allows calls from other machines. "
+                "Pass token=…, or unprotected=True if another layer protects the tools."
             )
         if self.allowed_hosts is None:
             raise ValueError(
-                f'on {self.host} say what clients call this server: allowed_hosts=("tools.example.org",), or '
-                '("*",) where something else holds off web pages that rebind their names'
+                f'host {self.host} needs the names of the server: allowed_hosts=("tools.example.org",). '
+                'Pass ("*",) if another layer blocks web pages that rebind their names.'
             )
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """True if only this machine can connect."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -185,24 +192,24 @@ class HttpSettings(msgspec.Struct, frozen=True):
 
     @property
     def secret(self) -> str | None:
-        """The token's text; None where there is none."""
+        """The token, or None."""
         return self.token.reveal().get("token")
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that it answers for."""
+        """The allowed hosts."""
         return _LOCAL_HOSTS if self.allowed_hosts is None else self.allowed_hosts
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The origins whose pages may use it."""
+        """The origins of the allowed web pages."""
         if self.allowed_origins is not None:
             return self.allowed_origins
         return tuple(f"http://{host}" for host in _LOCAL_HOSTS) if self.is_local else ()
 
 
 def split_options(options: HttpServerOptions) -> tuple[ServerOptions, HttpOptions]:
-    """The options of every server, and those of a server over HTTP alone."""
+    """Split options into the options of every server and the options of a server over HTTP."""
     given: dict[str, Any] = dict(options)
     http = {name: given.pop(name) for name in HttpOptions.__annotations__ if name in given}
     return cast(ServerOptions, given), cast(HttpOptions, http)
@@ -212,9 +219,9 @@ def _check_positive(settings: Any, names: tuple[str, ...]) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and not value > 0:
-            raise ValueError(f"{name} is {value!r}: it is more than 0")
+            raise ValueError(f"{name} must be greater than 0, got {value!r}")
 
 
 def _log_defect(defect: Defect) -> None:
     error = defect.cause.squash()
-    logging.getLogger("fxai.mcp").error("a call of the tool %r met a bug", defect.tool, exc_info=error)
+    logging.getLogger("fxai.mcp").error("bug in a call of the tool %r", defect.tool, exc_info=error)

@@ -1,7 +1,7 @@
-"""The tools that a server offers at one time: their documents for clients, and their handlers.
+"""Snapshots: the tools of a server at one time, with their documents for clients and their handlers.
 
-Arguments over MCP are always an object. A tool whose parameters are anything else takes them as the member `value`. A
-snapshot that was replaced is kept until its running calls have ended; then the resources of its layer are released.
+MCP arguments are always an object. If the parameters of a tool are another type, the tool receives the member `value`.
+A replaced snapshot exists until its running calls end. Then fxai releases the resources of its layer.
 
 >>> from fxai.tools.tool_options import Readonly
 >>> from fxai.tools.tool import Tool
@@ -38,23 +38,23 @@ from fxai.tools.tool_options import Meta, Title
 from fxai.tools.toolkit import AnyBound
 
 _VALUE: Final = "value"
-_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # the rule of protocol 2025-11-25, "Tool Names"
+_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # protocol 2025-11-25, "Tool Names"
 _RULE: Final = NameRule(128)
 
 
 @final
 class ServedTool(msgspec.Struct, frozen=True):
-    """A tool as a server offers it."""
+    """A tool in the form that a server offers."""
 
     tool: AnyTool
     document: dict[str, Any]
-    """Its entry in `tools/list`, as plain JSON data."""
+    """The entry in `tools/list`, as a JSON value."""
     is_wrapped: bool
-    """True if its parameters are the member `value` of the arguments."""
+    """True if the parameters are the member `value` of the arguments."""
 
     @staticmethod
     def of(tool: AnyTool, name: str) -> ServedTool:
-        """The tool, offered under `name`."""
+        """Return the tool with the offered name `name`."""
         parameters = tool.parameters if isinstance(tool.parameters, JsonSchema) else tool.parameters.document
         given = parameters.to_dict()
         is_wrapped = not _allows_object(given, given)
@@ -73,7 +73,7 @@ class ServedTool(msgspec.Struct, frozen=True):
         return ServedTool(tool, {key: value for key, value in members.items() if value is not None}, is_wrapped)
 
     def params(self, arguments: Mapping[str, Any]) -> Any:
-        """The parameters of a call with these arguments; arguments without the wrapper stay as they are."""
+        """Return the parameters of a call with these arguments. Arguments without the wrapper stay unchanged."""
         return arguments[_VALUE] if self.is_wrapped and list(arguments) == [_VALUE] else dict(arguments)
 
     @property
@@ -84,36 +84,37 @@ class ServedTool(msgspec.Struct, frozen=True):
 
     @property
     def gives_objects(self) -> bool:
-        """Whether clients are given an output schema, which they check results against."""
+        """True if clients receive an output schema. They validate results against it."""
         return "outputSchema" in self.document
 
 
 def served_tools(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
-    """The tools by the names that clients see: their own, or the nearest that MCP allows.
+    """Return the tools by the names for clients: their own names, or the most similar names that MCP allows.
 
-    Raises `NameConflictError`: two tools would have one name; it names both.
+    Raises:
+        NameConflictError: If two tools would have the same name. The message contains both.
     """
     found: dict[str, ServedTool] = {}
     for tool in tools:
         name = tool.name if _NAME.fullmatch(tool.name) else _RULE.of(tool.name)
         if name in found:
             raise NameConflictError(
-                f"the tools {found[name].tool.name!r} and {tool.name!r} would both be offered as {name!r}: rename or "
-                "prefix one"
+                f"tools {found[name].tool.name!r} and {tool.name!r} have the same name {name!r} for clients. Rename or "
+                "prefix one."
             )
         found[name] = ServedTool.of(tool, name)
     return found
 
 
 def title_as_hint(document: dict[str, Any]) -> dict[str, Any]:
-    """The document of a tool for clients that read its title from the annotations alone."""
+    """Return the document of a tool for clients that read its title only from the annotations."""
     if "title" not in document:
         return document
     return {**document, "annotations": {"title": document["title"], **document.get("annotations", {})}}
 
 
 def _object_document(document: Any) -> dict[str, Any]:
-    """The document with `"type": "object"` at its root, which MCP demands."""
+    """Return the document with `"type": "object"` at its root, which MCP requires."""
     members = document if is_object(document) else {}
     return {"type": "object", **{key: value for key, value in members.items() if key != "type"}}
 
@@ -131,12 +132,12 @@ def _value_document(parameters: JsonSchema) -> dict[str, Any]:
 
 
 def _allows_object(schema: Any, root: Any) -> bool:
-    """Whether an object can be an instance, as far as the types at its root say."""
+    """Return True if an object can be valid, as far as the types at the root of the schema show."""
     if not is_object(schema):
         return schema is not False
     declared = schema.get("type")
     if declared is not None:
-        return "object" in declared  # one type, or an array of several
+        return "object" in declared  # a string or an array
     unions = (schema.get(keyword) for keyword in ("anyOf", "oneOf"))
     if any(is_array(union) and not any(_allows_object(one, root) for one in union) for union in unions):
         return False
@@ -147,7 +148,7 @@ def _allows_object(schema: Any, root: Any) -> bool:
 
 
 def _is_object_always(schema: Any, root: Any) -> bool:
-    """Whether every instance is an object, as the types at its root say."""
+    """Return True if every valid value is an object, as far as the types at the root of the schema show."""
     if not is_object(schema):
         return False
     if "type" in schema:
@@ -159,7 +160,7 @@ def _is_object_always(schema: Any, root: Any) -> bool:
 
 
 def _target(schema: dict[str, Any], root: Any) -> Any:
-    """Return the target of the reference of a schema. None without a reference into the document."""
+    """Return the target of the reference of a schema, or None without a reference into the document."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
@@ -168,7 +169,7 @@ def _target(schema: dict[str, Any], root: Any) -> Any:
 
 @final
 class Snapshot(msgspec.Struct, eq=False):
-    """The offered tools by the names that clients see, and the services that run them."""
+    """The offered tools by their names for clients, and the services that run them."""
 
     bound: AnyBound
     tools: dict[str, ServedTool]
@@ -183,24 +184,24 @@ class Snapshot(msgspec.Struct, eq=False):
         return [tool.document for tool in self.tools.values()]
 
     def call(self, tool: ServedTool, arguments: Any, call_id: str, **more: Any) -> Call:
-        """The call of one of these tools with the arguments of a client."""
+        """Return the call of one of these tools with the arguments of a client."""
         given = tool.params(arguments)
         own = tool.tool
         return Call({own.name: own}, own.name, given, call_id=call_id, on_invalid_call="error", **more)
 
     def enter(self) -> None:
-        """Keeps the handlers while a call runs; each call that enters must leave."""
+        """Keep the handlers for a running call. Each call that enters must leave."""
         self.running += 1
 
     async def leave(self) -> None:
-        """Ends what `enter` began; the last call releases a replaced snapshot."""
+        """Leave the snapshot. The last running call releases a replaced snapshot."""
         self.running -= 1
         if self.is_replaced:
             with anyio.CancelScope(shield=True):
                 await run_fiber(self._release(), self.services)
 
     def replace(self) -> EffectOf[None, Any, None]:
-        """Marks it as replaced, and releases it where no call runs."""
+        """Mark the snapshot as replaced. If no call runs, release it."""
 
         def mark() -> EffectOf[None, Any, None]:
             self.is_replaced = True
@@ -213,15 +214,15 @@ class Snapshot(msgspec.Struct, eq=False):
 
 
 def open_snapshot(bound: AnyBound) -> EffectOf[Snapshot, Any, Any]:
-    """The snapshot of these tools, their handlers built with the services of the context.
+    """Return a snapshot of these tools, with handlers that use the services of the context.
 
-    A tool that no handler of ours answers is a `HandlerError`, a defect: a server could not answer its calls.
+    Raises:
+        HandlerError: If a tool has no handler in this program, because the server could not answer its calls.
     """
     foreign = [tool.name for tool in bound.toolkit if not tool.requires_handler]
     if foreign:
         raise HandlerError(
-            f"an MCP server cannot answer calls of {', '.join(foreign)}: somebody else runs them; leave them out by "
-            "toolkit.omit(…)"
+            f"cannot serve {', '.join(foreign)}: another program answers their calls. Remove them with toolkit.omit(…)."
         )
 
     def build(context: ContextOf[Any]) -> EffectOf[Snapshot, Any, Any]:

@@ -1,8 +1,8 @@
-"""Standard input and output as a transport: one JSON-RPC message a line.
+"""The server transport over standard input and output, with one JSON-RPC message per line. `serve_stdio` uses it.
 
-While it serves, file descriptors 0 and 1 are redirected: handlers, and programs that they start, read an empty input,
-and what they print goes to standard error. Both are restored afterwards. Reading and writing wait in the event loop, so
-a cancellation ends them at once, and a slow client delays only itself.
+While the server runs, file descriptors 0 and 1 are redirected. Handlers and their child processes read an empty input,
+and their output goes to standard error. The server restores both descriptors afterwards. Reading and writing wait in
+the event loop, so a cancellation ends them immediately, and a slow client delays only itself.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from fxai.effects.process import Lines
 from fxai.mcp.server.server_options import ToolServerSettings
 
 _CHUNK: Final = 1 << 16
-_GRACE: Final = 1.0  # seconds in which requests from before the end of the input are still answered
-_ATOMIC: Final = getattr(select, "PIPE_BUF", 512)  # what a pipe that can be written to takes without blocking
+_GRACE: Final = 1.0  # seconds to answer earlier requests after the end of the input
+_ATOMIC: Final = getattr(select, "PIPE_BUF", 512)  # bytes that a writable pipe accepts without blocking
 
 
 async def over_standard_streams(server: Server[Any], settings: ToolServerSettings) -> None:
-    """Serves on this process's standard input and output, until the input ends."""
+    """Serve on this process's standard input and output until the input ends."""
     with _claim_streams() as (source, sink):
         await over_descriptors(server, settings, source, sink)
 
 
 async def over_descriptors(server: Server[Any], settings: ToolServerSettings, source: int, sink: int) -> None:
-    """Serves on two file descriptors, until the first one ends or the reader of the second has gone."""
+    """Serve on two file descriptors until the input ends or the reader of the output disconnects."""
     inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
     outbound, sent = anyio.create_memory_object_stream[SessionMessage]()
     requests = _OpenRequests()
@@ -62,13 +62,13 @@ async def over_descriptors(server: Server[Any], settings: ToolServerSettings, so
 
 @contextmanager
 def _claim_streams() -> Generator[tuple[int, int]]:
-    """Descriptors of the protocol's own, with 0 and 1 out of the way."""
+    """Duplicate descriptors 0 and 1 for the protocol, and redirect the originals during the block."""
     source, sink = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     try:
         os.dup2(empty, 0)
         os.dup2(2, 1)
-        sys.stdout.flush()  # what was printed before is no message either
+        sys.stdout.flush()  # earlier output is not a message
         yield source, sink
     finally:
         sys.stdout.flush()
@@ -80,14 +80,14 @@ def _claim_streams() -> Generator[tuple[int, int]]:
 
 @final
 class _OpenRequests:
-    """The requests that are not answered yet."""
+    """The requests without an answer."""
 
     def __init__(self) -> None:
         self._open: set[Any] = set()
-        self._answered = anyio.Event()  # set while none is open
+        self._answered = anyio.Event()  # set if no request is open
 
     def add(self, message: JSONRPCMessage) -> None:
-        """Notes a request, or that one was cancelled."""
+        """Record a request, or the cancellation of a request."""
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
             self._answered = anyio.Event()
@@ -95,7 +95,7 @@ class _OpenRequests:
             self._close((message.params or {}).get("requestId"))
 
     def answer(self, message: JSONRPCMessage) -> None:
-        """Notes an answer."""
+        """Record an answer."""
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             self._close(message.id)
 
@@ -106,7 +106,7 @@ class _OpenRequests:
             self._answered.set()
 
     async def wait_until_answered(self) -> None:
-        """Waits until every request is answered; for when no more are read."""
+        """Wait until every request is answered. Call it when no more requests arrive."""
         if self._open:
             await self._answered.wait()
 
@@ -130,7 +130,7 @@ async def _read(
                         requests.add(message)
                         await inbound.send(SessionMessage(message))
                 except ValidationError:
-                    await outbound.send(_refusal(PARSE_ERROR, "the line is no JSON-RPC message"))
+                    await outbound.send(_refusal(PARSE_ERROR, "the line is not a JSON-RPC message"))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
                     return
         with anyio.move_on_after(_GRACE):
@@ -147,17 +147,17 @@ async def _write(
             while left:
                 try:
                     left = left[await _when_ready(sink, anyio.wait_writable, partial(os.write, sink, left[:_ATOMIC])) :]
-                except BrokenPipeError:  # the client has gone
+                except BrokenPipeError:  # the client disconnected
                     scope.cancel()
                     return
             requests.answer(message.message)
 
 
 async def _when_ready(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:
-    """What `act` gives, when the descriptor is ready; by a thread where the event loop cannot wait for it."""
+    """Return the result of `act` when the descriptor is ready. Use a thread if the event loop cannot wait for it."""
     try:
         await ready(descriptor)
-    except OSError:  # a file, or a system where loops wait for sockets alone
+    except OSError:  # a file, or a system whose event loops wait only for sockets
         return await anyio.to_thread.run_sync(act, abandon_on_cancel=True)
     return act()
 

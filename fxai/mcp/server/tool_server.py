@@ -1,8 +1,9 @@
-"""MCP servers of our tools.
+"""MCP servers for your own tools. Use this module to offer a toolkit to MCP clients.
 
-The tools come from any source of tools: a function tool, a toolkit with its layer, a source. `serve_stdio` is a program
-that a client starts, `serve_http` one that listens, `http_app` an ASGI application; each an effect that needs what the
-handlers need, and ends what it opened. `ToolServer` is the server itself, for tools that change while it runs.
+The tools come from any source: a function tool, a bound toolkit, or a tool source. `serve_stdio` runs a program that a
+client starts. `serve_http` runs a server that listens. `http_app` returns an ASGI application. Each function returns an
+effect that needs the services of the handlers and closes the opened resources. If your tools change while the server
+runs, use `ToolServer`.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import tool
@@ -54,19 +55,18 @@ _T = TypeVar("_T")
 _E = TypeVar("_E")
 _R = TypeVar("_R")
 
-_WATCH: Final = 2.0  # seconds between two looks at tools that change by themselves
+_WATCH: Final = 2.0  # seconds between two checks of live tools
 
 
 def serve_stdio(origin: Sourced[_T, _E, _R], **options: Unpack[ServerOptions]) -> EffectOf[None, _E, _R | None]:
-    """Serves tools on standard input and output, until the client closes the input.
+    """Serve tools on standard input and output until the client closes the input.
 
-    Standard output belongs to the protocol: what handlers print goes to standard error.
+    Standard output belongs to the protocol. Output of the handlers goes to standard error. The effect fails if opening
+    the tools fails.
 
     Args:
-        origin: the tools: a function tool, a bound toolkit, a source.
-        options: see `ServerOptions`.
-
-    Fails as opening the tools does.
+        origin: Tools: a function tool, a bound toolkit, or a source.
+        options: See `ServerOptions`.
     """
     opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **options)
     return scoped(opened.flat_map(lambda server: server.serve_stdio()))
@@ -78,22 +78,25 @@ def serve_http(
     on_listening: Callable[[str], object] | None = None,
     **options: Unpack[HttpServerOptions],
 ) -> EffectOf[None, _E | CannotListen, _R | None]:
-    """Serves tools over streamable HTTP, on loopback unless told otherwise, until it is interrupted.
+    """Serve tools over streamable HTTP until interrupted. By default, only this machine can connect.
 
-    It runs on uvicorn, so on asyncio; give `http_app` to another server elsewhere.
+    The server uses uvicorn, which requires asyncio. For another ASGI server, use `http_app`.
 
     Args:
-        origin: the tools: a function tool, a bound toolkit, a source.
-        on_listening: told the URL for clients, when it listens.
-        options: see `ServerOptions` and `HttpOptions`.
+        origin: Tools: a function tool, a bound toolkit, or a source.
+        on_listening: Function that receives the URL for clients when the server listens.
+        options: See `ServerOptions` and `HttpOptions`.
 
     Fails with:
-        CannotListen: the port is taken, or the host is none of this machine's.
+        CannotListen: If the port is in use, or the host does not belong to this machine.
 
-    Also fails as opening the tools does. Raises `ValueError` where other machines could use the tools unasked.
+    The effect also fails if opening the tools fails.
+
+    Raises:
+        ValueError: If an option is invalid, or if other machines could use the tools without protection.
     """
     own, http = split_options(options)
-    HttpSettings.of(http)  # what is wrong with them is said at once
+    HttpSettings.of(http)  # report invalid options immediately
     opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **own)
     return scoped(opened.flat_map(lambda server: server.serve_http(on_listening=on_listening, **http)))
 
@@ -101,9 +104,10 @@ def serve_http(
 def http_app(
     origin: Sourced[_T, _E, _R], **options: Unpack[HttpServerOptions]
 ) -> EffectOf[HttpApp, _E, _R | Scope | None]:
-    """An ASGI application that serves tools over streamable HTTP, for as long as the scope around is open.
+    """Return an ASGI application that serves tools over streamable HTTP while the enclosing scope is open.
 
-    It answers in the event loop that opened it, asyncio or trio, under any ASGI server; `host` only says who may ask.
+    It answers in the event loop that opened it, on asyncio or trio, with any ASGI server. `host` only determines the
+    allowed clients.
     """
     own, http = split_options(options)
     HttpSettings.of(http)
@@ -113,23 +117,23 @@ def http_app(
 
 @final
 class ToolServer:
-    """A server of tools, there open until the scope ends that it was opened in.
+    """A server of tools. It is open until the scope ends in which you opened it.
 
-    It may serve on several transports at once. `replace` changes the tools and notifies each client.
+    It can serve several transports at the same time. `replace` changes the tools and notifies each client.
     """
 
     __slots__ = ("_exchange", "_home", "_live", "_refreshing", "_sdk_server", "_snapshot", "_snapshots", "settings")
 
     settings: ToolServerSettings
-    """Its options, complete."""
+    """All options, with defaults."""
 
     def __init__(self, settings: ToolServerSettings) -> None:
-        """Use `ToolServer.open`, which also gives it tools."""
+        """Create a server without tools. Use `ToolServer.open` instead, which also adds the tools."""
         from fxai.mcp.server.exchange import Exchange, SdkServer
 
         self.settings = settings
         self._snapshot: Snapshot | None = None
-        self._live: AnyBound | None = None  # the live source of the snapshot
+        self._live: AnyBound | None = None  # set if the snapshot's tools are live
         self._snapshots: list[Snapshot] = []
         self._refreshing = anyio.Lock()
         self._home = Home(f"the MCP server {settings.name!r}")
@@ -140,10 +144,13 @@ class ToolServer:
     def open(
         origin: Sourced[_T, _E, _R], **options: Unpack[ServerOptions]
     ) -> EffectOf[ToolServer, _E, _R | Scope | None]:
-        """The server of these tools, opened into the scope around with them.
+        """Open the server with its tools in the enclosing scope.
 
-        Raises `ValueError` for an option that cannot be, `HandlerError` (a defect) for tools that have no handler of
-        ours, `NameConflictError` (a defect) where two tools would have one name.
+        If a tool has no handler in this program, the effect ends with the defect `HandlerError`. If two tools would
+        have the same name, it ends with the defect `NameConflictError`.
+
+        Raises:
+            ValueError: If an option is invalid.
         """
         settings = ToolServerSettings.of(options)
         source = ToolSource.of(origin)
@@ -160,28 +167,28 @@ class ToolServer:
 
         return begin()
 
-    # -- what it offers
+    # -- the tools
 
     @property
     def tools(self) -> AnyBound:
-        """The tools that it offers now, with their handlers."""
+        """The current tools with their handlers."""
         return self._now.bound
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """The entries of `tools/list` now, as plain JSON data."""
+        """The current entries of `tools/list`, as JSON values."""
         return self._now.documents
 
     @property
     def listening(self) -> int:
-        """How many connected clients are notified of changes; newer clients subscribe, and are not counted."""
+        """Number of connected clients that receive change notifications. Newer clients subscribe and do not count."""
         return self._sdk_server.listening
 
     def replace(self, tools: BoundToolkit[Any, _E, _R]) -> EffectOf[None, _E, _R | None]:
-        """Offers these tools from now on, and notifies every client; running calls keep their handlers.
+        """Offer these tools from now on and notify every client. Running calls keep their handlers.
 
-        Their handlers are built here; what that acquires is released with the server, or when they are
-        replaced. Fails as building them does, and then nothing has changed.
+        This effect builds the handlers. fxai releases their resources when the server closes or when you replace them.
+        If building the handlers fails, the effect fails and nothing changes.
         """
         followed = Sync(lambda: self._follow(tools))
         return self._offer(tools).tap(lambda _: followed)
@@ -192,7 +199,7 @@ class ToolServer:
     @property
     def _now(self) -> Snapshot:
         if self._snapshot is None:
-            raise RuntimeError("the server has no tools yet: use ToolServer.open")
+            raise RuntimeError("ToolServer has no tools yet. Create it with ToolServer.open.")
         return self._snapshot
 
     def _offer(self, tools: AnyBound) -> EffectOf[None, Any, Any]:
@@ -220,7 +227,7 @@ class ToolServer:
         return Suspend(close)
 
     async def _current(self) -> Snapshot:
-        """The tools offered now: those that change by themselves are looked up again."""
+        """Return the current tools. Check live tools for changes first."""
         self._home.require()
         if self._live is not None:
             async with self._refreshing:
@@ -250,11 +257,11 @@ class ToolServer:
 
     @property
     def sdk(self) -> Server[Any]:
-        """The server as the official SDK has it: for a transport of your own, or its client in memory."""
+        """The server of the official SDK, for your own transport or for the SDK's client in memory."""
         return self._sdk_server.sdk
 
     def serve_stdio(self) -> EffectOf[None]:
-        """Serves on standard input and output, until the client closes the input."""
+        """Serve on standard input and output until the client closes the input."""
 
         async def serve() -> None:
             from fxai.mcp.server.stdio import over_standard_streams
@@ -264,7 +271,7 @@ class ToolServer:
         return Await(lambda _: serve())
 
     def http_app(self, **options: Unpack[HttpOptions]) -> EffectOf[HttpApp, Never, Scope | None]:
-        """An ASGI application that serves over streamable HTTP, for as long as the scope around is open."""
+        """Return an ASGI application that serves over streamable HTTP while the enclosing scope is open."""
         settings = HttpSettings.of(options)
 
         def begin() -> EffectOf[HttpApp, Never, Scope | None]:
@@ -277,7 +284,7 @@ class ToolServer:
     def serve_http(
         self, *, on_listening: Callable[[str], object] | None = None, **options: Unpack[HttpOptions]
     ) -> EffectOf[None, CannotListen]:
-        """Serves over streamable HTTP until it is interrupted; see the function `serve_http`."""
+        """Serve over streamable HTTP until interrupted. See the function `serve_http`."""
         settings = HttpSettings.of(options)
 
         def serve(app: HttpApp) -> EffectOf[None, CannotListen]:

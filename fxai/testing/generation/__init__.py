@@ -1,3 +1,3 @@
-"""How data is made that a JSON Schema takes, place by place: what `fxai.testing.strategies` offers is built of this."""
+"""Generators of data from a JSON Schema. `fxai.testing.strategies` is built from this package."""
 
 __all__: list[str] = []

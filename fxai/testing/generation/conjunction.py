@@ -1,4 +1,4 @@
-"""The schemas that apply at one place of generated data: alternatives chosen, references followed.
+"""Conjunctions: the schemas that apply at one location of generated data. The generators use this module.
 
 >>> from fxai.schema.engine import Engine
 >>> schema = {"type": "integer", "allOf": [{"minimum": 3}, {"type": ["number", "null"]}]}
@@ -36,23 +36,23 @@ _DEEPEST: Final = 12
 
 
 class DeadEndError(Exception):
-    """No value fits here, or none was found in time."""
+    """An error if no value matches, or if the generator found none in time."""
 
 
 def keyword_of(part: Any, keyword: str, default: Any = None) -> Any:
-    """The value of a keyword that the dialect of a schema knows."""
+    """Return the value of a keyword, if the dialect of the schema knows the keyword."""
     known = keyword in part.dialect.keywords or (keyword == "const" and part.dialect.name != "draft-04")
     return part.schema.get(keyword, default) if known else default
 
 
 @final
 class Conjunction:
-    """Schemas that hold together at one place.
+    """The schemas that apply together at one location.
 
     Attributes:
-        roots: the schemas as they came, to look at a finished value with.
-        parts: those with what they hold in place, all objects, to be read keyword by keyword.
-        negated: those that must not hold.
+        roots: The original schemas, to validate a finished value.
+        parts: The original schemas and their inner schemas at the same location, all objects.
+        negated: The schemas that must reject the value.
     """
 
     __slots__ = ("negated", "parts", "roots")
@@ -63,22 +63,22 @@ class Conjunction:
         self.negated: list[Any] = []
 
     def all(self, keyword: str) -> Iterator[Any]:
-        """The value of a keyword in each schema that has it."""
+        """Yield the value of a keyword in each schema that has it."""
         for part in self.parts:
             value = keyword_of(part, keyword)
             if value is not None:
                 yield value
 
     def fits(self, value: object) -> bool:
-        """Whether a finished value is taken by every schema."""
+        """Return True if every schema accepts a finished value."""
         return all(root.accepts(value) for root in self.roots)
 
     def must_be_checked(self) -> bool:
-        """Whether a keyword stands here that is not met by the way values are made alone."""
+        """Return True if a keyword needs a check, because the construction of values does not ensure it."""
         return bool(self.negated) or any(not _CHECKED.isdisjoint(part.schema) for part in self.parts)
 
     def kinds(self) -> list[str]:
-        """The kinds of JSON that may stand here, the simplest first."""
+        """Return the allowed JSON types, the simplest first."""
         kinds: list[str] = [*KINDS]
         for types in self.all("type"):
             listed = types if is_array(types) else [types]
@@ -90,7 +90,7 @@ class Conjunction:
         return kinds
 
     def likely(self, kinds: list[str]) -> list[str]:
-        """Those of the kinds that keywords here are about."""
+        """Return the given types for which the schemas have keywords."""
         spoken = {_SAYS_OF[keyword] for part in self.parts for keyword in part.schema if keyword in _SAYS_OF}
         return [kind for kind in kinds if kind in spoken]
 
@@ -101,17 +101,17 @@ Choose = Callable[[list[Any]], Any]
 def gather(
     roots: list[Any], choose: Choose, into: Conjunction | None = None, *, steps: Steps | None = None
 ) -> Conjunction:
-    """The schemas of one place, with one alternative of each choice.
+    """Return the schemas of one location, with one chosen alternative for each choice.
 
     Args:
-        roots: the validators of the schemas that apply.
-        choose: gives one of the alternatives that it is given.
-        into: what the schemas join; a new conjunction by default.
-        steps: what each schema is counted by.
+        roots: Validators of the schemas that apply.
+        choose: Function that returns one of several alternatives.
+        into: Conjunction to extend. Default: a new conjunction.
+        steps: Counter of schemas. Default: None, no limit.
 
     Raises:
-        DeadEndError: one of the schemas takes nothing.
-        ExhaustedError: there are more schemas than steps.
+        DeadEndError: If a schema accepts nothing.
+        ExhaustedError: If the schemas need more steps than the counter allows.
     """
     found = into or Conjunction(list(roots))
     pending = list(reversed(roots))
@@ -132,7 +132,7 @@ def gather(
 
 
 def _inner(part: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
-    """What a schema holds in place."""
+    """Yield the inner schemas of a schema at the same location."""
     for inner in keyword_of(part, "allOf", ()):
         yield part.under(inner)
     for keyword in ("anyOf", "oneOf"):
@@ -160,12 +160,12 @@ def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> It
 
 
 def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
-    """How deep the smallest value of a schema nests, about: the alternative with the least comes to an end.
+    """Return the approximate nesting depth of the smallest value of a schema, with the best alternatives.
 
     Args:
-        part: the validator of the schema.
-        known: what is known already, by schema and level; it is added to.
-        level: how deep the schema lies in that of the first question.
+        part: Validator of the schema.
+        known: Known depths by schema and level. The function adds new depths.
+        level: Level of the schema below the first schema.
     """
     schema = part.schema
     if isinstance(schema, bool):

@@ -1,7 +1,7 @@
-"""Data that a schema takes, and near misses, drawn place by place.
+"""Generators of valid and invalid data of a schema. `fxai.testing.strategies` uses this module.
 
-Alternatives are chosen, references followed and keywords that stand together met together, as far as they can be met
-by making; what remains (`not`, `oneOf`, `contains`, …) is looked at where it stands, and tried again there.
+The generator chooses alternatives, follows references, and combines keywords that it can satisfy by construction. It
+checks the other keywords (`not`, `oneOf`, `contains`, …) at their location, and tries again after a mismatch.
 
 >>> from hypothesis import find
 >>> from fxai.schema.json_schema import JsonSchema, engine_of
@@ -27,10 +27,10 @@ from fxai.testing.generation.conjunction import Conjunction, DeadEndError, gathe
 from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
 
 _DEEP: Final = 4
-"""From this depth on, values are as small as the schema lets them be."""
+"""From this depth on, values are as small as the schema allows."""
 
 _ATTEMPTS: Final = 8
-_MOST_ITEMS: Final = 1_000  # items that are drawn for one array
+_MOST_ITEMS: Final = 1_000  # items of one array
 _BUDGET: Final = 300
 
 SCALARS: Final[SearchStrategy[Any]] = (
@@ -45,13 +45,13 @@ ANYTHING: Final[SearchStrategy[Any]] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(characters, max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-"""Any JSON value, small."""
+"""Small JSON values of all kinds."""
 
 
 def instance_of(
     document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None = None, *, undeclared: bool = True
 ) -> SearchStrategy[Any]:
-    """Values that a document takes, as `fxai.testing.strategies.instances` says."""
+    """Generate values that a document accepts, see `fxai.testing.strategies.instances`."""
     plain = document.to_dict()
     if plain is True or plain == {}:
         return ANYTHING
@@ -63,9 +63,9 @@ def instance_of(
         try:
             value = drawing.value([engine.root], 0)
         except (DeadEndError, ExhaustedError):
-            raise UnsatisfiedAssumption("nothing was found that the schema takes") from None
+            raise UnsatisfiedAssumption("found no value that the schema accepts") from None
         if document.validate(value):
-            raise UnsatisfiedAssumption("the schema does not take what was found")
+            raise UnsatisfiedAssumption("the schema rejects the generated value")
         return value
 
     return instances()
@@ -73,7 +73,7 @@ def instance_of(
 
 @final
 class Drawing:
-    """A value that is being drawn: what draws its choices, and how much may still be tried."""
+    """The state of a generated value: the source of choices, and the remaining attempts."""
 
     def __init__(
         self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool, growth: Growth = NO_GROWTH
@@ -87,7 +87,11 @@ class Drawing:
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
-        """A value that all these schemas take. Raises `DeadEndError`: none was found."""
+        """Generate a value that all these schemas accept.
+
+        Raises:
+            DeadEndError: If no value was found.
+        """
         for _ in range(_ATTEMPTS):
             self._left -= 1
             if self._left < 0:
@@ -102,12 +106,12 @@ class Drawing:
         raise DeadEndError
 
     def _fits(self, here: Conjunction, value: object) -> bool:
-        """Whether a finished value is taken, as far as the steps go."""
+        """Return True if the schemas accept a finished value. Count the steps of the check."""
         self.steps.take(steps=self.growth.visits)
         return here.fits(value)
 
     def choosing(self, depth: int) -> Any:
-        """How one of several alternatives is chosen at a depth."""
+        """Return a function that chooses one of several alternatives at a depth."""
 
         def choose(alternatives: list[Any]) -> Any:
             if len(alternatives) == 1:
@@ -143,7 +147,7 @@ class Drawing:
         return weighted[self.draw(st.integers(0, len(weighted) - 1))]
 
     def _one_of(self, here: Conjunction) -> Any:
-        """One of the values that a schema lists, if all the schemas take it."""
+        """Generate one of the listed values of a schema, if all schemas accept it."""
         constants = [part.schema["const"] for part in here.parts if _has(part, "const")]
         listed = constants[:1] or next(part.schema["enum"] for part in here.parts if _has(part, "enum"))
         fitting = [value for value in listed if here.fits(value)]
@@ -220,7 +224,7 @@ def _is_listed(here: Conjunction) -> bool:
 
 
 def _contains(here: Conjunction) -> list[tuple[Any, int]]:
-    """The schemas of which an array must contain items, and how many."""
+    """Return the schemas that items of an array must match, with the number of items."""
     found: list[tuple[Any, int]] = []
     for part in here.parts:
         schema = keyword_of(part, "contains")
@@ -230,7 +234,7 @@ def _contains(here: Conjunction) -> list[tuple[Any, int]]:
 
 
 def _item_schemas(here: Conjunction, index: int) -> list[Any]:
-    """The schemas that apply to the item at an index."""
+    """Return the schemas that apply to the item at an index."""
     found: list[Any] = []
     left: list[Any] = []
     for part in here.parts:
@@ -249,13 +253,13 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
 # ---- objects
 
 _NAME_TRIES: Final = 5
-_MOST_PROPERTIES: Final = 1_000  # properties that are drawn for one object
+_MOST_PROPERTIES: Final = 1_000  # properties of one object
 _TEXT: Final = {"type": "string"}
 _FREE_NAMES: Final = st.text(characters, max_size=6)
 
 
 def schemas_of(here: Conjunction, name: str) -> list[Any]:
-    """The schemas that apply to a property."""
+    """Return the schemas that apply to a property."""
     found: list[Any] = []
     for part in here.parts:
         own = list(_declaring(part, name))
@@ -286,7 +290,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 @final
 class Members:
-    """An object that is being drawn: the names chosen so far, and those that are left out."""
+    """The state of a generated object: the chosen and the omitted property names."""
 
     def __init__(self, drawing: Drawing, here: Conjunction, depth: int) -> None:
         self.drawing = drawing
@@ -299,7 +303,11 @@ class Members:
         self.most: float = math.inf
 
     def draw(self) -> dict[str, Any]:
-        """The object. Raises `DeadEndError`: none was found."""
+        """Generate the object.
+
+        Raises:
+            DeadEndError: If no object was found.
+        """
         self.least = math.ceil(max(self.here.all("minProperties"), default=0))
         self.most = math.floor(min(self.here.all("maxProperties"), default=10**9))
         if self.least > _MOST_PROPERTIES:
@@ -329,7 +337,7 @@ class Members:
         return {name: None for properties in self.here.all("properties") for name in properties}
 
     def _choose_known(self) -> None:
-        """Take the required properties, and some of the others that have a schema."""
+        """Choose the required properties, and some optional properties with a schema."""
         required = list(self._required_names())
         for name in required:
             self.away.discard(name)
@@ -356,7 +364,7 @@ class Members:
         return [part.under(schema) for part, schema in named if schema is not None]
 
     def _follow_dependents(self) -> bool:
-        """Take what the chosen properties ask for; true where that brought something new."""
+        """Add the properties that chosen properties require. Return True if something changed."""
         before = len(self.chosen)
         joined = False
         for part in list(self.here.parts):
@@ -375,7 +383,7 @@ class Members:
         return joined or len(self.chosen) > before
 
     def _fill(self) -> None:
-        """Add properties until there are enough, and now and then one that nothing is known of."""
+        """Add properties up to the minimum, and sometimes an undeclared property."""
         places = {name: place for place, name in enumerate(self._known_names())}
         for name in sorted(self.away, key=places.__getitem__) if len(self.chosen) < self.least else ():
             if len(self.chosen) < self.least and self._allows(name):
@@ -393,7 +401,7 @@ class Members:
             raise DeadEndError
 
     def _is_open(self) -> bool:
-        """Whether properties may stand here that no schema names."""
+        """Return True if undeclared properties are allowed."""
         for part in self.here.parts:
             if keyword_of(part, "additionalProperties") is False and not keyword_of(part, "patternProperties"):
                 return False
@@ -412,7 +420,7 @@ class Members:
         )
 
     def _name(self) -> str:
-        """A name that no schema lists, made for the schemas and patterns that names have here."""
+        """Generate a name for an undeclared property that matches the schemas and patterns of names."""
         naming = self._naming()
         if naming:
             text = naming[0].under(_TEXT)
@@ -433,7 +441,7 @@ _LENGTHS: Final = ("minLength", "maxLength")
 
 
 def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None = None) -> SearchStrategy[Any]:
-    """Values that a document refuses, as `fxai.testing.strategies.not_instances` says."""
+    """Generate values that a document rejects, see `fxai.testing.strategies.not_instances`."""
     plain = document.to_dict()
     if plain is True or plain == {}:
         return st.nothing()
@@ -454,14 +462,14 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
             value = changed if draw(st.booleans()) or value == {} else value
         value = draw(ANYTHING)
         if not document.validate(value):
-            raise UnsatisfiedAssumption("nothing was found that the schema refuses")
+            raise UnsatisfiedAssumption("found no value that the schema rejects")
         return value
 
     return misses()
 
 
 def _edges(schema: Any) -> Iterator[float]:
-    """The numbers just beyond the bounds that a document names."""
+    """Yield the numbers at and next to the bounds of a document."""
     if is_object(schema):
         for keyword, value in schema.items():
             if keyword in (*_BOUNDS, *_LENGTHS) and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -474,7 +482,7 @@ def _edges(schema: Any) -> Iterator[float]:
 
 
 def _names(schema: Any) -> Iterator[str]:
-    """The names of properties in a document."""
+    """Yield the names of properties in a document."""
     if is_object(schema):
         for keyword, value in schema.items():
             if keyword in _NAMING and is_object(value):
@@ -493,7 +501,7 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 def _change(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:
-    """A copy of a value, changed at one place."""
+    """Return a copy of a value with one change."""
     paths = list(_paths(value, ()))
     path = paths[draw(st.integers(0, len(paths) - 1))]
     whole = [copy_data(value)]
@@ -513,7 +521,7 @@ def _paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int,
 
 
 def _changes(value: Any, edges: list[float], names: list[str]) -> Iterator[Any]:
-    """What a value might be taken for: the same kind first, then others."""
+    """Yield changed values, first with the same type, then with other types."""
     if is_object(value):
         for name in value:
             yield {other: item for other, item in value.items() if other != name}

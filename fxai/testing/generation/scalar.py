@@ -1,4 +1,4 @@
-"""Numbers and strings that several schemas take together: by bounds, by pattern, by format, by length.
+"""Generators of numbers and strings for several schemas: by bounds, pattern, format, or length.
 
 >>> from fxai.schema.engine import Engine
 >>> from fxai.testing.generation.conjunction import gather
@@ -26,11 +26,11 @@ from fxai.schema.pattern import tokens, translate
 from fxai.testing.generation.conjunction import Conjunction, DeadEndError, keyword_of
 
 _FAR = 10**6
-_LONGEST = 10_000  # characters that are drawn for one string
+_LONGEST = 10_000  # maximum characters of one string
 
 
 class Reach(NamedTuple):
-    """The numbers between two ends, at equal steps where `step` is set; an open end is `None`."""
+    """An interval of numbers, with equal steps if `step` is set. `None` means an open end."""
 
     low: Fraction | None
     high: Fraction | None
@@ -39,7 +39,7 @@ class Reach(NamedTuple):
     step: Fraction | None
 
     def whole(self, step: Fraction) -> tuple[int | None, int | None]:
-        """The least and the greatest count of steps in reach."""
+        """Return the smallest and the greatest number of steps in the interval."""
         low = high = None
         if self.low is not None:
             low = math.ceil(self.low / step)
@@ -52,13 +52,13 @@ class Reach(NamedTuple):
         return low, high
 
     def holds(self, number: float) -> bool:
-        """Whether a number lies between the ends."""
+        """Return True if a number is in the interval."""
         above = self.low is None or (number > self.low if self.open_low else number >= self.low)
         return above and (self.high is None or (number < self.high if self.open_high else number <= self.high))
 
 
 def reach_of(here: Conjunction) -> Reach:
-    """The numbers that all the schemas of a place take."""
+    """Return the numbers that all schemas of a location accept."""
     lows = sorted(_ends(here, "minimum", "exclusiveMinimum"), reverse=True)
     highs = sorted((end, not open_) for end, open_ in _ends(here, "maximum", "exclusiveMaximum"))
     step: Fraction | None = None
@@ -82,12 +82,12 @@ def _ends(here: Conjunction, bound: str, exclusive: str) -> list[tuple[Fraction,
 
 
 def _both(one: Fraction, other: Fraction) -> Fraction:
-    """The least number that is a multiple of both."""
+    """Return the smallest number that is a multiple of both."""
     return Fraction(math.lcm(one.numerator, other.numerator), math.gcd(one.denominator, other.denominator))
 
 
 def _near(low: int | None, high: int | None) -> tuple[int | None, int | None]:
-    """Ends that are not so far that values get unwieldy where one end is open."""
+    """Return near ends if one end is open, to avoid unwieldy values."""
     if low is None and high is not None:
         return min(high - _FAR, -_FAR), high
     if high is None and low is not None:
@@ -96,9 +96,10 @@ def _near(low: int | None, high: int | None) -> tuple[int | None, int | None]:
 
 
 def integers(here: Conjunction) -> st.SearchStrategy[Any]:
-    """Whole numbers in reach; some are written as `3.0`, where the dialect calls that an integer.
+    """Generate integers in the interval, sometimes as `3.0` if the dialect accepts it as an integer.
 
-    Raises `DeadEndError`: there is none.
+    Raises:
+        DeadEndError: If the interval contains no integer.
     """
     reach = reach_of(here)
     step = 1 if reach.step is None else reach.step.numerator
@@ -114,7 +115,11 @@ def _steps(low: int | None, high: int | None, step: int, *, pointed: bool) -> st
 
 
 def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
-    """Numbers in reach, whole ones among them. Raises `DeadEndError`: there is none."""
+    """Generate numbers in the interval, including integers.
+
+    Raises:
+        DeadEndError: If the interval contains no number.
+    """
     reach = reach_of(here)
     if reach.step is not None:
         step = reach.step
@@ -137,7 +142,7 @@ def _either(strategies: tuple[st.SearchStrategy[Any], ...]) -> st.SearchStrategy
 
 
 def _as_float(number: int) -> float:
-    """A whole number as a float, where none is lost."""
+    """Return an integer as a float if the float is exact."""
     return float(number) if abs(number) < 2**53 else number
 
 
@@ -146,7 +151,7 @@ def _number_of(number: Fraction) -> float:
 
 
 def _float(end: Fraction | None, *, up: bool) -> float | None:
-    """The nearest float that is not beyond an end; nothing for an end that no float reaches."""
+    """Return the nearest float inside an end, or None if no float reaches the end."""
     if end is None:
         return None
     try:
@@ -159,9 +164,10 @@ def _float(end: Fraction | None, *, up: bool) -> float | None:
 
 
 def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list[st.SearchStrategy[str]]:
-    """Strings, by pattern, by format or by length, the best first: what comes must be looked at where several hold.
+    """Return strategies of strings by pattern, format, or length, the best first. If several apply, check the value.
 
-    Raises `DeadEndError`: no length is left.
+    Raises:
+        DeadEndError: If no length is possible.
     """
     least = math.ceil(max(here.all("minLength"), default=0))
     most = min((math.floor(end) for end in here.all("maxLength")), default=None)
@@ -176,17 +182,17 @@ def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list
 
 
 characters: Final = st.characters(exclude_categories=["Cs"])
-"""Every character that JSON text can carry."""
+"""All characters that JSON can carry."""
 
 
 @lru_cache(maxsize=1024)
 def strings(least: int, most: int | None) -> st.SearchStrategy[str]:
-    """Strings of between `least` and `most` characters; short ones where there is no end."""
+    """Generate strings of `least` to `most` characters. Without `most`, generate short strings."""
     return st.text(characters, min_size=least, max_size=least + 12 if most is None else most)
 
 
 def with_lengths(pattern: str, least: int, most: int | None) -> list[str]:
-    """The pattern with its open repetitions held to a length, first all of them, then the last: to be tried.
+    """Return variants of the pattern with limited repetitions: all of them, then the last, then the first.
 
     >>> with_lengths("^[a-z]+$", 3, 5)
     ['^[a-z]{3,5}$']
@@ -209,7 +215,7 @@ def with_lengths(pattern: str, least: int, most: int | None) -> list[str]:
 
 @lru_cache(maxsize=512)
 def matching(pattern: str) -> st.SearchStrategy[str] | None:
-    """Strings in which a pattern of Python's is found; nothing for one that Python cannot read."""
+    """Generate strings that match a pattern of Python. Return None if Python cannot read the pattern."""
     try:
         strategy = st.from_regex(re.compile(pattern), alphabet=characters)
         strategy.validate()
@@ -220,7 +226,7 @@ def matching(pattern: str) -> st.SearchStrategy[str] | None:
 
 @lru_cache(maxsize=512)
 def by_pattern(pattern: str, least: int, most: int | None) -> tuple[st.SearchStrategy[str], ...]:
-    """What to try for a pattern and a length, the best first; nothing where the pattern cannot be followed."""
+    """Return strategies for a pattern and a length, the best first. Return none if no strategy supports the pattern."""
     tried = (matching(translate(variant, python=True)) for variant in (*with_lengths(pattern, least, most), pattern))
     return tuple(strategy for strategy in tried if strategy is not None)
 
@@ -263,11 +269,11 @@ FORMATS: Final[dict[str, Callable[[], st.SearchStrategy[str]]]] = {
     "relative-json-pointer": lambda: _like(rf"[0-9]{_PATH}"),
     "regex": lambda: st.sampled_from(["", "^a", "[0-9]+", "^(a|b)*$"]),
 }
-"""By format, strings of it. `register_format` adds to them."""
+"""Strategies of strings by format. `register_format` adds formats."""
 
 
 def register_format(name: str, strategy: st.SearchStrategy[str]) -> None:
-    """From now on, take strings of the format `name` from `strategy`: for formats of your own, or better values.
+    """Register a strategy for the format `name`. Use it for your own formats, or for better values.
 
     >>> register_format("sku", st.from_regex("[A-Z]{3}-[0-9]{4}", fullmatch=True))
     >>> by_format({"format": "sku"}, {}) is not None
@@ -288,7 +294,7 @@ def _base64(value: bytes) -> str:
 
 
 def by_format(schema: dict[str, Any], given: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str] | None:
-    """Strings of the format or encoding of a schema, from `given` first; nothing where it has neither."""
+    """Generate strings of a schema's format or encoding, first from `given`. Return None if it has neither."""
     name = schema.get("format")
     if isinstance(name, str) and name in given:
         return given[name]

@@ -1,7 +1,8 @@
-"""JSON Schema documents of each draft, with references, recursion and all kinds of keywords, and Python types.
+"""Generators of JSON Schema documents and Python types. `fxai.testing.strategies` uses this module.
 
-What is drawn nearly always has instances: bounds agree, and a schema refers to itself only where data may end. The
-types are those that a schema can be made of, of every kind that msgspec knows, with codecs among them.
+The documents cover each draft, references, recursion, and all kinds of keywords. Nearly all of them have instances,
+because bounds agree and a schema refers to itself only where data can end. The types cover every kind that msgspec
+supports, and codecs.
 
 >>> from hypothesis import find
 >>> find(document_of("2020-12", objects=True), lambda document: "required" in document)["type"]
@@ -32,7 +33,7 @@ from fxai.testing.generation.instance import ANYTHING, SCALARS
 from fxai.testing.generation.scalar import characters
 
 Draft: TypeAlias = Literal["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"]
-"""The drafts of JSON Schema that are known."""
+"""The supported drafts of JSON Schema."""
 
 _LEVELS: Final = 3
 _NAMES: Final = st.sampled_from(
@@ -46,14 +47,14 @@ _ATOMS: Final = ("string", "integer", "number", "boolean", "null")
 
 @cache
 def document_of(draft: Draft, *, objects: bool) -> SearchStrategy[dict[str, Any]]:
-    """Documents of a draft, as `fxai.testing.strategies.json_schemas` says."""
+    """Generate documents of a draft, see `fxai.testing.strategies.json_schemas`."""
     dialect = next(known for known in DIALECTS.values() if known.name == draft)
 
     @st.composite
     def documents(draw: DrawFn) -> dict[str, Any]:
         document = Writing(draw, dialect).document(objects=objects)
         if document_faults(document):
-            raise UnsatisfiedAssumption("references in a circle")
+            raise UnsatisfiedAssumption("circular references")
         return document
 
     return documents()
@@ -61,7 +62,7 @@ def document_of(draft: Draft, *, objects: bool) -> SearchStrategy[dict[str, Any]
 
 @final
 class Writing:
-    """A document that is being drawn: its dialect, and the definitions that it may refer to."""
+    """The state of a generated document: its dialect, and the definitions that it can refer to."""
 
     def __init__(self, draw: DrawFn, dialect: Dialect) -> None:
         self.draw = draw
@@ -71,7 +72,7 @@ class Writing:
         self.drawn: int = 0
 
     def document(self, *, objects: bool) -> dict[str, Any]:
-        """A whole document."""
+        """Generate a whole document."""
         self.names = [f"D{index}" for index in range(self.draw(st.sampled_from([0, 0, 1, 2])))]
         definitions: dict[str, Any] = {}
         for index, name in enumerate(self.names):
@@ -86,7 +87,7 @@ class Writing:
         return {**root, self.place: definitions} if definitions else root
 
     def schema(self, level: int, *, loose: bool = False) -> dict[str, Any]:
-        """A schema; where data may end without it (`loose`) it may refer to what is around it."""
+        """Generate a schema. If it is optional (`loose`), it can refer to the enclosing schema."""
         forms: list[Callable[[int], dict[str, Any]]] = [self._atom, self._values]
         if level < _LEVELS:
             forms += [self._object, self._object, self._array, self._tuple, self._union, self._both, self._one]
@@ -98,7 +99,7 @@ class Writing:
         made = self.draw(st.sampled_from(forms))(level)
         return self._annotate(made) if not (self.dialect.ref_alone and "$ref" in made) else made
 
-    # ---- one form each
+    # ---- forms
 
     def _atom(self, _: int) -> dict[str, Any]:
         name = self.draw(st.sampled_from(_ATOMS))
@@ -170,7 +171,7 @@ class Writing:
         return {**schema, **self._rules(names, level)} if self._often() else schema
 
     def _rules(self, names: list[str], level: int) -> dict[str, Any]:
-        """Keywords about a whole object, that agree with its properties."""
+        """Generate keywords for a whole object that agree with its properties."""
         rules: dict[str, Callable[[], Any]] = {
             "patternProperties": lambda: {"^x-": {}, "[0-9]$": self.schema(level + 1, loose=True)},
             "maxProperties": lambda: len(names) + 2,
@@ -223,7 +224,7 @@ class Writing:
         return {"anyOf": [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]}
 
     def _one(self, level: int) -> dict[str, Any]:
-        """Alternatives of which no two take the same: by kind, or by the value of one property."""
+        """Generate alternatives that exclude each other: by type, or by the value of one property."""
         if self.draw(st.booleans()):
             kinds = self.draw(
                 st.lists(st.sampled_from(["string", "integer", "null", "boolean"]), min_size=1, unique=True)
@@ -254,13 +255,13 @@ class Writing:
     # ---- choices
 
     def _annotate(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema, now and then with an annotation."""
+        """Return the schema, sometimes with an annotation."""
         if not self._now_and_then():
             return schema
         note = self.draw(st.sampled_from(["title", "description", "default", "examples", "readOnly", "deprecated"]))
         if not self._knows(note):
             return schema
-        value: Any = "Said of it." if note in ("title", "description") else note in ("readOnly", "deprecated")
+        value: Any = "An annotation." if note in ("title", "description") else note in ("readOnly", "deprecated")
         if note in ("default", "examples"):
             value = self.draw(SCALARS) if note == "default" else [self.draw(SCALARS)]
         return {note: value, **schema}
@@ -268,7 +269,7 @@ class Writing:
     def _knows(self, keyword: str) -> bool:
         if keyword == "dependencies":
             return "dependentRequired" not in self.dialect.keywords
-        if keyword in ("const", "default"):  # any value will do for them, so the table of shapes has them not
+        if keyword in ("const", "default"):  # they accept any value, so the table of shapes omits them
             return keyword == "default" or self.dialect.name != "draft-04"
         return keyword in self.dialect.keywords
 
@@ -289,14 +290,14 @@ _NUMBERS: Final = count()
 
 
 class Colour(Enum):
-    """A choice of words."""
+    """An enum of strings."""
 
     RED = "red"
     DARK_BLUE = "dark blue"
 
 
 class Level(IntEnum):
-    """A choice of numbers."""
+    """An enum of integers."""
 
     LOW = 0
     HIGH = 10
@@ -329,7 +330,7 @@ _EXACT: Final[tuple[Any, ...]] = (
 )
 _INEXACT: Final[tuple[Any, ...]] = (
     date,
-    Annotated[time, msgspec.Meta(tz=True)],  # without a zone their schema has no format
+    Annotated[time, msgspec.Meta(tz=True)],  # without a time zone, the schema has no format
     Annotated[datetime, msgspec.Meta(tz=True)],
     timedelta,
     UUID,
@@ -340,14 +341,14 @@ _INEXACT: Final[tuple[Any, ...]] = (
 
 @cache
 def type_of(*, exact: bool = True) -> SearchStrategy[Any]:
-    """Python types; with `exact`, those whose JSON Schema is as strict as their decoder."""
+    """Generate Python types. With `exact`, the JSON Schema of each type is as strict as its decoder."""
     leaves = st.sampled_from(_EXACT if exact else (*_EXACT, *_INEXACT))
     return st.recursive(leaves, _extend, max_leaves=5)
 
 
 @cache
 def struct_of(*, exact: bool = True) -> SearchStrategy[Any]:
-    """Struct classes, as parameters of tools are."""
+    """Generate Struct classes, like the parameters of tools."""
     return _structs(st.lists(type_of(exact=exact), max_size=3))
 
 
@@ -374,7 +375,7 @@ def _fresh_name(prefix: str) -> str:
 
 @st.composite
 def _structs(draw: DrawFn, some: SearchStrategy[list[Any]]) -> Any:
-    """A struct class with such members, open or closed, some of them optional."""
+    """Generate a Struct class with these members, open or closed, with some optional members."""
     types = draw(some)
     optional = draw(st.integers(0, len(types)))
     config: dict[str, Any] = draw(
@@ -401,7 +402,7 @@ def _struct(members: list[Any], config: dict[str, Any]) -> Any:
 
 
 def _tagged_union(groups: tuple[list[Any], list[Any]]) -> Any:
-    """A union of two structs, distinguished by a tag."""
+    """Return a union of two Structs with different tags."""
     arms = [
         _struct([(f"m{index}", tp) for index, tp in enumerate(types)], {"tag": tag, "tag_field": "kind"})
         for tag, types in zip(("one", "two"), groups, strict=True)

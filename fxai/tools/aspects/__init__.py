@@ -1,4 +1,4 @@
-"""Aspects: what happens around handlers, and those that are ready to use.
+"""Aspects wrap handlers. Use the ready aspects for caching, logging, limits, retries, and timeouts, or write your own.
 
 >>> from fxai.effects import Schedule
 >>> steady = log().and_then(retry(Schedule.exponential(0.1) & Schedule.recurs(3))).and_then(timeout(10))

@@ -1,8 +1,8 @@
-"""Aspects: what happens around handlers, as values that compose.
+"""Aspects: immutable values that wrap handlers. Use an aspect to add behavior to many handlers in one place.
 
-An aspect wraps the handlers that a layer gives: `aspect.wrap(tool.handler(f))`, or a whole toolkit's at once. In each
-call the stages follow each other, and each sees what those before it came to: `before`, the handler, `after`,
-`recover`, `format`. Two aspects are one: `outer.and_then(inner)`.
+An aspect wraps the handlers of a layer: `aspect.wrap(tool.handler(f))`, or the layer of a whole toolkit. In each call,
+these stages run in order: `before`, the handler, `after`, `recover`, `format`. Each stage receives the result of the
+stages before it. To combine two aspects, write `outer.and_then(inner)`.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.aspects.aspect import Return
@@ -16,7 +16,7 @@ call the stages follow each other, and each sees what those before it came to: `
 (4, 0)
 """
 
-# The type variable of what is needed has a default: that of a hook that needs nothing.
+# The type variable of the requirements has a default, for a hook without requirements.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -66,28 +66,28 @@ _S_co = TypeVar("_S_co", covariant=True)
 
 @final
 class Return(msgspec.Struct, Generic[_S_co], frozen=True):
-    """The answer of a hook: `Return(value)`, whatever the value. A hook that returns None has nothing to say."""
+    """The answer of a hook: `Return(value)`, with any value. A hook that returns None gives no answer."""
 
     value: _S_co
 
 
 @final
 class Invocation(msgspec.Struct, Generic[_P_co], eq=False, frozen=True):
-    """One run of a handler, as an aspect sees it."""
+    """One call of a handler, for an aspect."""
 
     params: _P_co
     """The decoded parameters."""
     context: CallContext
-    """What the handler may know of the call: the conversation, the deadline, preliminary values."""
+    """The context of the call: the conversation, the deadline, and the receiver of preliminary values."""
 
     @property
     def call_id(self) -> str:
-        """The model's id of the call; empty when no model made it."""
+        """The model's id of the call. Empty if no model made the call."""
         return self.context.call_id
 
     @property
     def tool(self) -> ToolInfo:
-        """The tool that was called."""
+        """The called tool."""
         return self.context.tool
 
 
@@ -106,20 +106,20 @@ HookReturn = TypeAliasType(
     | None,
     type_params=(_S, _F, _R),
 )
-"""What a hook may return: an answer of type `S`, None for nothing to say, or a failure `F`; it may need `R`."""
+"""The possible return values of a hook: an answer `S`, None for no answer, or a failure `F`. A hook can require `R`."""
 
 Wrap = Callable[[Invocation[Any], AnyEffect], AnyEffect]
-"""What an aspect makes of the effect of a handler, or of an aspect further in."""
+"""A function that wraps the effect of a handler or of an inner aspect."""
 
 Wrapping = Callable[[ContextOf[Any], ContextOf[Any]], ContextOf[Any]]
-"""What an aspect makes of a context with handlers, of that and of the services around."""
+"""A function that wraps the handlers of a context. Its arguments are this context and the context of services."""
 
-_Wraps = tuple[tuple[Identity | None, Wrap], ...]  # the innermost first
+_Wraps = tuple[tuple[Identity | None, Wrap], ...]  # innermost first
 
 
 @final
 class Hooks(msgspec.Struct, frozen=True):
-    """The four hooks of one aspect. They have no state, so calling the hooks gives the same wrap each time."""
+    """The four hooks of an aspect. They have no state, so each call returns the same wrap."""
 
     before: Callable[[Any], Any] | None = None
     after: Callable[[Any, Any], Any] | None = None
@@ -127,7 +127,7 @@ class Hooks(msgspec.Struct, frozen=True):
     format: Callable[[Any, Any], Any] | None = None
 
     def __call__(self) -> Wrap:
-        """What wraps a handler in the hooks."""
+        """Return the function that wraps a handler in the hooks."""
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
@@ -175,7 +175,7 @@ def _format(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: Any
 
 
 def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
-    """The effect of what a hook gives: a `Return`, or None."""
+    """Return the effect of a hook's answer, which is a `Return` or None."""
     if returned is None or returned.__class__ is Return:
         return Succeed(returned)
     if is_plain_awaitable(returned):
@@ -200,42 +200,42 @@ def _check(given: Any, call: Invocation[Any], hook: str) -> Any:
 
 
 def _advice(given: Any, call: Invocation[Any], hook: str) -> str:
-    answer = "a failure that it recovers from" if hook == "recover" else "a value in place of the handler's"
+    answer = "recover from the failure" if hook == "recover" else "replace the handler's value"
     return (
-        f"the hook {hook!r} of an aspect of {call.tool.name!r} gave {given!r}: return Return(value) to give {answer}, "
-        "None to leave things as they are, or Failure(error)"
+        f"hook {hook!r} of an aspect of {call.tool.name!r} returned {given!r}. Return Return(value) to {answer}, "
+        "None to change nothing, or Failure(error)."
     )
 
 
-# The type variable of what is needed has a default: that of a hook that needs nothing.
+# The type variable of the requirements has a default, for a hook without requirements.
 # pyright: reportInvalidTypeVarUse=false
 
 
 @final
 class Ring(msgspec.Struct, frozen=True):
-    """One aspect that is not composed of others."""
+    """A single aspect, not a combination."""
 
     only: Identity | None
-    """The tool whose handler it wraps; None: every handler."""
+    """The tool whose handler the aspect wraps. None: every handler."""
     start: Callable[[], Wrap]
-    """Gives what wraps the handlers, with a state of its own where there is one; called once when a layer is built."""
+    """A function that creates the wrap and its state. fxai calls it once when it builds a layer."""
 
 
 @final
 class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
-    """What happens around handlers; `R` is what services it needs for that (a union that always holds `None`).
+    """A wrapper of handlers. `R` is the set of services that it needs, a union that always contains `None`.
 
-    Aspects are a monoid: `and_then` is associative, and `Aspect.empty()` is neutral.
+    `and_then` is associative, and `Aspect.empty()` is its neutral element.
     """
 
     rings: tuple[Ring, ...] = ()
-    """The aspects that it is composed of, the outermost first."""
+    """The single aspects of a combination, outermost first."""
 
     # -- constructors
 
     @staticmethod
     def empty() -> Aspect:
-        """The aspect that does nothing."""
+        """Return the aspect that does nothing."""
         return Aspect()
 
     @overload
@@ -266,21 +266,23 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         recover: Callable[..., Any] | None = None,
         format: Callable[..., Any] | None = None,
     ) -> Any:
-        """The aspect of some hooks, each of which sees the `Invocation`: call id, tool and parameters.
+        """Return the aspect of some hooks. Each hook receives the `Invocation` with call id, tool, and parameters.
 
         Args:
-            tool: the tool whose handler it wraps, with its types; by default the handlers of all tools.
-            before: may answer at once by `Return(value)`: then neither handler nor `after` run. A failure ends the
-                call likewise; None goes on.
-            after: is given the result; `Return(value)` replaces it, a failure takes its place, None keeps it.
-            recover: is given a typed failure, of the handler or of a hook before it; `Return(value)` makes it a
-                success, `Failure(error)` another failure, None leaves it.
-            format: is given what came of all that, as a `Result`, and says what the call gives, as a handler does.
+            tool: Tool whose handler the aspect wraps. The tool also defines the types. Default: the handlers of all
+                tools.
+            before: Hook before the handler. `Return(value)` answers the call without the handler and `after`. A failure
+                also ends the call. None continues.
+            after: Hook for the success. `Return(value)` or a failure replaces the success. None keeps it.
+            recover: Hook for a typed failure of the handler or of an earlier hook. `Return(value)` converts it to a
+                success, `Failure(error)` replaces it, and None keeps it.
+            format: Function of the final `Result`. Its return value is the result of the call. It can have any form
+                that a handler can return.
 
-        An exception in a hook is a defect of that call; no hook is given defects.
+        An exception in a hook is a defect of the call. No hook receives defects.
 
         Raises:
-            SchemaError: the tool is external: it has no handler here.
+            SchemaError: If the tool is external. It has no handler in this program.
         """
         return Aspect((Ring(_identity_of(tool), Hooks(before, after, recover, format)),))
 
@@ -296,42 +298,43 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
     ) -> Aspect[_R | None]: ...
     @staticmethod
     def around(f: Callable[..., Any], *, tool: Any = None) -> Any:
-        """The aspect that runs `f(invocation, proceed)` in place of the handler.
+        """Return the aspect that runs `f(invocation, proceed)` instead of the handler.
 
         Args:
-            f: may run the effect `proceed`, which is the handler, no times, once or more often; returns any form that
-                a handler may.
-            tool: the tool whose handler it wraps, with its types; by default the handlers of all tools.
+            f: Function that can run the effect `proceed` (the handler) any number of times. Its return value can have
+                any form that a handler can return.
+            tool: Tool whose handler the aspect wraps. The tool also defines the types. Default: the handlers of all
+                tools.
 
         Raises:
-            SchemaError: the tool is external: it has no handler here.
+            SchemaError: If the tool is external. It has no handler in this program.
         """
         return Aspect((Ring(_identity_of(tool), Around(f)),))
 
     @staticmethod
     def of(start: Callable[[], Wrap], tool: AnyTool | None = None) -> Aspect:
-        """The aspect with a state: `start` is called when a layer is built, and gives what wraps its handlers.
+        """Return an aspect with state. fxai calls `start` when it builds a layer. `start` returns the wrap.
 
         Raises:
-            SchemaError: the tool is external: it has no handler here.
+            SchemaError: If the tool is external. It has no handler in this program.
         """
         return Aspect((Ring(_identity_of(tool), start),))
 
     # -- composition
 
     def and_then(self, inner: Aspect[_R2]) -> Aspect[_R_co | _R2]:
-        """This aspect around `inner`: its `before` comes first, all its other hooks come last."""
+        """Return this aspect around `inner`. The `before` of this aspect runs first, and its other hooks run last."""
         return Aspect((*self.rings, *inner.rings))
 
     # -- use
 
     def wrap(self, layer: LayerOf[_T, _E, _R2]) -> LayerOf[_T, _E, _R_co | _R2]:
-        """The layer whose handlers are wrapped: of one tool, of a toolkit, or of anything that holds handlers.
+        """Return the layer with wrapped handlers. The layer can contain any number of handlers.
 
-        Other services of the layer stay as they are. An aspect with a state (a cache, a rate limit) has one for all
-        handlers of the layer, for as long as the layer lives.
+        Other services of the layer stay unchanged. If an aspect has state (a cache, a rate limit), all handlers of the
+        layer share the state while the layer exists.
 
-        When the layer is built, an aspect for one tool whose handler is not in it is a `HandlerError`.
+        If an aspect is for one tool and the layer has no handler for it, building the layer raises `HandlerError`.
         """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
@@ -341,7 +344,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         return LayerOf(build)
 
     def begin(self) -> Wrapping:
-        """What wraps handlers that are built already; a state of the aspect begins now."""
+        """Return the function that wraps existing handlers. The state of the aspect starts now."""
         wraps = tuple((ring.only, ring.start()) for ring in reversed(self.rings))
         return lambda given, around: _apply(wraps, given, around)
 
@@ -352,8 +355,8 @@ def _apply(wraps: _Wraps, given: ContextOf[Any], around: ContextOf[Any]) -> Cont
     if stray:
         there = ", ".join(identity.name for identity in identities) or "none"
         raise HandlerError(
-            f"an aspect is for a tool whose handler is not in the layer that it wraps: {', '.join(stray)}; "
-            f"the handlers there: {there}"
+            f"aspect for {', '.join(stray)}: the wrapped layer has no handler for it. "
+            f"The layer has handlers for: {there}"
         )
     services = dict(given.services)
     for identity in identities:
@@ -368,19 +371,19 @@ def _identity_of(tool: AnyTool | None) -> Identity | None:
         return None
     if not tool.requires_handler:
         raise SchemaError(
-            f"the tool {tool.name!r} is external: its calls are answered elsewhere, so no aspect can wrap its handler"
+            f"tool {tool.name!r} is external: another program answers its calls. An aspect cannot wrap its handler."
         )
     return tool.identity
 
 
 @final
 class Around(msgspec.Struct, frozen=True):
-    """An aspect by one function of the invocation and of the handler's effect."""
+    """An aspect of one function of the invocation and of the handler's effect."""
 
     f: Callable[[Any, Any], Any]
 
     def __call__(self) -> Wrap:
-        """What wraps a handler in the function."""
+        """Return the function that wraps a handler in `f`."""
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
@@ -392,34 +395,34 @@ class Around(msgspec.Struct, frozen=True):
 
 @final
 class Wrapped:
-    """A handler in a context, with what is around it, and the services that were there when that was built."""
+    """A handler with aspects in a context, and the services at the time when fxai built it."""
 
     __slots__ = ("_around", "_inner", "_wraps")
 
     def __init__(self, inner: Answering, wraps: tuple[Wrap, ...], around: ContextOf[Any]) -> None:
         self._inner = inner
-        self._wraps = wraps  # the innermost first
+        self._wraps = wraps  # innermost first
         self._around = around
 
     @property
     def joins_calls(self) -> bool:
-        """Whether the handler inside goes on with a call that it was given before."""
+        """True if the inner handler resumes a call when it receives the key of this call again."""
         return bool(getattr(self._inner, "joins_calls", False))
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the handler inside runs in another process."""
+        """True if the inner handler runs in another process."""
         return getattr(self._inner, "is_elsewhere", False)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
-        """As of the handler inside."""
+        """Return the missing services of the inner handler."""
         return self._inner.missing(services)
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
-        """The effect of what the handler gives, and the aspects make of it."""
+        """Return the effect of the handler with the aspects around it."""
         inner = self._inner
         run: AnyEffect = Suspend(lambda: answer_effect(inner.answer(params, tool, call, services)))
-        # What only the aspects were given is not for the handler, which has its own.
+        # The handler uses its own services, not the services of the aspects.
         effect: AnyEffect = Local(run, lambda _: services)
         invocation: Invocation[Any] = Invocation(params, context_of(tool, call))
         for wrap in self._wraps:

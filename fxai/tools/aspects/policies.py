@@ -1,4 +1,4 @@
-"""Policies: aspects that are ready to use: `cache`, `log`, `rate_limit`, `retry` and `timeout`.
+"""Ready aspects: `cache`, `log`, `rate_limit`, `retry`, and `timeout`. Use them to wrap the handlers of a layer.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -43,42 +43,43 @@ _TEXT = msgspec.json.Encoder(order="sorted").encode
 def cache(
     *, ttl: float | None = None, size: int = 1024, key: Callable[[Invocation[Any]], Hashable] | None = None
 ) -> Aspect:
-    """The aspect that keeps successes and gives them again to the same call.
+    """Return an aspect that stores successes and returns them for equal calls.
 
-    Failures and defects are not kept. Calls that are the same and come at once share one run, whatever it comes to;
-    one that is interrupted is run again for those who wait. Only the first caller sees preliminary values. The kept
-    value itself is given, so it must not be changed. It is kept for as long as the wrapped layer lives.
+    The aspect does not store failures and defects. Equal calls at the same time share one run and its exit. If this run
+    is interrupted, a waiting call runs the handler again. Only the first caller receives preliminary values. The cache
+    returns the stored value itself, so do not change it. The cache exists as long as the wrapped layer.
 
     Args:
-        ttl: seconds by the `Clock` that a result is kept; None, the default: without end.
-        size: how many results are kept, of all the handlers of the layer; the one unused for longest goes first.
-        key: what makes two calls of one tool the same; by default their parameters, as JSON. Calls whose parameters
-            have no JSON form are a defect without it.
+        ttl: Seconds by the `Clock` until a stored success expires. None: never. Default: None.
+        size: Maximum number of stored successes, for all handlers of the layer. If the cache is full, it removes the
+            least recently used success. Default: 1024.
+        key: Function that returns a key. Calls of one tool with the same key are equal. Default: the parameters as
+            JSON. If they have no JSON form and `key` is None, the call ends with a defect.
 
     Raises:
-        ValueError: `size` is less than 1, or `ttl` is not positive.
+        ValueError: If `size` is less than 1, or if `ttl` is not positive.
     """
     if size < 1 or (ttl is not None and ttl <= 0):
-        raise ValueError(f"a cache of size {size} and ttl {ttl} keeps nothing: both must be positive")
+        raise ValueError(f"cache: size and ttl must be positive, got size={size} and ttl={ttl}")
     return Aspect.of(Caching(ttl, size, key))
 
 
 @final
 class Caching(msgspec.Struct, frozen=True):
-    """How results are kept."""
+    """The settings of a cache."""
 
     ttl: float | None
     size: int
     key: Callable[[Invocation[Any]], Hashable] | None
 
     def __call__(self) -> Wrap:
-        """What wraps handlers in a cache that is empty."""
+        """Return the function that wraps handlers in an empty cache."""
         return Cache(self).wrap
 
 
 @final
 class _Run:
-    """One run of a handler: under way while `exit` is None."""
+    """One run of a handler. `exit` is None while it runs."""
 
     __slots__ = ("exit", "ready", "until")
 
@@ -90,15 +91,15 @@ class _Run:
 
 @final
 class Cache:
-    """The results that are kept, by call."""
+    """The stored successes by call."""
 
     def __init__(self, caching: Caching) -> None:
         self._caching = caching
-        self._runs: dict[Hashable, _Run] = {}  # the one unused for longest first
-        self._turn = Lock()  # of threads that share the layer
+        self._runs: dict[Hashable, _Run] = {}  # least recently used first
+        self._turn = Lock()  # several threads can share the layer
 
     def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        """The result that is kept, or that of a run."""
+        """Return the stored success, or run the handler."""
 
         def begin(context: ContextOf[Any]) -> AnyEffect:
             key = (call.tool.identity, (self._caching.key or _encode)(call))
@@ -128,13 +129,13 @@ class Cache:
     def _trim(self) -> None:
         while len(self._runs) > self._caching.size:
             oldest = next((key for key, run in self._runs.items() if run.exit is not None), None)
-            if oldest is None:  # all are under way
+            if oldest is None:  # every run is still active
                 return
             del self._runs[oldest]
 
 
 def _join(run: _Run, again: AnyEffect) -> AnyEffect:
-    """What a run under way comes to; run again where it was interrupted."""
+    """Wait for an active run and return its exit. If the run was interrupted, run the handler again."""
     ready = run.ready = run.ready or SharedEvent()
 
     def settle(_: object) -> AnyEffect:
@@ -144,7 +145,7 @@ def _join(run: _Run, again: AnyEffect) -> AnyEffect:
         return again if end.cause.interrupted else FailCause(end.cause)
 
     async def wait() -> None:
-        if run.exit is None:  # another thread may have ended it in between
+        if run.exit is None:  # another thread can end the run before this line
             await ready.wait()
 
     waited: EffectOf[Any] = Await(lambda _: wait())
@@ -157,42 +158,41 @@ def _encode(call: Invocation[Any]) -> bytes:
         plain = parameters.encode_unsafe(call.params) if isinstance(parameters, Schema) else call.params
         return _TEXT(plain)
     except (DecodeError, TypeError, ValueError) as error:
-        raise TypeError(
-            f"the parameters of {call.tool.name!r} have no JSON form to be cached by: {error}; give cache(key=…)"
-        ) from None
+        raise TypeError(f"parameters of {call.tool.name!r} have no JSON form: {error}. Pass cache(key=…).") from None
 
 
 # -- log
 
-_INFO: Final = 20  # as in `logging`, which is slow to import
+_INFO: Final = 20  # the value in `logging`, which is slow to import
 
 
 def log(*, logger: str = "fxai.tools", level: int = _INFO, content: bool = False) -> Aspect:
-    """The aspect that logs the end of each run of a handler.
+    """Return an aspect that logs the end of each run of a handler.
 
-    The record says which tool, and in its fields `fxai_tool`, `fxai_call_id`, `fxai_outcome` (`"success"`,
-    `"failure"`, `"defect"` or `"interrupted"`) and `fxai_seconds`, by the `Clock`; of a defect, in `fxai_defect`, the
-    class of the exception.
+    The record names the tool. It has the fields `fxai_tool`, `fxai_call_id`, `fxai_outcome` (`"success"`, `"failure"`,
+    `"defect"`, or `"interrupted"`), and `fxai_seconds` (by the `Clock`). For a defect, `fxai_defect` contains the class
+    of the exception.
 
     Args:
-        logger: the name of the logger.
-        level: `logging.INFO` by default; of successes, failures and interruptions; a defect is an error.
-        content: whether the record holds what may be secret too: parameters and results, as `fxai_params` and
-            `fxai_result`, and the traceback of a defect. Not by default; the defect goes up with its traceback anyway.
+        logger: Name of the logger. Default: `"fxai.tools"`.
+        level: Level of successes, failures, and interruptions. A defect always has the level ERROR. Default:
+            `logging.INFO`.
+        content: True to log data that may be secret: the parameters (`fxai_params`), the result (`fxai_result`), and
+            the traceback of a defect. The program receives the traceback in any case. Default: False.
     """
     return Aspect.of(Logging(logger, level, content))
 
 
 @final
 class Logging(msgspec.Struct, frozen=True):
-    """What is logged, and where."""
+    """The settings of a log."""
 
     logger: str
     level: int
     content: bool
 
     def __call__(self) -> Wrap:
-        """What wraps handlers in a log."""
+        """Return the function that wraps handlers in a log."""
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
@@ -226,7 +226,7 @@ class Logging(msgspec.Struct, frozen=True):
             fields["fxai_defect"] = type(defect).__name__
         if self.content:
             fields |= {"fxai_params": call.params, "fxai_result": _result(end)}
-        message = "the tool %s ended in %s after %.3f s"
+        message = "tool %s ended with %s after %.3f s"
         traceback = defect if self.content else None
         logger.log(level, message, call.tool.name, outcome, seconds, extra=fields, exc_info=traceback)
 
@@ -257,52 +257,53 @@ def rate_limit(
     tool: AnyTool | None = None,
     failure: Callable[[Invocation[Any], float], Any] | None = None,
 ) -> Aspect:
-    """The aspect of a token bucket: `calls` runs at once, then one every `per / calls` seconds, by the `Clock`.
+    """Return a token bucket: `calls` runs can start immediately, then one run per `per / calls` seconds by the `Clock`.
 
-    A run that has to wait does so, in the order of arrival; with `failure` it fails instead. All handlers of the
-    wrapped layer share one bucket, which is full when the layer is built.
+    Runs that must wait start in the order of arrival. With `failure`, they fail instead. All handlers of the wrapped
+    layer share one bucket. The bucket is full when fxai builds the layer.
 
     Args:
-        calls: how many runs there may be in `per` seconds.
-        per: seconds.
-        tool: the tool whose handler it is for; by default the handlers of all tools.
-        failure: gives the typed failure of a call that would have to wait, from it and the seconds to wait.
+        calls: Maximum number of runs in `per` seconds.
+        per: Seconds.
+        tool: Tool of the limited handler. Default: the handlers of all tools.
+        failure: Function that returns the typed failure of a call that would have to wait. Its arguments are the
+            invocation and the seconds to wait. Default: None, the call waits.
 
     Raises:
-        ValueError: `calls` is less than 1, or `per` is not positive.
-        SchemaError: the tool is external: it has no handler here.
+        ValueError: If `calls` is less than 1, or if `per` is not positive.
+        SchemaError: If the tool is external. It has no handler in this program.
     """
     if calls < 1 or per <= 0:
-        raise ValueError(f"{calls} calls in {per} s is no rate: both must be positive")
+        raise ValueError(f"rate_limit: calls and per must be positive, got {calls} calls per {per} s")
     return Aspect.of(Limit(calls, per, failure), tool)
 
 
 @final
 class Limit(msgspec.Struct, frozen=True):
-    """How many runs there may be in how many seconds."""
+    """The settings of a rate limit."""
 
     calls: int
     per: float
     failure: Callable[[Invocation[Any], float], Any] | None
 
     def __call__(self) -> Wrap:
-        """What wraps handlers in a bucket that is full."""
+        """Return the function that wraps handlers in a full bucket."""
         return Bucket(self).wrap
 
 
 @final
 class Bucket:
-    """Tokens, one for each run that may begin; fewer than none while runs wait."""
+    """A token bucket with one token per run that can start. The number is negative while runs wait."""
 
     def __init__(self, limit: Limit) -> None:
         self._limit = limit
-        self._seconds = limit.per / limit.calls  # for one token
+        self._seconds = limit.per / limit.calls  # per token
         self._tokens = float(limit.calls)
         self._counted: float | None = None
-        self._turn = Lock()  # of threads that share the layer
+        self._turn = Lock()  # several threads can share the layer
 
     def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        """The run, when it has its token."""
+        """Run the handler when it has a token."""
 
         def begin(context: ContextOf[Any]) -> AnyEffect:
             with self._turn:
@@ -316,7 +317,7 @@ class Bucket:
         return Within(begin)
 
     def _wait(self, now: float) -> float:
-        """Seconds until there is a token for one more run."""
+        """Return the seconds until a token is available for one more run."""
         if self._counted is not None:
             gained = (now - self._counted) / self._seconds
             self._tokens = min(float(self._limit.calls), self._tokens + gained)
@@ -330,7 +331,7 @@ class Bucket:
     def _release(self, end: Exit[Any, Any]) -> None:
         if not isinstance(end, Succeeded):
             with self._turn:
-                self._tokens += 1  # of a run that never began
+                self._tokens += 1  # this run never started
 
 
 # -- retry
@@ -341,33 +342,33 @@ def retry(schedule: Schedule[object, Any]) -> Aspect: ...
 @overload
 def retry(schedule: Schedule[_F, Any], *, tool: Tool[Any, Any, _F]) -> Aspect: ...
 def retry(schedule: Schedule[Any, Any], *, tool: AnyTool | None = None) -> Aspect:
-    """The aspect that runs a handler again after a typed failure, for as long as `schedule` says.
+    """Return an aspect that repeats a handler after a typed failure, as long as `schedule` allows.
 
-    Then the last failure stands. Defects are not tried again, nor is a failure that has `is_retryable` and says
-    False; one with a `retry_after`, in seconds, is waited for at least that long. Each run is a whole one:
-    preliminary values are shown anew.
+    The call then ends with the last failure. The aspect does not repeat the handler after a defect, or after a failure
+    whose `is_retryable` is False. If a failure has a `retry_after`, the aspect waits at least so many seconds. Each
+    run is complete, so it emits its preliminary values again.
 
     Args:
-        schedule: when to try again; for one tool it is given that tool's failures.
-        tool: the tool whose handler it is for, whatever its annotations say. By default the handlers of all tools
-            that may be run twice: those annotated as `Idempotent` or `Readonly`. The others are run once.
+        schedule: Schedule of the retries. With `tool`, it receives the failures of this tool.
+        tool: Tool of the repeated handler, with any annotations. Default: the handlers of all tools with the annotation
+            `Idempotent` or `Readonly`. The handlers of other tools run once.
 
     Raises:
-        SchemaError: the tool is external: it has no handler here.
+        SchemaError: If the tool is external. It has no handler in this program.
     """
     return Aspect.of(Retrying(schedule, asking=tool is None), tool)
 
 
 @final
 class Retrying(msgspec.Struct, frozen=True):
-    """When handlers are run again."""
+    """The settings of a retry."""
 
     schedule: Schedule[Any, Any]
     asking: bool
-    """Whether the tool has to say that it may be run twice."""
+    """True if the aspect repeats only tools whose annotations allow it."""
 
     def __call__(self) -> Wrap:
-        """What wraps handlers in the schedule."""
+        """Return the function that wraps handlers in the schedule."""
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
@@ -386,38 +387,38 @@ def timeout(seconds: float, *, tool: Tool[_P, Any, _F], failure: Callable[[Invoc
 def timeout(
     seconds: float, *, tool: AnyTool | None = None, failure: Callable[[Invocation[Any]], Any] | None = None
 ) -> Aspect:
-    """The aspect that stops a handler after some time; its finalizers run first.
+    """Return an aspect that stops a handler after some time. The finalizers of the handler run first.
+
+    fxai cannot stop a handler in a thread (`blocking=True`). It waits for the thread up to the option `grace`.
 
     Args:
-        seconds: the most time that a run may take, by the `Clock`.
-        tool: the tool whose handler it is for; by default the handlers of all tools.
-        failure: gives the typed failure of a call that took too long. Without it that is a defect, a `TimeoutError`:
-            no tool has declared such a failure, so no caller could have expected it.
-
-    A handler in a thread (`blocking=True`) cannot be stopped: it is waited for as its `grace` says.
+        seconds: Maximum duration of a run in seconds, by the `Clock`.
+        tool: Tool of the stopped handler. Default: the handlers of all tools.
+        failure: Function that returns the typed failure of a call that takes too long. Default: None, the call ends
+            with a `TimeoutError` as a defect, because no tool declares this failure.
 
     Raises:
-        ValueError: `seconds` is not positive.
-        SchemaError: the tool is external: it has no handler here.
+        ValueError: If `seconds` is not positive.
+        SchemaError: If the tool is external. It has no handler in this program.
     """
     if seconds <= 0:
-        raise ValueError(f"a timeout of {seconds} s lets nothing run: it must be positive")
+        raise ValueError(f"timeout must be positive, got {seconds} s")
     return Aspect.of(Limiting(seconds, failure), tool)
 
 
 @final
 class Limiting(msgspec.Struct, frozen=True):
-    """How long a handler may take, and what it comes to when it takes longer."""
+    """The settings of a timeout."""
 
     seconds: float
     failure: Callable[[Invocation[Any]], Any] | None
 
     def __call__(self) -> Wrap:
-        """What wraps handlers in the limit."""
+        """Return the function that wraps handlers in the timeout."""
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        # The exit is the value, so that a `Timeout` that the handler failed with is not taken for this one.
+        # The exit is the value, to distinguish this timeout from a `Timeout` that the handler failed with.
         limited = proceed.exit().timeout(self.seconds)
         return Fold(limited, lambda cause: self._late(call, cause), _result_of)
 
@@ -429,8 +430,8 @@ class Limiting(msgspec.Struct, frozen=True):
     def _reason(self, call: Invocation[Any]) -> Fail[Any] | Die:
         if self.failure is not None:
             return Fail(self.failure(call))
-        late = f"the handler of {call.tool.name!r} took longer than {self.seconds} s"
-        return Die(TimeoutError(f"{late}; to make that a failure of the tool, give timeout(…, tool=…, failure=…)"))
+        late = f"handler of {call.tool.name!r} ran longer than {self.seconds} s"
+        return Die(TimeoutError(f"{late}. For a typed failure, pass timeout(…, tool=…, failure=…)."))
 
 
 def _result_of(end: Exit[Any, Any]) -> AnyEffect:

@@ -58,7 +58,7 @@ def test_the_last_conversation_goes_on(talk: Path) -> None:
     say(talk, "talks", "Something else", "one")
     shown = say(talk, "talks", "And now?", "one", "--resume")
 
-    assert "it goes on from 2 messages in 'Something else'" in shown
+    assert "Continuing from 2 messages in 'Something else'." in shown
     found = kept(talk)
     assert [message.role for message in found.history()] == ["user", "assistant", "user", "assistant"]
     assert [message.text for message in found.ui_messages()] == ["Something else", "one", "And now?", "one"]
@@ -77,7 +77,7 @@ def test_a_conversation_is_found_by_words_of_its_title(talk: Path) -> None:
     assert (several.returncode, none.returncode) == (2, 2)
     assert "several conversations" in several.stderr
     assert "Hello again" in several.stderr
-    assert "no conversation is called 'nobody'" in none.stderr
+    assert "no conversation matches 'nobody'" in none.stderr
     assert [line.split("  ")[2] for line in lines] == ["Hello there", "Hello again"]
     assert [one["id"] for one in data["conversations"]] == [line.split()[0] for line in lines]
     assert "'Hello there'" in say(talk, "talks", "x", "one", "--resume", lines[0].split()[0])
@@ -104,7 +104,7 @@ def test_a_turn_that_was_cut_off_is_told(talk: Path) -> None:
         terminal.process.kill()
     shown = say(talk, "talks", "And now?", "one", "--resume")
 
-    assert "the last answer was cut off" in shown
+    assert "The last answer is incomplete" in shown
     assert [turn.ended for turn in kept(talk).turns] == [None, "done"]
 
 
@@ -117,10 +117,10 @@ def test_a_call_that_waited_is_asked_about_again(talk: Path, typed: str) -> None
         terminal.until("this chat: ")
         terminal.process.kill()
     with chat(talk, "talks", "--resume") as terminal:
-        terminal.until("? wipe waits to be approved", '"a"', "this chat: ")
+        terminal.until("? wipe needs your approval", '"a"', "this chat: ")
         assert not (talk / "journal.txt").exists()
         terminal.type(typed)
-        terminal.until("one" if typed == "y\n" else "stopped; what came of it is kept", "> ")
+        terminal.until("one" if typed == "y\n" else "stopped. The messages of this turn are stored.", "> ")
         terminal.type("And now?\n")
         terminal.until("two" if typed == "y\n" else "one", "> ")
         terminal.type("\x04")
@@ -145,7 +145,7 @@ def test_a_conversation_that_another_chat_is_in_is_left_alone(talk: Path) -> Non
         terminal.ended()
 
     assert second.returncode == 1
-    assert "another program goes on with this conversation" in second.stderr
+    assert "another program uses this conversation" in second.stderr
 
 
 def test_clear_forgets_the_conversation(talk: Path) -> None:
@@ -155,7 +155,7 @@ def test_clear_forgets_the_conversation(talk: Path) -> None:
         terminal.type("Secret\n")
         terminal.until("one", "> ")
         terminal.type("/clear\n")
-        terminal.until("forgotten", "> ")
+        terminal.until("was deleted", "> ")
         terminal.type("Hello\n")
         terminal.until("two", "> ")
         terminal.type("\x04")
@@ -196,7 +196,7 @@ def test_two_questions_at_once_are_asked_one_after_the_other(tmp_path: Path) -> 
         terminal.type("\x04")
         terminal.ended()
 
-    owners = ["a" if "the server a asks" in one else "b" if "the server b asks" in one else "" for one in asked]
+    owners = ["a" if "server a asks" in one else "b" if "server b asks" in one else "" for one in asked]
     assert sorted(owners) == ["a", "b"]
     results = asked[1] + shown
     for number, owner in enumerate(owners, 1):
@@ -211,7 +211,7 @@ def test_ctrl_c_in_one_of_two_questions_answers_neither(tmp_path: Path) -> None:
         terminal.type("Drop both\n")
         terminal.until("many (integer): ")
         terminal.type("\x03")
-        stopped = terminal.until("stopped; what came of it is kept", "> ")
+        stopped = terminal.until("stopped. The messages of this turn are stored.", "> ")
         terminal.type("Again\n")
         after = terminal.until("Done.", "> ")
         terminal.type("\x04")

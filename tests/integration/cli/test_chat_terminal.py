@@ -151,7 +151,7 @@ def there(path: Path) -> None:
 def test_a_person_talks_and_leaves_with_ctrl_d(talk: Path) -> None:
     """The prompt comes back after each answer; Ctrl-D leaves, with 0, and what was opened is closed."""
     with chat(talk, "talks") as terminal:
-        terminal.until("keeper: 2 tools; /help shows", "> ")
+        terminal.until("keeper: 2 tools. Type /help", "> ")
         terminal.type("Hello\n")
         answer = terminal.until("  one\n", "1 turn", "> ")
         terminal.type("\x04")
@@ -185,7 +185,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(talk: Path, layer: st
         if layer == "slowly":
             there(talk / "journal.txt")
         terminal.type("\x03")
-        terminal.until("stopped; what came of it is kept\n", "> ")
+        terminal.until("stopped. The messages of this turn are stored.\n", "> ")
         terminal.type("And now?\n")
         terminal.until("Here.", "> ")
         terminal.type("/history\n")
@@ -218,8 +218,8 @@ def test_a_call_runs_only_when_somebody_says_so(talk: Path) -> None:
         terminal.type("\x04")
         terminal.ended()
 
-    assert '? wipe waits to be approved\n    "a"\n' in asked
-    assert "✗ wipe not run: the tool 'wipe' was not run: too dear" in denied
+    assert '? wipe needs your approval\n    "a"\n' in asked
+    assert "✗ wipe did not run: tool 'wipe' did not run: too dear" in denied
     assert (talk / "journal.txt").read_text() == "wiped a closed "
 
 
@@ -236,12 +236,12 @@ def test_always_holds_for_the_tool_in_this_chat(talk: Path) -> None:
         terminal.type("\x04")
         terminal.ended()
 
-    assert terminal.shown.count("waits to be approved") == 1
+    assert terminal.shown.count("needs your approval") == 1
     assert (talk / "journal.txt").read_text() == "wiped a wiped b wiped c closed "
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"), [("\x03", "stopped; what came of it is kept"), ("\x04", "nobody was there")]
+    ("typed", "said"), [("\x03", "stopped. The messages of this turn are stored."), ("\x04", "no user was available")]
 )
 def test_ctrl_c_and_ctrl_d_approve_nothing(talk: Path, typed: str, said: str) -> None:
     """In place of an answer to a question, Ctrl-C stops the turn, and Ctrl-D denies the call."""
@@ -262,9 +262,9 @@ def test_what_was_typed_ahead_approves_nothing(talk: Path) -> None:
     with chat(talk, "asks") as terminal:
         terminal.until("> ")
         terminal.type("Wipe a\ny\ny\ny\n")
-        terminal.until("waits to be approved", "this chat: ")
+        terminal.until("needs your approval", "this chat: ")
         terminal.type("n\n")
-        terminal.until("✗ wipe not run", "this chat: ")
+        terminal.until("✗ wipe did not run", "this chat: ")
         terminal.process.terminate()
         terminal.ended()
 
@@ -359,7 +359,7 @@ def test_a_person_fills_in_what_a_server_asks_for(asking: Path) -> None:
         terminal.type("\x04")
         code = terminal.ended()
 
-    assert "  ? the server my asks: Drop how many? [31m\n" in shown
+    assert "  ? server my asks: Drop how many? [31m\n" in shown
     assert "expected integer at least 1, found integer 0\n" in again
     assert code == 0
 
@@ -371,7 +371,7 @@ def test_ctrl_c_in_a_form_stops_the_turn(asking: Path) -> None:
         terminal.type("Drop it\n")
         terminal.until("many (integer): ")
         terminal.type("\x03")
-        terminal.until("stopped; what came of it is kept\n", "> ")
+        terminal.until("stopped. The messages of this turn are stored.\n", "> ")
         terminal.type("/history\n")
         terminal.until("user: Drop it", "execution-interrupted", "> ")
         terminal.type("\x04")

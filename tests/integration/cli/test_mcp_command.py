@@ -129,7 +129,7 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
     assert json.loads(ended.out) == {"zone": "UTC", "hour": 12}
     assert failed.err == "fxai: the tool 'clock' failed: there is no such zone\n"
     assert json.loads(failed.out)["error"]["failure"]["said"] == "there is no such zone"
-    assert "its program ended with the exit code 3" in died.err
+    assert "the program ended with the exit code 3" in died.err
     assert [each.code for each in (ended, failed, died)] == [0, 1, 1]
 
 
@@ -137,7 +137,7 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
     ("arguments", "code", "said"),
     [
         (["clok", "{}"], 2, "has no tool 'clok'; did you mean 'clock'"),
-        (["clock", '{"zone": 1}'], 1, "the parameters of 'clock' do not fit: /zone"),
+        (["clock", '{"zone": 1}'], 1, "invalid arguments for 'clock': /zone"),
         (["clock", "{"], 2, "'{' is no JSON"),
     ],
 )
@@ -150,14 +150,14 @@ def test_a_wrong_call_says_what_would_be_right(fxai: Run, arguments: list[str], 
 
 
 BROKEN: list[Any] = [
-    ("no-such-program", 1, "it cannot be started by 'no-such-program'"),
-    (python("raise SystemExit('no key is set')"), 1, "its standard error ends: no key is set"),
+    ("no-such-program", 1, "cannot start 'no-such-program'"),
+    (python("raise SystemExit('no key is set')"), 1, "its standard error ends with: no key is set"),
     (python("print('Welcome!'); input()"), 1, "; "),
     pytest.param(python("import time; time.sleep(60)"), 1, "; ", marks=pytest.mark.slow),
-    ("http://127.0.0.1:9/mcp", 1, "it cannot be reached at 'http://127.0.0.1:9/mcp'"),
-    ("", 2, "no MCP server is named; give a command such as"),
-    ("x=", 2, "no MCP server is named"),
-    ("uvx 'half", 2, "is no command: No closing quotation"),
+    ("http://127.0.0.1:9/mcp", 1, "cannot reach 'http://127.0.0.1:9/mcp'"),
+    ("", 2, "missing SERVER. Pass a command such as"),
+    ("x=", 2, "missing SERVER"),
+    ("uvx 'half", 2, "No closing quotation"),
 ]
 
 
@@ -183,7 +183,7 @@ def test_a_tool_that_changed_is_held_back_until_it_is_approved(fxai: Run, tmp_pa
 
     assert [each.code for each in (first, held, called, approved, wrong)] == [0, 1, 2, 0, 1]
     assert json.loads(held.out)["held_back"] == [{"name": "clock", "parts": ["description"]}]
-    assert "held back, it is not as it was approved: description; look at it, then say --approve clock" in held.err
+    assert "is blocked: it changed since its approval: description. Look at it, then pass --approve clock" in held.err
     assert "no tool 'clock' is held back" in wrong.err
 
 
@@ -198,7 +198,7 @@ def test_a_tool_that_was_added_is_held_back_until_it_is_approved(fxai: Run, tmp_
 
     assert [each.code for each in (first, held, approved)] == [0, 1, 0]
     assert "the tool later is held back, it is new; look at it" in held.err
-    assert "the tool c1ock is held back, it is new, and its name looks like another tool's; look" in held.err
+    assert "tool c1ock is blocked: it is new, and its name resembles the name of another tool. Look" in held.err
 
 
 def test_pins_that_cannot_be_read_offer_nothing(fxai: Run, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_program_is_given_the_variables_that_are_named(fxai: Run, monkeypatch:
     assert json.loads(ended.out)["server"]["name"] == "MarsFalse"
     assert (wrong.code, wrong.err) == (
         2,
-        "fxai: the environment variable NO_SUCH is not set; set it, or name another\n",
+        "fxai: environment variable NO_SUCH is not set. Set it, or name another.\n",
     )
 
 
@@ -230,7 +230,10 @@ def test_a_token_is_for_an_address(fxai: Run) -> None:
     """A program is given no token: one line says how it is given variables."""
     ended = fxai("mcp", "tools", "--token-env", "PATH", PLAIN)
 
-    assert ended.err == "fxai: --token-env is for a server at a URL; give a program its variables: --env PATH\n"
+    assert (
+        ended.err
+        == "fxai: --token-env requires a server with a URL. To pass a variable to a program, use --env PATH.\n"
+    )
     assert (ended.code, ended.out) == (2, "")
 
 
@@ -239,7 +242,9 @@ def test_approvals_need_a_file(fxai: Run) -> None:
     ended = fxai("mcp", "tools", "--approve-all", PLAIN)
 
     assert ended.code == 2
-    assert ended.err.startswith("fxai: --approve needs --pins FILE, where it is kept; fxai mcp tools --help")
+    assert ended.err.startswith(
+        "fxai: --approve requires --pins FILE, which stores the approval. Run fxai mcp tools --help"
+    )
 
 
 def test_other_commands_take_a_server_as_their_target(fxai: Run) -> None:
@@ -296,11 +301,11 @@ def test_a_run_ends_where_such_a_tool_is_called(fxai: Run) -> None:
     ended, called = fxai("run", *chosen), fxai("run", "-y", *chosen)
 
     assert ended.err == (
-        "fxai: nobody is here to approve the call of my_leave {}; "
-        "fxai chat asks before it runs, and --yes runs the tools of --mcp unasked\n"
+        "fxai: no user can approve the call of my_leave {}. "
+        "fxai chat can ask you for the approval. With --yes, the tools of --mcp run without approval.\n"
     )
-    assert "  ? my_leave waits to be approved\n" in ended.out
-    assert "calling 'leave': its program ended" in called.out
+    assert "  ? my_leave needs an approval\n" in ended.out
+    assert "call of 'leave': the program ended" in called.out
     assert (ended.code, called.code) == (1, 0)
 
 
@@ -310,7 +315,7 @@ def test_an_agent_says_itself_what_of_its_own_is_asked_about(fxai: Run) -> None:
     chosen = ("--agent", f"{targets}:agent", "--layer", f"{targets}:asks", "--mcp", PLAIN)
     ended = fxai("run", "--yes", *chosen, "Wipe a")
 
-    assert ended.err == 'fxai: nobody is here to approve the call of wipe "a"; fxai chat asks before it runs\n'
+    assert ended.err == 'fxai: no user can approve the call of wipe "a". fxai chat can ask you for the approval.\n'
 
 
 def test_two_servers_with_a_tool_of_one_name_need_names(fxai: Run) -> None:
@@ -319,7 +324,7 @@ def test_two_servers_with_a_tool_of_one_name_need_names(fxai: Run) -> None:
     other = shlex.join([sys.executable, "-S", "other.py"])
     ended = fxai("chat", "--layer", "served.py:model", "--mcp", PLAIN, "--mcp", other, piped="?")
 
-    assert "a server's tools are prefixed by --mcp name=SERVER" in ended.err
+    assert "Add a prefix to the server's tools with --mcp name=SERVER" in ended.err
     assert (ended.code, ended.out) == (1, "")
 
 
@@ -340,7 +345,7 @@ def test_the_missing_extra_is_named(fxai: Run, monkeypatch: pytest.MonkeyPatch) 
     ]
 
     assert {each.err for each in needing} == {
-        "fxai: MCP needs the extra mcp, which is not installed; install it: pip install 'fxai[mcp]'\n"
+        "fxai: MCP requires the extra mcp, which is not installed. Run pip install 'fxai[mcp]'.\n"
     }
     assert {each.code for each in needing} == {1}
 
@@ -350,14 +355,18 @@ def test_the_missing_extra_is_named(fxai: Run, monkeypatch: pytest.MonkeyPatch) 
 
 WRONG: list[tuple[list[str], int, str]] = [
     (["served.py:agent"], 2, "served.py:agent has no tools"),
-    (["fxai.cli.example:kit"], 1, "nothing answers the tools of fxai.cli.example:kit: count_lines"),
-    (["served.py:tools", "--http", "nowhere"], 2, "'nowhere' is no place to listen; give HOST:PORT"),
-    (["served.py:tools", "--http", "99999"], 2, "'99999' is no place to listen"),
-    (["served.py:tools", "--http", "0.0.0.0:0"], 2, "reached from other machines, which could all call the tools"),
-    (["served.py:tools", "--http", "0", "--token-env", "NO_SUCH"], 2, "variable NO_SUCH is not set; set it"),
-    (["served.py:tools", "--http", "0.0.0.0:0", "--token-env", "PATH"], 2, "it is not known what clients call"),
+    (["fxai.cli.example:kit"], 1, "missing handlers for tools of fxai.cli.example:kit: count_lines"),
+    (["served.py:tools", "--http", "nowhere"], 2, "--http must be [HOST:]PORT, got 'nowhere'. Pass"),
+    (["served.py:tools", "--http", "99999"], 2, "--http must be [HOST:]PORT, got '99999'"),
+    (
+        ["served.py:tools", "--http", "0.0.0.0:0"],
+        2,
+        "other machines can reach 0.0.0.0, and any of them could call",
+    ),
+    (["served.py:tools", "--http", "0", "--token-env", "NO_SUCH"], 2, "variable NO_SUCH is not set. Set it"),
+    (["served.py:tools", "--http", "0.0.0.0:0", "--token-env", "PATH"], 2, "missing --allow-host"),
     (["served.py:tools", "--allow-host", "x"], 2, "are for --http; fxai mcp serve --help"),
-    (["served.py:nothing"], 2, "'nothing' is not there"),
+    (["served.py:nothing"], 2, "unknown name 'nothing'"),
 ]
 
 

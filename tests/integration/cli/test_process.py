@@ -82,7 +82,7 @@ def test_a_closed_output_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> 
     done = subprocess.run(line, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, check=False, text=True)
 
     assert done.returncode == 1
-    assert done.stderr == "fxai: the output cannot be written: it is closed; make room, or write it elsewhere\n"
+    assert done.stderr == "fxai: cannot write the output: it is closed. Free space, or write to another file.\n"
 
 
 def test_piped_output_has_no_escape_codes(tmp_path: Path) -> None:

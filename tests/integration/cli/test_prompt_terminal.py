@@ -76,7 +76,7 @@ def arguments(verb: str, layer: str, *more: str) -> tuple[str, ...]:
 def test_the_state_shows_in_the_next_turn_and_at_the_next_start(folder: Path) -> None:
     """What a turn changed is there in the next one, in /state and /tools, and in the next process with --memory."""
     with Terminal(*arguments("chat", "knocks", "--memory", "notes.db"), cwd=folder) as terminal:
-        terminal.until("gate: 3 tools; /help shows", "> ")
+        terminal.until("gate: 3 tools. Type /help", "> ")
         terminal.type("Knock\n")
         terminal.until("Wait.", "> ")
         terminal.type("/state\n")
@@ -88,7 +88,7 @@ def test_the_state_shows_in_the_next_turn_and_at_the_next_start(folder: Path) ->
         terminal.type("\x04")
         terminal.ended()
     with Terminal(*arguments("chat", "tells", "--memory", "notes.db"), cwd=folder) as terminal:
-        terminal.until("gate: 4 tools; /help shows", "it goes on from 8 messages in notes.db", "> ")
+        terminal.until("gate: 4 tools. Type /help", "Continuing from 8 messages in notes.db.", "> ")
         terminal.type("Where am I?\n")
         terminal.until("← look you are at the door", "So it is.", "> ")
         terminal.type("\x04")
@@ -104,7 +104,7 @@ def test_an_approval_in_the_terminal_goes_on_with_the_state(folder: Path) -> Non
     with Terminal(*arguments("chat", "enters"), cwd=folder) as terminal:
         terminal.until("> ")
         terminal.type("Let me in\n")
-        terminal.until("? enter waits to be approved", "this chat: ")
+        terminal.until("? enter needs your approval", "this chat: ")
         terminal.type("y\n")
         terminal.until("← enter from at the door to the hall", "← look you are inside", "> ")
         terminal.type("Where am I?\n")
@@ -122,7 +122,7 @@ def test_ctrl_c_at_an_approval_keeps_the_state_of_the_step_before(folder: Path) 
         terminal.type("Let me in\n")
         terminal.until("this chat: ")
         terminal.type("\x03")
-        terminal.until("stopped; what came of it is kept\n", "> ")
+        terminal.until("stopped. The messages of this turn are stored.\n", "> ")
         terminal.type("Where am I?\n")
         terminal.until("← look you are at the door", "> ")
         terminal.type("\x04")
@@ -143,7 +143,7 @@ def test_ctrl_c_in_a_handler_leaves_the_state_as_it_was(folder: Path) -> None:
         terminal.until("→ doze")
         there(folder / "dozing.txt")
         terminal.type("\x03")
-        terminal.until("stopped; what came of it is kept\n", "> ")
+        terminal.until("stopped. The messages of this turn are stored.\n", "> ")
         terminal.type("Where am I?\n")
         terminal.until("← look you are at the door", "So it is.", "> ")
         terminal.type("\x04")

@@ -100,7 +100,7 @@ def test_it_serves_the_page_and_the_agent() -> None:
         assert "You said: hello" in told[1]
         assert _text(server.talk()) == "You said: hello"
         assert server.line.startswith("fxai: clerk at http://127.0.0.1:")
-        assert "kept while it runs" in server.line
+        assert "in memory until the server stops" in server.line
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -149,7 +149,7 @@ def test_after_a_kill_the_conversation_goes_on(tmp_path: Path) -> None:
         told = server.say("hello again")
         listed = json.loads(server.ask("GET", "/api/chat")[1])["conversations"]
 
-        assert talk["error"] == "the server ended in the middle of the answer"
+        assert talk["error"] == "the server stopped during the answer"
         assert [message["role"] for message in talk["messages"]] == ["user", "assistant", "user"]
         assert "You said: hello again" in told[1]
         assert [one["title"] for one in listed] == ["hello"]
@@ -229,7 +229,7 @@ def test_a_token_is_asked_for() -> None:
         assert [server.ask("GET", path)[0] for path in ("/api/info", "/api/chat", "/api/chat/c1")] == [401] * 3
         assert server.ask("GET", "/api/info", authorization="Bearer wrong-token-of-some-length")[0] == 401
         assert server.ask("GET", "/api/info", authorization=f"Bearer {TOKEN}")[0] == 200
-        assert "the page asks for the token" in server.line
+        assert "The page requires the token" in server.line
 
 
 def test_a_failure_is_one_line_for_whoever_serves() -> None:
@@ -240,9 +240,9 @@ def test_a_failure_is_one_line_for_whoever_serves() -> None:
         _, err = server.process.communicate(timeout=60)
 
     assert "An error occurred." in told[1]
-    lines = [line for line in err.splitlines() if "the turn" in line]
+    lines = [line for line in err.splitlines() if "turn " in line]
     assert len(lines) == 1
-    assert lines[0].startswith("fxai: the turn ")
+    assert lines[0].startswith("fxai: turn ")
     assert "Traceback" not in err
 
 
@@ -257,10 +257,10 @@ def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
-    "no such agent": ((f"{AGENT}:nobody",), 2, "there is: "),
+    "no such agent": ((f"{AGENT}:nobody",), 2, "Known names: "),
     "no agent": ((f"{AGENT}:kit",), 2, "an agent or a stateful prompt"),
-    "no handlers": ((f"{AGENT}:agent",), 1, "nothing answers the tools of the agent 'clerk': deleteFile"),
-    "no such layer": ((f"{AGENT}:agent", "--layer", f"{AGENT}:nothing"), 2, "'nothing' is not there"),
+    "no handlers": ((f"{AGENT}:agent",), 1, "missing handlers for tools of agent 'clerk': deleteFile"),
+    "no such layer": ((f"{AGENT}:agent", "--layer", f"{AGENT}:nothing"), 2, "unknown name 'nothing'"),
     "no such model": ((*TARGET, "--model", "acme:great"), 2, "acme"),
     "other machines": ((*TARGET, "--host", "0.0.0.0"), 2, "--token-env NAME"),
     "no name": ((*TARGET, "--host", "0.0.0.0", "--token-env", "SHORT"), 2, "--allow-host"),
@@ -268,9 +268,9 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a short token": ((*TARGET, "--token-env", "SHORT"), 2, "16 characters"),
     "no port": ((*TARGET, "--port", "70000"), 2, "not in the range"),
     "not our host": ((*TARGET, "--host", "192.0.2.1", "--token-env", "PATH", "--allow-host", "x"), 1, "cannot listen"),
-    "no place": ((*TARGET, "--store", f"{AGENT}/chats.db"), 2, "nothing can be kept in"),
-    "a file as folder": ((*TARGET, "--store", AGENT), 2, "nothing can be kept in"),
-    "servers' options": ((*TARGET, "--yes"), 2, "--yes is for the servers of --mcp"),
+    "no place": ((*TARGET, "--store", f"{AGENT}/chats.db"), 2, "cannot store conversations in"),
+    "a file as folder": ((*TARGET, "--store", AGENT), 2, "cannot store conversations in"),
+    "servers' options": ((*TARGET, "--yes"), 2, "--yes requires --mcp"),
     "no memory": ((*TARGET, "--memory", "x.db"), 2, "No such option"),
 }
 
@@ -293,4 +293,4 @@ def test_a_port_that_is_taken_is_told(fxai: Run) -> None:
 
     assert ended.code == 1
     assert "cannot listen" in ended.err
-    assert "choose another port" in ended.err
+    assert "Choose another port" in ended.err

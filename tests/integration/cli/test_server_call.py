@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> Path:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")
 @pytest.mark.parametrize(
     ("typed", "code", "said"),
-    [("y\n", 0, "a is empty\n"), ("n\n", 1, "approval, which was not given"), ("\x03", 130, "fxai: interrupted")],
+    [("y\n", 0, "a is empty\n"), ("n\n", 1, "approval, and no person gave it"), ("\x03", 130, "fxai: interrupted")],
 )
 def test_a_person_is_asked_for_approval(served: Path, typed: str, code: int, said: str) -> None:
     """The question shows the call; yes runs it, no does not, Ctrl-C ends it."""
@@ -59,9 +59,9 @@ def test_where_nobody_sits_the_remedy_is_a_commands(served: Path) -> None:
     done = subprocess.run(
         command(*CALL, "--json"), cwd=served, env=environment(), input=b"y\n", capture_output=True, check=False
     )
-    remedy = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
+    remedy = "To answer questions, call the tool in a terminal with fxai mcp call or fxai chat."
 
-    assert done.stderr.decode().endswith(f"; {remedy}\n")
+    assert done.stderr.decode().endswith(f". {remedy}\n")
     assert b"elicit=" not in done.stderr
     assert json.loads(done.stdout)["error"]["remedy"] == remedy
     assert done.returncode == 1

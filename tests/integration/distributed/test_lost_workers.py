@@ -88,7 +88,7 @@ def test_a_call_whose_worker_was_the_last_one_ends(folder: None) -> None:
         failed = fx.run_result(kit.call("kill", "the last one").provide(live)).failure()
 
     assert isinstance(failed, OutcomeUnknown)
-    assert "its worker was lost, and the cluster at" in failed.reason
+    assert "the worker of the call was lost, and the cluster at" in failed.reason
 
 
 def test_a_call_without_any_worker_fails_in_time() -> None:
@@ -98,7 +98,7 @@ def test_a_call_without_any_worker_fails_in_time() -> None:
         failed = fx.run_result(kit.call("add", {"a": 1, "b": 2}).provide(live)).failure()
 
     assert isinstance(failed, HandlerUnavailable)
-    assert "had no worker" in failed.reason
+    assert "no worker" in failed.reason
 
 
 def test_a_call_whose_cluster_is_lost_ends(folder: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -198,7 +198,7 @@ def test_a_queue_has_no_resources(queue: RunningQueue) -> None:
 
     failed: Any = fx.run_exit(kit.call("hungry", {}).provide(there.provide(Cluster.queue_layer(queue.place))))
     (defect,) = failed.cause.defects
-    assert "'hungry' takes {'food': 1}: a work queue has no resources" in str(defect)
+    assert "'hungry' requires {'food': 1}: a work queue has no resources" in str(defect)
 
 
 def test_a_layer_that_cannot_be_built_on_a_worker_is_a_failure_of_the_call(
@@ -209,7 +209,7 @@ def test_a_layer_that_cannot_be_built_on_a_worker_is_a_failure_of_the_call(
 
     failed = fx.run_result(kit.call("add", {"a": 1, "b": 2}).provide(live), backend=backend).failure()
     assert isinstance(failed, HandlerUnavailable)
-    assert "the layer of tests.kit.cluster_tools:broken cannot be built: " in failed.reason
+    assert "cannot build the layer of tests.kit.cluster_tools:broken: " in failed.reason
     assert "no desk is left" in failed.reason
 
 
@@ -223,7 +223,7 @@ def test_a_worker_with_another_version_of_a_tool_is_not_asked(
     called = Toolkit.make(tools.whisper).call("shout", {"text": "a", "times": 2})
     failed = fx.run_result(called.provide(live)).failure()
     assert isinstance(failed, HandlerUnavailable)
-    assert "is another than the program's: restart the worker" in failed.reason
+    assert "differs from the tool of the program. Restart the worker" in failed.reason
 
 
 def test_a_program_that_is_killed_leaves_no_handler_behind(cluster: RunningCluster) -> None:
@@ -248,4 +248,4 @@ def test_parameters_that_are_no_json_are_a_defect_that_says_so(run: Callable[...
     wrong: Any = "three"
     end = run(tools.halve.call(wrong))
 
-    assert "the parameters of 'halve' cannot be sent to a worker as JSON" in str(end.cause.defects[0])
+    assert "cannot encode the parameters of 'halve' as JSON for a worker" in str(end.cause.defects[0])

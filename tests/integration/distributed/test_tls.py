@@ -97,18 +97,18 @@ def _unfit(secured: Secured, tmp_path: Path) -> dict[str, tuple[str, Security | 
         "without any": (
             secured.address,
             None,
-            "it wants TLS, and no certificate is given: it takes `tls_ca_file`, `tls",
+            "the scheduler requires TLS, and no certificate is given. Set `tls_ca_file`, `tls",
         ),
         "of another authority": (
             secured.address,
             _security(other, ca=ours.ca),
-            "the certificates do not fit: each must",
+            "the certificates do not match: each must",
         ),
-        "trusting another": (secured.address, _security(other), "the certificates do not fit: each must be in force"),
+        "trusting another": (secured.address, _security(other), "the certificates do not match: each must be valid"),
         "over": (
             secured.address,
             _security(ours, ours.sign("old", hours=-1)),
-            "the certificates do not fit: each must",
+            "the certificates do not match: each must",
         ),
         "with the key of another": (
             secured.address,
@@ -120,7 +120,11 @@ def _unfit(secured: Secured, tmp_path: Path) -> dict[str, tuple[str, Security | 
             _security(ours, (str(tmp_path / "none.pem"), str(tmp_path / "none.key"))),
             "the certificates cannot be used: ",
         ),
-        "without TLS": (plain, None, "it closes the connection: does it want TLS (tls://…)?"),
+        "without TLS": (
+            plain,
+            None,
+            "the connection was closed. If the scheduler requires TLS, use an address with tls://.",
+        ),
     }
 
 
@@ -158,8 +162,8 @@ def test_a_worker_that_is_no_member_is_told_why(secured: Secured) -> None:
         finally:
             process.end()
         (line,) = output.splitlines()
-        assert ("the certificates do not fit" if options else "it wants TLS") in line
-        assert "give --tls-ca, --tls-cert and --tls-key" in line
+        assert ("the certificates do not match" if options else "requires TLS") in line
+        assert "Pass --tls-ca, --tls-cert, and --tls-key" in line
 
 
 def test_nobody_else_is_in_a_local_cluster(folder: None, tmp_path: Path) -> None:
@@ -181,7 +185,7 @@ def test_nobody_else_is_in_a_local_cluster(folder: None, tmp_path: Path) -> None
 
     assert address.startswith("tls://127.0.0.1:")
     assert result == 3
-    assert reasons == ["it wants TLS, and no certificate is given", "the certificates do not fit"]
+    assert reasons == ["the scheduler requires TLS, and no certificate is given", "the certificates do not match"]
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])

@@ -212,7 +212,7 @@ def test_nobody_at_an_address_is_a_failure_that_names_it(backend: Any) -> None:
     failure = failure_of(used(mcp.http("http://127.0.0.1:9/mcp"), _called), backend)
 
     assert failure.kind == "connection"
-    assert "cannot be reached at 'http://127.0.0.1:9/mcp'" in str(failure)
+    assert "cannot reach 'http://127.0.0.1:9/mcp'" in str(failure)
 
 
 def test_an_answer_that_is_cut_fails_its_call_alone(address: str, backend: Any) -> None:

@@ -20,15 +20,19 @@ BAD = {
     "hangs_at_start": ("timeout", "did not answer within 1 s", "longer timeout="),
     "deaf": ("timeout", "did not answer within 1 s", "longer timeout="),
     "hangs_in_list": ("timeout", "did not list its tools within 2 s", "longer timeout="),
-    "wrong_types": ("invalid-answer", "not what the protocol allows", "tools"),
-    "wrong_ids": ("timeout", "did not list its tools within 2 s", "1 answers were to requests that nobody made"),
+    "wrong_types": ("invalid-answer", "breaks the protocol", "tools"),
+    "wrong_ids": ("timeout", "did not list its tools within 2 s", "1 answers did not match a request"),
     "list_error": ("protocol", "-32000", "the database is away"),
     "endless_pages": ("limit", "more than 200 pages", "limits="),
     "many": ("limit", "lists more than 2000 tools", "limits="),
     "only_garbage": ("invalid-answer", "no messages, first 'garbage'", "standard error"),
     "huge": ("limit", "a message of more than 16777216 bytes", "raise its limits"),
-    "too_deep": ("invalid-answer", "its answer cannot be read as JSON: nested too deep", "tell its makers"),
-    "requests": ("limit", "more than 256 requests at once", "raise its limits"),
+    "too_deep": (
+        "invalid-answer",
+        "cannot read the answer as JSON: nested too deep",
+        "Report this to the server's authors",
+    ),
+    "requests": ("limit", "more than 256 requests at the same time", "raise its limits"),
 }
 
 # Where a program is cut off the loop matters; what an answer says is read alike on both.

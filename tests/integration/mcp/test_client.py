@@ -90,7 +90,7 @@ def test_a_call_gives_content_or_structured_content(backend: Any) -> None:
     ("name", "arguments", "failure"),
     [
         ("fail", {}, McpToolError("fail", "the city is unknown")),
-        ("broken", {}, "it answered with the error -32602: bad params"),
+        ("broken", {}, "answered with the error -32602: bad params"),
     ],
 )
 def test_what_goes_wrong_in_a_call_is_a_failure_with_a_type(
@@ -293,7 +293,7 @@ def test_a_tool_that_changed_is_held_back_until_it_is_approved_again(
     assert (now, approved) == ([], ["search"])
     assert held == (mcp.Change("search", (part,)),)
     assert call.cause.failures[0].kind == "held-back"
-    assert f"held back until it is approved again: not as it was approved: {part}" in caplog.text
+    assert f"blocked until you approve it again: differs from the approved definition: {part}" in caplog.text
 
 
 def test_pins_in_a_file_hold_back_what_changed_since(tmp_path: Any, backend: Any) -> None:
@@ -326,7 +326,7 @@ def test_pins_that_hold_back_the_unseen_offer_nothing_before_it_is_approved(back
     before, wrong, after = fx.run(used(server, approved), backend=backend)
 
     assert before == ([], (mcp.Change("search", ("new",)),))
-    assert wrong == "no tool 'serch' is held back; those that are: search"
+    assert wrong == "tool 'serch' is not blocked. Blocked tools: search"
     assert after == ["search"]
 
 
@@ -344,7 +344,7 @@ def test_tools_stay_as_they_were_when_they_cannot_be_listed_again(
     before, now = fx.run(used(by_hand("rich"), changed), backend=backend)
 
     assert now is before
-    assert "the tools stay as they were" in caplog.text
+    assert "the previous tools stay" in caplog.text
 
 
 # -- questions of the server

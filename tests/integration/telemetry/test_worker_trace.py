@@ -162,7 +162,7 @@ def test_a_worker_that_is_to_be_traced_needs_a_provider() -> None:
     )
     try:
         assert process.wait() == 1
-        assert "OpenTelemetry has no TracerProvider in this process: set one in a module of" in process.output
+        assert "OpenTelemetry has no TracerProvider in this process. Set a provider in a module of" in process.output
         assert "Traceback" not in process.output
     finally:
         process.end()

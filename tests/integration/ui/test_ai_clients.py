@@ -165,7 +165,7 @@ def test_calls_that_fail_are_told_in_the_words_that_the_model_read(version: Vers
     assert [part["errorText"] for part in parts[:2]] == ["CityNotFound: X", "no index"]
     assert "city" in parts[2]["errorText"]
     assert parts[2]["input"] == {"town": 1}
-    assert "there is no tool 'nope'" in parts[3]["errorText"]
+    assert "unknown tool 'nope'" in parts[3]["errorText"]
     assert message["parts"][-1]["text"] == "Sorry."
 
 

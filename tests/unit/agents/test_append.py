@@ -90,7 +90,7 @@ def test_rewrite_is_the_default_for_unknown_models() -> None:
 def test_an_unknown_policy_is_refused() -> None:
     """The message names the policies."""
     later: Any = "later"
-    with pytest.raises(ValueError, match="must be 'auto', 'append' or 'rewrite', got 'later'"):
+    with pytest.raises(ValueError, match="must be 'auto', 'append', or 'rewrite', got 'later'"):
         Agent.make("a", changes=later)
 
 

@@ -73,17 +73,17 @@ def test_the_tools_of_a_source_are_known_once_it_is_open(backend: Backend) -> No
 @every(
     ("given", "remedy"),
     [
-        ([123], "123 is no tool: tools, toolkits, function tools, bound toolkits, tool sources and servers can be"),
-        ("search", "give the tool itself, not its name"),
-        (Desk, r"made tools by Toolkit.from_object\(Desk\(\)\)"),
-        (Desk(), r"made tools by Toolkit.from_object\(obj\)"),
-        (len, r"a function is made one by fxai.tool\(f\)"),
-        (Agent.make("a"), r"an agent is made one by agent.as_tool\(…\)"),
-        (Agent.make("a").builder, r"an agent is made one by agent.as_tool\(…\)"),
-        (add.handler(giving(1)), "a layer of handlers is provided to the run"),
-        ({"add": add}, "give what is in it, or one list of it"),
-        ([[add]], r"^\[Tool\(.{,75}… is no tool: .*; give what is in it, or one list of it"),
-        (None, "None is no tool"),
+        ([123], r"wrong type: 123\. Pass tools, toolkits, function tools, bound toolkits, tool sources, or servers"),
+        ("search", "Pass the tool itself, not its name"),
+        (Desk, r"pass Toolkit.from_object\(Desk\(\)\)"),
+        (Desk(), r"pass Toolkit.from_object\(obj\)"),
+        (len, r"Convert a function with fxai.tool\(f\)"),
+        (Agent.make("a"), r"Convert an agent with agent.as_tool\(…\)"),
+        (Agent.make("a").builder, r"Convert an agent with agent.as_tool\(…\)"),
+        (add.handler(giving(1)), "Provide a layer of handlers to the run"),
+        ({"add": add}, "Pass its elements, or a list of them"),
+        ([[add]], r"wrong type: \[Tool\(.{,75}…\. .* Pass its elements, or a list of them"),
+        (None, "wrong type: None"),
     ],
 )
 def test_what_is_no_tool_is_refused(given: object, remedy: str) -> None:
@@ -96,7 +96,7 @@ def test_a_policy_for_names_that_there_is_not_is_refused() -> None:
     """It is no "first"."""
     policy: Any = "newest"
 
-    with pytest.raises(ValueError, match="on_conflict is 'newest': it is 'error', 'first', 'last'"):
+    with pytest.raises(ValueError, match="on_conflict must be one of 'error', 'first', 'last', got 'newest'"):
         Binding.of((add,), on_conflict=policy)
 
 

@@ -288,7 +288,7 @@ def test_a_server_cannot_end_a_run_by_a_name(
 
     assert [step.results[0].result for step in answer.steps[:2]] == [2, 12]
     assert [sorted(one.name for one in request.tools) for request in model.requests] == [["add", "halve", "triple"]] * 3
-    assert ["a new tool 'triple' is left out" in record.getMessage() for record in caplog.records] == [True]
+    assert ["ignored the new tool 'triple'" in record.getMessage() for record in caplog.records] == [True]
 
 
 @pytest.mark.parametrize("at_limit", ["fail", "answer", "last_text"])
@@ -379,7 +379,7 @@ def test_a_hook_is_a_function() -> None:
     """Anything else is refused at once."""
     wrong: Any = 3
 
-    with pytest.raises(TypeError, match="on_step takes a function, not 3"):
+    with pytest.raises(TypeError, match="on_step must be a function, got 3"):
         agent.on_step(wrong)
 
 
@@ -389,9 +389,9 @@ def test_a_memory_is_one() -> None:
     service: Any = LanguageModel
     model = ScriptedModel.make([])
 
-    with pytest.raises(TypeError, match=r"'notes\.jsonl' is no memory: give one, such as Memory\.file"):
+    with pytest.raises(TypeError, match=r"memory must be a Memory, such as Memory\.file\(path\), .*got 'notes\.jsonl'"):
         agent.with_memory(wrong)
-    with pytest.raises(TypeError, match="what a layer gives for it is no memory"):
+    with pytest.raises(TypeError, match="the layer must provide a Memory"):
         fx.run(Agent.make("a").with_memory(service).execute("?").provide(model.layer))
 
 

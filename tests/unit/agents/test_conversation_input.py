@@ -49,7 +49,7 @@ def test_a_result_that_no_call_waits_for_fails_the_run(messages: tuple[Message, 
     """The program made a mistake, so the run names the call before it asks the model."""
     ended, model = _run(Prompt(messages))
 
-    assert "no call of the conversation waits for the result of 'add'" in str(ended.failure())
+    assert "conversation has no call for the result of 'add'" in str(ended.failure())
     assert model.requests == []
 
 

@@ -244,7 +244,7 @@ def test_an_approved_call_that_hangs_is_cut(way: Way, backend: Backend) -> None:
     assert end.failure.what == "seconds"
     assert _turns(history) == ["user", "assistant", "tool"]
     assert [p.id for m in history if m.role == "tool" for p in m.content if p.type == "tool-result"] == ["a", "w"]
-    assert "the time of the run was up" in history.to_json()
+    assert "the time limit of the run has passed" in history.to_json()
     if way == "stream":
         assert [(part.id, part.is_failure) for part in end.parts] == [("w", True)]
 

@@ -90,7 +90,7 @@ def test_a_last_line_cut_anywhere_is_left_out(path: Path, caplog: pytest.LogCapt
         before = _turns(path)
         fx.run(Memory.file(path).commit(ONE))
         seen.append(before == (ONE, TWO) and _turns(path) == (ONE, TWO, ONE))
-        told.append(caplog.messages[0].startswith(f"the last commit of {path} is cut off and left out; put the file"))
+        told.append(caplog.messages[0].startswith(f"the last commit of {path} is cut off and ignored. To keep it"))
         caplog.clear()
 
     assert len(seen) > 20
@@ -201,7 +201,7 @@ def test_what_is_left_of_a_commit_is_put_beside(path: Path, caplog: pytest.LogCa
 
     assert rest.startswith(b'{"turn":3,"part":0,"newest":3,"messages":[')
     assert (mode, torn.exists(), path.exists()) == (0o600, False, False)
-    assert caplog.messages[-1].endswith(f"stands in {torn} now")
+    assert caplog.messages[-1].endswith(f"to {torn}")
 
 
 @pytest.mark.parametrize("how", ["cut", "zeroed"])
@@ -217,8 +217,8 @@ def test_an_end_with_several_commits_that_is_gone_is_a_failure(how: str, path: P
     path.write_bytes(HEAD + text[first:])
     fx.run(memory.commit(THREE))
 
-    assert all("of its 3 commits the last 2 are missing; put the file back" in one.description for one in failures)
-    assert all('make its first line {"format":"fxai memory","version":1}' in one.description for one in failures)
+    assert all("of its 3 commits the last 2 are missing. Restore the file" in one.description for one in failures)
+    assert all('change its first line to {"format":"fxai memory","version":1}' in one.description for one in failures)
     assert fx.run(memory.turns()) == (ONE, THREE)
 
 
@@ -231,8 +231,8 @@ def test_lines_that_were_taken_out_are_told(path: Path, caplog: pytest.LogCaptur
 
     assert turns == (TWO, THREE, TWO)
     assert caplog.messages == [
-        f"1 commits that stood behind line 3 of {path} are missing",
-        f"1 commits that stood behind line 1 of {path} are missing",
+        f"1 commits after line 3 of {path} are missing",
+        f"1 commits after line 1 of {path} are missing",
     ]
 
 
@@ -245,7 +245,7 @@ def test_a_number_of_commits_that_is_damaged_is_told(path: Path, caplog: pytest.
     caplog.clear()
 
     assert turns == (ONE, TWO, THREE)
-    assert told == [f"line 1 of {path} is damaged, so it is not known whether the newest commits are missing"]
+    assert told == [f"line 1 of {path} is damaged, so fxai cannot determine whether the newest commits are missing"]
     assert (_turns(path), caplog.messages) == ((ONE, TWO, THREE, ONE), [])
 
 
@@ -256,7 +256,7 @@ def test_a_first_line_that_is_damaged_is_a_failure(path: Path) -> None:
     failure = _refused(Memory.file(path).load())
     path.write_bytes(HEAD + text[text.index(b"\n") + 1 :])
 
-    assert failure.description.startswith(f"line 1 of {path} is damaged; put the file back from a copy, or, to go on")
+    assert failure.description.startswith(f"line 1 of {path} is damaged. Restore the file from a backup, or, to")
     assert _turns(path) == (ONE, TWO, THREE)
 
 
@@ -301,7 +301,7 @@ def test_a_cut_line_of_the_first_version_is_told(path: Path, caplog: pytest.LogC
     fx.run(Memory.file(path).commit(ONE))
 
     assert (before, _turns(path)) == ((ONE, TWO), (ONE, TWO, ONE))
-    assert "is cut off and left out" in caplog.text
+    assert "is cut off and ignored" in caplog.text
     assert path.with_name("memory.jsonl.torn").read_bytes().startswith(b'{"turn":3')
 
 
@@ -327,12 +327,12 @@ def _damaged(path: Path, number: int, line: bytes | None) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'{"turn":2,"part":0,"newe\n', "it is no commit of a memory"),
-        (b"\xff\xfe\n", "it is no commit of a memory"),
-        (b'{"turn":2,"part":0,"newest":2,"messages":[{"role":"nobody"}]}\n', "it holds no messages (/0/role"),
-        (b'{"turn":2,"part":1,"newest":2,"messages":[]}\n', "it goes on with a turn that is not there any more"),
-        (b'{"turn":3,"part":0,"newest":3,"messages":[]}\n', "turn 3 stands behind it already"),
-        (b'{"turn":2,"part":0,"newest":2,"messages":[]}\n' * 2, "turn 2 stands behind it already"),
+        (b'{"turn":2,"part":0,"newe\n', "not a commit of a memory"),
+        (b"\xff\xfe\n", "not a commit of a memory"),
+        (b'{"turn":2,"part":0,"newest":2,"messages":[{"role":"nobody"}]}\n', "the entry contains no messages (/0/role"),
+        (b'{"turn":2,"part":1,"newest":2,"messages":[]}\n', "it continues a turn that is missing"),
+        (b'{"turn":3,"part":0,"newest":3,"messages":[]}\n', "turn 3 also follows it"),
+        (b'{"turn":2,"part":0,"newest":2,"messages":[]}\n' * 2, "turn 2 also follows it"),
     ],
 )
 def test_a_damaged_line_is_named(line: bytes, said: str, path: Path) -> None:
@@ -344,7 +344,7 @@ def test_a_damaged_line_is_named(line: bytes, said: str, path: Path) -> None:
     assert (failure.doing, failure.memory) == ("load", str(path))
     assert "line 3 of" in failure.description or "line 4 of" in failure.description
     assert said in failure.description
-    assert "put the file back from a copy, or take that line out" in failure.description
+    assert "Restore the file from a backup, or remove this line" in failure.description
     assert path.read_bytes() == before
 
 
@@ -356,7 +356,7 @@ def test_a_part_that_is_missing_is_noticed(path: Path) -> None:
     failure = _refused(Memory.file(path).load())
 
     assert "line 6 of" in failure.description
-    assert "what stands before it of its turn is missing" in failure.description
+    assert "earlier parts of its turn are missing" in failure.description
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_a_line_that_is_doubled_or_moved_is_a_failure(order: list[int], path: Pa
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[number] for number in [0, *order]))
 
-    assert "it stands there twice, or has been moved" in _refused(Memory.file(path).turns()).description
+    assert "it is doubled or was moved" in _refused(Memory.file(path).turns()).description
 
 
 def test_the_remedy_helps(path: Path) -> None:
@@ -410,7 +410,7 @@ def test_a_file_of_somebody_else_is_left_alone(doing: str, text: bytes, tmp_path
     failure = _refused({**effects, "turns": memory.turns(), "clear": memory.clear()}[doing])
 
     assert failure.doing == doing
-    assert "no memory of this version of fxai; give another path, or move it away" in failure.description
+    assert "not a memory of this version of fxai. Use another path, or move it away." in failure.description
     assert path.read_bytes() == text
 
 
@@ -496,5 +496,5 @@ def test_a_lock_that_nobody_lets_go_is_a_failure(path: Path, monkeypatch: pytest
     monkeypatch.setattr("fxai.storage.private_file.time.monotonic", iter(range(0, 1000, 20)).__next__)
     failure = _refused(Memory.file(path).commit(ONE))
 
-    assert "memory.jsonl.lock for 30 s; end the process that hangs" in failure.description
+    assert "memory.jsonl.lock for 30 s. End the process that blocks it" in failure.description
     assert path.read_bytes() == before

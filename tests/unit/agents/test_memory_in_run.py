@@ -340,7 +340,7 @@ def test_what_is_no_memory_is_refused() -> None:
     """A path is none; the message says how to have one."""
     bind: Any = Agent.make("a").with_memory
 
-    with pytest.raises(TypeError, match=r"'notes.db' is no memory: give one, such as Memory.file\(path\)"):
+    with pytest.raises(TypeError, match=r"memory must be a Memory, such as Memory.file\(path\), .*got 'notes.db'"):
         bind("notes.db")
 
 

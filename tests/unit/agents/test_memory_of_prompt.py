@@ -187,7 +187,7 @@ def test_a_memory_without_states_is_told_before_the_model_is_asked(way: str, bac
 
     (failure,) = ended.cause.failures
     assert isinstance(failure, MemoryFailure)
-    assert "define `load_state` and `commit_with` in its class" in failure.description
+    assert "Define `load_state` and `commit_with` in the class." in failure.description
     assert (shown, len(memory.kept)) == ([], 1)
 
 
@@ -207,7 +207,7 @@ def test_a_state_that_cannot_be_kept_is_told_with_the_history_and_the_state(
 
     (failure,) = ended.cause.failures
     assert isinstance(failure, MemoryFailure)
-    assert "the state 'odd' cannot be written as JSON" in failure.description
+    assert "state 'odd' has no lossless JSON form" in failure.description
     assert failure.history is not None
     assert "1" in str(failure.history)
     assert failure.state is not None

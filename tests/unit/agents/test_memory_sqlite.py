@@ -91,7 +91,7 @@ def test_a_damaged_row_is_named(path: Path) -> None:
     _done(path, 'UPDATE memory_turn SET messages = \'[{"role": "nobody"}]\' WHERE number = 2')
     failure = _refused(Memory.sqlite(path).load())
 
-    assert str(failure).startswith(f"the memory in {path}, conversation 'default' could not be loaded: turn 2 is")
+    assert str(failure).startswith(f"memory in {path}, conversation 'default' could not be loaded: turn 2 is")
     assert "/0/role" in failure.description
     assert "take its rows out of the table memory_turn" in failure.description
     assert fx.run(Memory.sqlite(path, Window.turns(1)).load()) == THREE

@@ -113,7 +113,7 @@ def test_nothing_is_kept_of_a_commit_that_fails(kind: str, tmp_path: Path) -> No
     fx.run(memory.commit_with(ONE, _state(n=1)))
     unawaited = _refused(memory.commit_with(approved(), _state(n=2)))
 
-    assert "which no kept turn waits for" in unawaited.description
+    assert "no stored turn needs the first tool message" in unawaited.description
     assert (_values(memory), fx.run(memory.turns())) == ({"n": 1}, (ONE,))
 
 
@@ -161,8 +161,8 @@ def test_a_damaged_state_in_a_file_is_told_with_its_line(tmp_path: Path) -> None
     no_state = _refused(memory.load_state())
 
     assert (changed.memory, changed.doing, no_state.doing) == (str(path), "load", "load")
-    assert f"line 3 of {path} is damaged: it is no commit of a memory, or was changed" in changed.description
-    assert f"line 3 of {path} is damaged: it holds no state of a prompt" in no_state.description
+    assert f"line 3 of {path} is damaged: not a commit of a memory, or changed" in changed.description
+    assert f"line 3 of {path} is damaged: the entry contains no state of a prompt" in no_state.description
     assert "/values" in no_state.description
 
 
@@ -214,6 +214,6 @@ def test_a_memory_of_ones_own_keeps_no_state(backend: Backend) -> None:
 
     assert (_values(memory, backend), memory.kept) == (None, [ONE])
     assert str(failure) == (
-        "the memory in OwnMemory could not be committed to: it keeps no state of a stateful prompt; "
-        "define `load_state` and `commit_with` in its class"
+        "memory in OwnMemory could not be committed to: the class stores no state of a stateful prompt. "
+        "Define `load_state` and `commit_with` in the class."
     )

@@ -112,8 +112,8 @@ def test_a_bug_of_a_listener_does_not_end_the_run(
     assert end.answer.text == "ok"
     assert len(seen) == 2
     assert [record.message.split(":")[0] for record in caplog.records] == [
-        "on_step broke after step 1, and the run goes on",
-        "on_step broke after step 2, and the run goes on",
+        "on_step raised after step 1. The run continues",
+        "on_step raised after step 2. The run continues",
     ]
 
 

@@ -118,7 +118,7 @@ def test_the_last_turn_of_a_budget_is_typed_too(way: Way, backend: Backend) -> N
     assert (right.answer.output, right.answer.ended) == (Total(3, True), "limit")
     assert isinstance(wrong.failure.reason, StructuredOutputError)
     assert last.answer.output == Total(3, True)
-    with pytest.raises(LookupError, match=r"the last text does not fit.*So: "):
+    with pytest.raises(LookupError, match=r"this last text is invalid: .*So: "):
         _ = none.answer.output
 
 
@@ -131,9 +131,9 @@ def test_a_run_that_ended_otherwise_has_no_output(way: Way, backend: Backend) ->
     stopped = end_of(way, backend, [call("add", ONE)], output=TOTAL, stop_when=(step_count_is(1),))
 
     assert (waits.answer.ended, stopped.answer.ended) == ("pending", "stopped")
-    with pytest.raises(LookupError, match=r"calls wait \(client\)"):
+    with pytest.raises(LookupError, match=r"calls are pending \(client\)"):
         _ = waits.answer.output
-    with pytest.raises(LookupError, match="a stop condition held"):
+    with pytest.raises(LookupError, match="a stop condition ended the run"):
         _ = stopped.answer.output
 
 
@@ -159,7 +159,7 @@ def test_a_failed_run_is_written_without_its_conversation() -> None:
 
 def test_an_answer_is_asked_for_once_at_least() -> None:
     """Fewer retries than none are refused."""
-    with pytest.raises(ValueError, match="once at least"):
+    with pytest.raises(ValueError, match="output_retries must be at least 0"):
         RunPlan(Toolkit.empty(), {}, output_retries=-1)
 
 

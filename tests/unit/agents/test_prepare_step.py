@@ -80,7 +80,7 @@ def test_a_call_is_shown_with_its_result_or_not_at_all(left: str, way: Way, back
     end = end_of(way, backend, [call("add", ONE, id="c1")], prepare_step=(_in_step(2, cut),))
 
     assert isinstance(end.failure, RunFailed)
-    assert "shows a call without its result right behind it, or a result without its call: c1" in str(end.failure)
+    assert "prepare_step separated a call from its result, which must follow it directly: c1" in str(end.failure)
     assert [message.role for message in end.failure.history] == ["user", "assistant", "tool"]
     assert len(end.model.requests) == 1
 
@@ -97,11 +97,14 @@ def test_what_the_history_had_split_before_is_the_callers(way: Way, backend: Bac
 
 
 _WRONG: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda _: None, "prepare_step gave None: it gives the setup"),
-    (lambda _: fx.succeed("model"), "prepare_step gave 'model'"),
-    (lambda setup: setup.with_tools([]), r"the tools of a step are a toolkit, not \[\]"),
-    (lambda setup: setup.with_model(ScriptedModel.make([])), r"no layer of a model: it has one, its `\.layer`"),
-    (lambda setup: setup.with_options(temprature=1), "rounds have no option 'temprature': .*temperature"),
+    (lambda _: None, "prepare_step returned None. Return the setup"),
+    (lambda _: fx.succeed("model"), "prepare_step returned 'model'"),
+    (lambda setup: setup.with_tools([]), r"toolkit must be a Toolkit, got \[\]"),
+    (
+        lambda setup: setup.with_model(ScriptedModel.make([])),
+        r"model must be a layer of a model, .* Pass its `\.layer`",
+    ),
+    (lambda setup: setup.with_options(temprature=1), "unknown round option 'temprature'. .*temperature"),
 ]
 
 
@@ -224,7 +227,7 @@ def test_a_choice_of_a_tool_that_the_run_does_not_know_is_refused(way: Way, back
     narrow = _each(lambda setup: setup.with_tools(setup.toolkit.pick("raw")))
     end = end_of(way, backend, [], prepare_step=(narrow,), options={"tool_choice": ToolChoice.tool("adde")})
 
-    assert "names tools that are not in the toolkit: adde; there are: raw" in str(end.failure)
+    assert "names tools that are not in the toolkit: adde. The tools are: raw" in str(end.failure)
 
 
 @BOTH
@@ -233,7 +236,7 @@ def test_a_step_that_is_shown_nothing_fails_before_the_model_is_asked(way: Way, 
     end = end_of(way, backend, [], prepare_step=(_each(lambda setup: setup.with_messages("  ")),))
 
     assert isinstance(end.failure, RunFailed)
-    assert "there is nothing to answer" in str(end.failure)
+    assert "prompt needs no answer" in str(end.failure)
     assert end.model.requests == []
 
 

@@ -89,7 +89,7 @@ def test_an_approval_may_come_after_other_runs(kind: str, streamed: bool, tmp_pa
 
     assert (before, len(office.ran)) == ([], 1)
     assert [one.role for one in between] == ["system", "user", "assistant", "tool", "user"]
-    assert "has not been run" in str(between[3])
+    assert "did not run" in str(between[3])
     assert [one.role for one in shown] == ["system", "user", "assistant", "user", "assistant", "tool"]
     assert "gone" in str(shown[5])
     assert [one.role for one in later] == [
@@ -140,7 +140,7 @@ def test_an_approval_whose_turn_is_out_of_the_window_is_refused(backend: Backend
     _run(office, memory, [text("Hello.")], "Hello?", backend, streamed=False)
     ended, _ = _run(office, memory, [], _approval(memory, backend), backend, streamed=False)
 
-    assert "no request of this id waits for an answer" in str(ended.failure())
+    assert "no open request has this id" in str(ended.failure())
     assert office.ran == []
     assert fx.run(memory.turns(), backend=backend)[0].pending
 
@@ -176,7 +176,7 @@ def test_what_waits_has_a_result_for_a_run_that_says_something_else() -> None:
         *("user", "assistant", "tool"),
     ]
     assert told.pending == ()
-    assert [str(told[at]).count("it waits for an answer, and has not been run") for at in (2, 5, 9)] == [1, 0, 1]
+    assert [str(told[at]).count("the call needs an answer and did not run") for at in (2, 5, 9)] == [1, 0, 1]
 
 
 def test_what_is_answered_comes_last_and_stays_open() -> None:

@@ -112,7 +112,7 @@ def test_a_state_that_is_none_of_its_schema_is_refused_at_once(initial: Any, sch
     failure = _failure(cause_of_play(render))
 
     assert failure.reason == "state"
-    assert f"the state 'key' begins with {initial!r}" in failure.message
+    assert f"initial value of state 'key' does not satisfy its schema, got {initial!r}" in failure.message
 
 
 # -- types
@@ -120,5 +120,5 @@ def test_a_state_that_is_none_of_its_schema_is_refused_at_once(initial: Any, sch
 
 def test_what_an_agent_is_for_checkers_is_never_made() -> None:
     """`Runs` is a type and no value."""
-    with pytest.raises(TypeError, match="type only"):
+    with pytest.raises(TypeError, match="only a type"):
         Runs()

@@ -114,5 +114,5 @@ def test_a_model_is_written_as_its_json_data(value: Any, inside: str) -> None:
 @every("value, why", [(Book.model_construct(title="a", shelf=-1), "/shelf"), (object(), "object")])
 def test_data_without_a_json_form_is_refused_by_its_section(value: Any, why: str) -> None:
     """The message names the section, and the location inside a model or the class."""
-    with pytest.raises(RenderError, match=f"the data 'it' holds what JSON cannot: .*{why}"):
+    with pytest.raises(RenderError, match=f"data 'it' contains a value without a JSON form: .*{why}"):
         _written(SectionWriter(), value)

@@ -58,7 +58,7 @@ def test_a_composite_that_is_defined_otherwise_is_another_tool() -> None:
     told = [str(request.tools[0].description).splitlines() for request in model.requests]
     assert [lines[0] for lines in told] == [
         "Files of 0.",
-        "Makes several calls of the sub-tools below and gives all their results.",
+        "Runs several calls of the sub-tools below and returns all their results.",
         "Files of 0.",
         "Files of 1.",
         "Files of 1.",

@@ -71,18 +71,18 @@ def _tool_and_long_text(at: RenderOf[Any, Any]) -> None:
 @pytest.mark.parametrize(
     ("render", "kinds"),
     [
-        (_given_and_outside, f"a tool with a handler from elsewhere and a tool with the handler {_look!r};"),
+        (_given_and_outside, f"a tool without a handler in the render and a tool with the handler {_look!r}."),
         (
             _with_and_without_aspect,
-            f"a tool {_WITH} and a tool {_WITH} and an aspect;",
+            f"a tool {_WITH} and a tool {_WITH} and an aspect.",
         ),
-        (_tool_and_long_text, f"a tool with the handler {_look!r} and the system '{'x' * 59}…;"),
+        (_tool_and_long_text, f"a tool with the handler {_look!r} and the system '{'x' * 59}…."),
     ],
     ids=["given and outside", "with and without aspect", "tool and long text"],  # the words have an address in them
 )
 def test_a_conflict_says_what_the_two_things_are(render: Callable[[Any], None], kinds: str) -> None:
     """Of a tool where its handler is from, of a section its kind and how its value begins."""
-    assert f"two things are called 'look': {kinds}" in _failure(render).message
+    assert f"two definitions have the name 'look': {kinds}" in _failure(render).message
 
 
 _LATE: list[tuple[_Defines, str]] = [
@@ -111,7 +111,7 @@ def test_what_is_late_is_called_as_it_was_written(defines: _Defines, called: str
     failure = _failure(render)
 
     assert failure.reason == "late"
-    assert failure.message.startswith(f"{called} defines nothing when the render is over")
+    assert failure.message.startswith(f"{called} was called after the render")
 
 
 def test_the_name_that_the_wrapper_has_is_said_to_be_taken() -> None:
@@ -119,8 +119,8 @@ def test_the_name_that_the_wrapper_has_is_said_to_be_taken() -> None:
     taken = _failure(lambda at: at.system("data", "x")).message
     wrong = _failure(lambda at: at.system("a b", "x")).message
 
-    assert taken.endswith("; 'data' is what stands around all data")
-    assert "stands around" not in wrong
+    assert taken.endswith(" 'data' is the tag around all data.")
+    assert "tag around" not in wrong
 
 
 def test_a_message_of_results_is_refused() -> None:
@@ -129,7 +129,7 @@ def test_a_message_of_results_is_refused() -> None:
     failure = _failure(lambda at: at.message(results))
 
     assert failure.reason == "value"
-    assert "belongs to the conversation" in failure.message
+    assert "belong to the conversation" in failure.message
 
 
 # -- data

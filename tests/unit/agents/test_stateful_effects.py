@@ -234,7 +234,7 @@ def test_a_patch_adds_no_tool_whose_calls_may_wait() -> None:
         lambda: StepPatch.tools(BoundToolkit.of(Toolkit.make(pay), pay.handler(lambda _: fx.succeed(None)))),
     ]
     for patch in patches:
-        with pytest.raises(RenderError, match="define it in the render"):
+        with pytest.raises(RenderError, match="Define it in the render"):
             patch()
 
     def prompt(at: Render) -> None:

@@ -242,7 +242,7 @@ def test_a_state_of_a_run_that_is_over_cannot_be_changed() -> None:
     kept: list[State[int]] = []
     played = play_out(lambda at: kept.append(at.state("n", 0)))
 
-    with pytest.raises(Exception, match="over"):
+    with pytest.raises(Exception, match="the run ended"):
         fx.run_sync(kept[0].set(1))
     assert played.values == {"n": 0}
 

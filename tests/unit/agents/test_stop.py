@@ -30,10 +30,10 @@ def test_a_condition_on_a_tool_that_the_agent_lacks_is_refused() -> None:
 
     with pytest.raises(
         ValueError,
-        match=r"has_tool_call\('ad'\): the agent 'adder' has no such tool \(did you mean 'add'\?\); it has add$",
+        match=r"has_tool_call\('ad'\): agent 'adder' has no such tool \(did you mean 'add'\?\)\. Its tools: add\.$",
     ):
         agent.execute("add")
-    with pytest.raises(ValueError, match=r"it has add, halve$"):
+    with pytest.raises(ValueError, match=r"Its tools: add, halve\.$"):
         agent.with_tools(halve).execute("add")
     for later in (ToolSource(fx.succeed(BoundToolkit.make())), live):
         assert agent.with_tools(later).execute("add") is not None
@@ -132,7 +132,7 @@ def test_a_condition_says_yes_or_no(way: Way, backend: Backend) -> None:
 
     ended = end_of(way, backend, [call("add", ONE)], stop_when=(vague,))
 
-    assert ["a stop condition gave 'no'" in str(one) for one in ended.cause.defects] == [True]
+    assert ["stop condition returned 'no'" in str(one) for one in ended.cause.defects] == [True]
 
 
 def test_conditions_are_values() -> None:
@@ -140,12 +140,12 @@ def test_conditions_are_values() -> None:
     assert step_count_is(2) == StepCountIs(2)
     assert has_tool_call("a", "b") == HasToolCall(("a", "b"))
     assert len({step_count_is(2), step_count_is(2)}) == 1
-    with pytest.raises(ValueError, match="one at least"):
+    with pytest.raises(ValueError, match="number must be at least 1"):
         step_count_is(0)
     with pytest.raises(ValueError, match="at least"):
         has_tool_call()
     several: Any = ["a", "b"]
-    with pytest.raises(TypeError, match="the names of tools, one by one"):
+    with pytest.raises(TypeError, match="tool name must be a string"):
         has_tool_call(several)
 
 
@@ -160,5 +160,5 @@ def test_the_steps_so_far_do_not_change() -> None:
     assert steps == Steps(grown[:2])
     assert hash(steps) == hash(Steps(grown[:2]))
     assert repr(steps).startswith("Steps([Step(")
-    with pytest.raises(IndexError, match="step 2 of 2"):
+    with pytest.raises(IndexError, match="step 2 does not exist: the run has 2 steps"):
         steps[2]

@@ -88,9 +88,9 @@ def test_parameters_need_a_prompt() -> None:
     """One without the other says nothing."""
     make: Any = Agent.make("a").as_tool
 
-    with pytest.raises(SchemaError, match="needs `prompt` too"):
+    with pytest.raises(SchemaError, match="parameters and prompt must be passed together"):
         make(parameters=Topic)
-    with pytest.raises(SchemaError, match="needs `prompt` too"):
+    with pytest.raises(SchemaError, match="parameters and prompt must be passed together"):
         make(prompt=str)
 
 
@@ -99,7 +99,7 @@ def test_a_tool_has_the_agents_name_and_options() -> None:
     made = Agent.make("poet").as_tool()
     other = Agent.make("poet").as_tool("ask", description="Writes.", failure_mode="error", needs_approval=True)
 
-    assert (made.tool.name, made.tool.description) == ("poet", "Asks the agent 'poet'.")
+    assert (made.tool.name, made.tool.description) == ("poet", "Runs the agent 'poet'.")
     assert made.tool.failure_mode == "return"
     assert (other.tool.name, other.tool.description, other.tool.failure_mode) == ("ask", "Writes.", "error")
     assert other.tool.needs_approval is True
@@ -167,7 +167,7 @@ def test_its_failure_is_told_in_words(backend: Backend) -> None:
 
     assert _result(answer).is_failure
     assert (failed.agent, failed.reason) == ("poet", "budget")
-    assert "not done after 2 rounds; ask for less" in str(failed)
+    assert "did not finish within 2 rounds. Request less." in str(failed)
     assert isinstance(failed.error, BudgetExceeded)
     assert SECRET in str(failed.error.history)
     assert SECRET not in model.requests[1].prompt.to_json()
@@ -182,7 +182,7 @@ def test_the_failure_of_its_model_is_told_in_words(backend: Backend) -> None:
 
     assert (failed.reason, type(failed.error)) == ("model", RunFailed)
     assert "NetworkError" in failed.message
-    assert "ask again later" in failed.message
+    assert "Try again later" in failed.message
     assert SECRET not in model.requests[1].prompt.to_json()
 
 
@@ -371,5 +371,5 @@ def test_no_time_left_is_a_spent_budget(backend: Backend) -> None:
     said: Any = fx.run(called.provide(made.layer).provide(asking.layer).provide(clock.layer), backend=backend)
 
     assert said.tool_results[0].result.reason == "budget"
-    assert "no time left" in said.tool_results[0].result.message
+    assert "time limit had passed" in said.tool_results[0].result.message
     assert model.requests == []

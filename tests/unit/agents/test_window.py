@@ -74,9 +74,9 @@ def test_no_more_turns_are_asked_for_than_needed() -> None:
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_window_that_shows_nothing_is_refused(most: int) -> None:
     """A count below 1 is a mistake, never everything."""
-    with pytest.raises(ValueError, match=f"a window of {most} turns shows nothing: give at least 1, or None"):
+    with pytest.raises(ValueError, match=rf"window must be at least 1, got {most} turns\. Pass None"):
         Window.turns(most)
-    with pytest.raises(ValueError, match=f"a window of {most} tokens shows nothing"):
+    with pytest.raises(ValueError, match=f"window must be at least 1, got {most} tokens"):
         Window.tokens(most)
 
 

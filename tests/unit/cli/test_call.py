@@ -63,26 +63,30 @@ def test_json_is_an_object_a_line(call: Run) -> None:
 
 
 FAILS: list[tuple[list[str], int, str]] = [
-    (["weather", '{"name": "Ulm"}'], 1, 'weather failed: NoSuchCity: {"name":"Ulm"}; the tool declares this failure'),
-    (["find", '{"name": "Ulm"}'], 1, "find failed: no Ulm; the tool declares this failure"),
+    (["weather", '{"name": "Ulm"}'], 1, 'weather failed: NoSuchCity: {"name":"Ulm"}. The tool declares this failure.'),
+    (["find", '{"name": "Ulm"}'], 1, "find failed: no Ulm. The tool declares this failure."),
     (
         ["add", '{"b": "x"}'],
         1,
-        "the parameters of 'add' do not fit: /b: expected integer, found string 'x'; /a: expected",
+        "invalid arguments for 'add': /b: expected integer, found string 'x'; /a: expected",
     ),
-    (["add", "[1]"], 1, "the parameters of 'add' do not fit: expected object, found array of 1 item; fxai schema"),
-    (["broken"], 1, "the program broke: RuntimeError: inside of it; --debug shows where"),
-    (["remove", '{"path": "a"}'], 1, "the tool 'remove' needs approval; say --yes"),
-    (["remove_some", '{"path": "/a"}'], 1, "the tool 'remove_some' needs approval; say --yes"),
-    (["remove_any", '{"path": "a"}'], 1, "the tool 'remove_any' needs approval; say --yes"),
-    (["remove_some", '{"pth": "/a"}'], 1, "the parameters of 'remove_some' do not fit: /path: expected string, found"),
-    (["ad", "{}"], 2, "has no tool 'ad'; did you mean 'add'"),
-    (["qqqqqqqq", "{}"], 2, "has no tool 'qqqqqqqq'; there is: add, weather, find, "),
-    (["add", "{"], 2, "'{' is no JSON: "),
-    (["add", "@no/such.json"], 2, "no/such.json cannot be read: No such file or directory; give JSON such as"),
-    (["add", "@."], 2, ". cannot be read: "),
-    (["add", '{"a": NaN}'], 2, "is no JSON: /a: expected a finite number, found NaN"),
-    (["add", "\udcff"], 2, "is no JSON: expected JSON in UTF-8"),
+    (
+        ["add", "[1]"],
+        1,
+        "'add': expected object, found array of 1 item. To see its parameters, run fxai",
+    ),
+    (["broken"], 1, "the program raised RuntimeError: inside of it. Run it again with --debug to see the traceback."),
+    (["remove", '{"path": "a"}'], 1, "tool 'remove' needs approval. To approve this call, pass --yes"),
+    (["remove_some", '{"path": "/a"}'], 1, "tool 'remove_some' needs approval. To approve this call, pass --yes"),
+    (["remove_any", '{"path": "a"}'], 1, "tool 'remove_any' needs approval. To approve this call, pass --yes"),
+    (["remove_some", '{"pth": "/a"}'], 1, "invalid arguments for 'remove_some': /path: expected string, found"),
+    (["ad", "{}"], 2, "has no tool 'ad'. Did you mean 'add'?"),
+    (["qqqqqqqq", "{}"], 2, "has no tool 'qqqqqqqq'. Tools: add, weather, find, "),
+    (["add", "{"], 2, "'{' is not valid JSON: "),
+    (["add", "@no/such.json"], 2, "cannot read no/such.json: No such file or directory. Pass JSON such as"),
+    (["add", "@."], 2, "cannot read .: "),
+    (["add", '{"a": NaN}'], 2, "is not valid JSON: /a: expected a finite number, found NaN"),
+    (["add", "\udcff"], 2, "is not valid JSON: expected JSON in UTF-8"),
 ]
 
 
@@ -129,18 +133,18 @@ LAYERS: list[tuple[list[str], int, str]] = [
     (
         [f"{CALLABLE}:kit", "unbound"],
         1,
-        "nothing answers the tool 'unbound'; name the layer of its handler with --layer",
+        "tool 'unbound' has no handler. Name the layer of its handler with --layer",
     ),
-    ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:needy"], 1, "the service Db is needed, and no layer gives"),
+    ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:needy"], 1, "service Db is missing"),
     (
         [f"{CALLABLE}:kit", "unbound", "--layer", "tests.kit.faulty_tools:whole"],
         1,
-        "nothing answers the tool 'unbound'; give a layer that has a handler for it",
+        "tool 'unbound' has no handler. Provide a layer that has a handler for it.",
     ),
-    ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:kit"], 2, "is of type Toolkit, not a layer; there is "),
+    ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:kit"], 2, "is a value of type Toolkit, not a layer. Try "),
     ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:wrong"], 1, "gave what its success type does not allow"),
-    ([f"{CALLABLE}:external", "external"], 1, "nothing here answers the tool 'external'"),
-    (["-", "add", "-"], 2, "stdin cannot be both the tools and the parameters"),
+    ([f"{CALLABLE}:external", "external"], 1, "tool 'external' has no handler here"),
+    (["-", "add", "-"], 2, "stdin cannot provide both the tools and the arguments"),
 ]
 
 
@@ -176,7 +180,7 @@ def test_debug_shows_where_a_handler_broke(call: Run) -> None:
     told = call("broken", "--debug").err
 
     assert "in broken" in told
-    assert told.endswith("--debug shows where\n")
+    assert told.endswith("with --debug to see the traceback.\n")
 
 
 def test_json_text_in_parameters_is_read_before_anybody_is_asked(call: Run) -> None:

@@ -117,15 +117,15 @@ def test_people_read_the_same(chat: Run) -> None:
     ended = chat("talks", piped="/help\n/tools\nHello\n/history\n/clear\n/history\n")
 
     assert "/clear" in ended.out
-    assert "  wipe   asks first  Wipes a disk.\n  snap   \n" in ended.out
-    assert "  user: Hello\n  assistant: one\n  what was said is forgotten\n  nothing was said yet\n" in ended.out
+    assert "  wipe   approval  Wipes a disk.\n  snap   \n" in ended.out
+    assert "  user: Hello\n  assistant: one\n  the conversation was deleted\n  no messages\n" in ended.out
 
 
 def test_an_unknown_command_is_not_said(chat: Run) -> None:
     """It is refused with what is near; a space before a slash, or another slash in the word, says it to the model."""
     ended = chat("talks", piped="/toosl\n /tools\n/etc/hosts?\n")
 
-    assert "there is no command /toosl; did you mean /tools; with a space before it" in ended.err
+    assert "unknown command /toosl. Did you mean /tools? To send it to the model, put a space before it." in ended.err
     assert len(told()) == 2
     assert ended.code == 1
 
@@ -148,8 +148,8 @@ def test_a_call_runs_when_the_next_line_approves_it(chat: Run) -> None:
     ("line", "told"),
     [
         ("/deny too dear\n", {"type": "execution-denied", "reason": "too dear"}),
-        ("/deny\n", {"type": "execution-denied", "reason": "the user said no"}),
-        ("", {"type": "approval-unavailable", "name": "wipe", "reason": "nobody was there to approve it"}),
+        ("/deny\n", {"type": "execution-denied", "reason": "the user denied it"}),
+        ("", {"type": "approval-unavailable", "name": "wipe", "reason": "no user was available to approve it"}),
     ],
 )
 def test_a_call_does_not_run_otherwise(chat: Run, line: str, told: dict[str, str]) -> None:
@@ -185,7 +185,7 @@ def test_people_see_what_would_run(chat: Run) -> None:
     """A question shows the tool and everything it would be run with."""
     ended = chat("asks", piped="Wipe a\n/approve\n")
 
-    assert '  ? wipe waits to be approved\n    "a"\n  ← wipe a is empty\n  Done.\n' in ended.out
+    assert '  ? wipe needs your approval\n    "a"\n  ← wipe a is empty\n  Done.\n' in ended.out
 
 
 def test_a_run_ends_where_a_call_waits(fxai: Run) -> None:
@@ -194,9 +194,9 @@ def test_a_run_ends_where_a_call_waits(fxai: Run) -> None:
         fxai("run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:{layer}", "Go") for layer in ("asks", "wants")
     )
 
-    assert "  ? wipe waits to be approved\n" in kept.out
-    assert kept.err == 'fxai: nobody is here to approve the call of wipe "a"; fxai chat asks before it runs\n'
-    assert theirs.err == 'fxai: somebody else is to run weigh "a"; fxai chat asks for the result\n'
+    assert "  ? wipe needs an approval\n" in kept.out
+    assert kept.err == 'fxai: no user can approve the call of wipe "a". fxai chat can ask you for the approval.\n'
+    assert theirs.err == 'fxai: no result for the external call of weigh "a". fxai chat can ask you for the result.\n'
     assert (kept.code, theirs.code) == (1, 1)
 
 
@@ -304,21 +304,29 @@ def test_a_turn_that_fails_is_not_in_the_file(chat: Run, tmp_path: Path) -> None
 
 
 WRONG: list[tuple[list[str], int, str]] = [
-    (["--memory", "notes.txt"], 2, "notes.txt does not say what kind of memory it is; end its name with .jsonl"),
-    (["--memory", "no/where.jsonl"], 2, "nothing can be kept in no/where.jsonl: there is no folder no; name a file"),
-    (["--model", "gpt:5"], 2, "there is no provider 'gpt'; there is: "),
-    (["--agent", f"{TARGETS}:kit"], 2, "is of type Toolkit, not an agent or a stateful prompt; there is "),
-    (["--layer", f"{TARGETS}:agent"], 2, "not a layer; there is "),
-    (["--rounds", "0"], 2, "0 is not in the range x>=1; fxai chat --help"),
-    (["--mcp", ""], 2, "no MCP server is named; give a command such as"),
-    (["--mcp", "a 'b"], 2, "is no command: No closing quotation"),
-    (["--yes"], 2, "--yes is for the servers of --mcp; name one, or leave it out"),
-    (["--env", "HOME"], 2, "--env is for the servers of --mcp"),
-    (["--pins", "pins.json"], 2, "--pins is for the servers of --mcp"),
-    (["--timeout", "5"], 2, "--timeout is for the servers of --mcp"),
-    (["--pins", "no/where", "--mcp", "x"], 2, "nothing can be pinned in no/where: there is no folder no; name a file"),
-    (["--pins", ".", "--mcp", "x"], 2, "nothing can be pinned in .: it is no file; name a file"),
-    (["Hello"], 2, "unexpected extra argument (Hello); fxai chat --help"),
+    (["--memory", "notes.txt"], 2, "the name 'notes.txt' does not show the kind of memory. Use the suffix .jsonl"),
+    (
+        ["--memory", "no/where.jsonl"],
+        2,
+        "messages in no/where.jsonl: directory no does not exist. Name a file",
+    ),
+    (["--model", "gpt:5"], 2, "unknown provider 'gpt'. Write provider:model. Providers: "),
+    (["--agent", f"{TARGETS}:kit"], 2, "is a value of type Toolkit, not an agent or a stateful prompt. Try "),
+    (["--layer", f"{TARGETS}:agent"], 2, "not a layer. Try "),
+    (["--rounds", "0"], 2, "0 is not in the range x>=1. Run fxai chat --help"),
+    (["--mcp", ""], 2, "missing SERVER. Pass a command such as"),
+    (["--mcp", "a 'b"], 2, "No closing quotation"),
+    (["--yes"], 2, "--yes requires --mcp. Pass --mcp SERVER, or remove --yes."),
+    (["--env", "HOME"], 2, "--env requires --mcp"),
+    (["--pins", "pins.json"], 2, "--pins requires --mcp"),
+    (["--timeout", "5"], 2, "--timeout requires --mcp"),
+    (
+        ["--pins", "no/where", "--mcp", "x"],
+        2,
+        "store pins in no/where: directory no does not exist. Name a file",
+    ),
+    (["--pins", ".", "--mcp", "x"], 2, "cannot store pins in .: not a regular file. Name a file"),
+    (["Hello"], 2, "unexpected extra argument (Hello). Run fxai chat --help"),
 ]
 
 

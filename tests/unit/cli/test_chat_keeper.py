@@ -46,7 +46,7 @@ def test_none_and_several_are_told_in_one_line(wanted: str, said: str) -> None:
 
 def test_where_nothing_was_kept_that_is_told() -> None:
     """There is nothing to go on with, not even without words."""
-    with pytest.raises(CliError, match="no conversation to go on with"):
+    with pytest.raises(CliError, match="no conversation is stored"):
         choose_conversation([], "")
 
 
@@ -91,6 +91,6 @@ def test_no_place_for_conversations_is_told(tmp_path: Path) -> None:
     """A file that is no database, and a folder that is not there, are refused before anything runs."""
     (tmp_path / "notes.txt").write_text("")
     for place in ("notes.txt", "none/kept"):
-        with pytest.raises(CliError, match="nothing can be kept in"):
+        with pytest.raises(CliError, match="cannot store conversations in"):
             store_at(str(tmp_path / place))
     assert isinstance(store_at(str(tmp_path)), Conversations)

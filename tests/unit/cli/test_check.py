@@ -26,8 +26,8 @@ def test_ten_faults_are_ten_lines_each_with_place_and_remedy(fxai: Run) -> None:
     assert ended.code == 1
     assert found == faulty.PLANTED
     assert len(lines) == 10
-    assert all("; " in said for _, _, said in lines)
-    assert ended.err == f"fxai: 10 faults (6 errors, 4 warnings) in {FAULTY}:ten\n"
+    assert all(". " in said for _, _, said in lines)
+    assert ended.err == f"fxai: 10 problems (6 errors, 4 warnings) in {FAULTY}:ten\n"
 
 
 def test_many_faults_of_one_rule_are_one_line(fxai: Run) -> None:
@@ -44,10 +44,10 @@ def test_many_faults_of_one_rule_are_one_line(fxai: Run) -> None:
     assert "error too-many-tools" in lines[0]
     assert lines[1].startswith("t0 /parameters/required/0: error required-unknown")
     (many,) = (line for line in lines if "parameter-undescribed" in line)
-    assert many.startswith("40 places: warning parameter-undescribed: A parameter without a description. For example: ")
+    assert many.startswith("40 locations: warning parameter-undescribed: The parameter has no description. For ")
     assert "t0 /parameters/properties/p2" in many
     assert "t0 /parameters/properties/p3" not in many
-    assert ended.err.rstrip().endswith("--json lists every place")
+    assert ended.err.rstrip().endswith("Pass --json to see every location.")
     faults = json.loads(fxai("check", "-", "--json", piped=piped).out)["faults"]
     assert len([fault for fault in faults if fault["code"] == "parameter-undescribed"]) == 40
 
@@ -106,7 +106,7 @@ def test_a_rule_can_be_ignored(fxai: Run) -> None:
     wrong = fxai("check", f"{FAULTY}:report", "--ignore", "strict-imposible")
 
     assert ended == (0, "", "")
-    assert wrong == (2, "", "fxai: there is no rule 'strict-imposible'; did you mean 'strict-impossible'\n")
+    assert wrong == (2, "", "fxai: unknown rule 'strict-imposible'. Did you mean 'strict-impossible'?\n")
 
 
 def test_one_provider_can_be_asked_for(fxai: Run) -> None:
@@ -114,9 +114,9 @@ def test_one_provider_can_be_asked_for(fxai: Run) -> None:
     said = fxai("check", f"{FAULTY}:report", "--provider", "openai").out
     wrong = fxai("check", f"{FAULTY}:report", "--provider", "gemini")
 
-    assert "at openai: " in said
+    assert "for openai: " in said
     assert "anthropic" not in said
-    assert wrong == (2, "", "fxai: there are no rules of a provider 'gemini'; there is: openai, anthropic\n")
+    assert wrong == (2, "", "fxai: unknown provider 'gemini'. Providers: openai, anthropic.\n")
 
 
 LAYERS: list[tuple[str, list[str]]] = [
@@ -145,7 +145,7 @@ def test_a_layer_that_needs_a_service_names_it(fxai: Run) -> None:
     """The service that nothing gives is named, with the option that gives it."""
     said = fxai("check", f"{FAULTY}:kit", "--layer", f"{FAULTY}:needy").out
 
-    assert "the service Db is needed" in said
+    assert "service Db is missing" in said
     assert "--layer module:name" in said
 
 
@@ -170,7 +170,7 @@ def test_a_definition_that_is_refused_is_a_fault(fxai: Run, tmp_path: Path, prog
 
     assert (ended.code, fault["code"]) == (1, "definition-refused")
     assert said in fault["message"]
-    assert fault["remedy"].startswith(f"look at {file}:")
+    assert fault["remedy"].startswith(f"Look at {file}:")
     assert "Traceback" not in ended.err
 
 
@@ -181,7 +181,7 @@ def test_any_other_import_that_fails_is_trouble(fxai: Run, tmp_path: Path) -> No
     ended = fxai("check", "--json", f"{file}:kit")
 
     assert (ended.code, json.loads(ended.out)["ok"], ended.err.count("\n")) == (1, False, 1)
-    assert f"look at {file}:2" in ended.err
+    assert f"Look at {file}:2." in ended.err
 
 
 def test_the_rules_are_listed(fxai: Run) -> None:
@@ -195,7 +195,7 @@ def test_the_rules_are_listed(fxai: Run) -> None:
 
 def test_without_a_target_it_is_wrong_use(fxai: Run) -> None:
     """Nothing to look at is an error with the help in its remedy."""
-    assert fxai("check") == (2, "", "fxai: Missing argument 'TARGET'; fxai check --help shows what there is\n")
+    assert fxai("check") == (2, "", "fxai: Missing argument 'TARGET'. Run fxai check --help to see its options.\n")
 
 
 def test_wrong_use_is_json_too(fxai: Run) -> None:

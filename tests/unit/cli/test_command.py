@@ -50,8 +50,8 @@ def test_failures_are_marked_as_what_they_are(forecaster: Run) -> None:
     lines = forecaster("lost", "?").out.splitlines()
 
     assert '  ✗ weather failed: NoSuchCity: {"name": "Nowhere"}' in lines
-    assert any(line.startswith("  ✗ weather not run: ") and "/name: expected string" in line for line in lines)
-    assert any(line.startswith("  ✗ fly not run: there is no tool 'fly'") for line in lines)
+    assert any(line.startswith("  ✗ weather did not run: ") and "/name: expected string" in line for line in lines)
+    assert any(line.startswith("  ✗ fly did not run: unknown tool 'fly'") for line in lines)
 
 
 def test_preliminary_results_are_shown_and_escapes_are_not_passed_on(forecaster: Run) -> None:
@@ -65,7 +65,7 @@ def test_preliminary_results_are_shown_and_escapes_are_not_passed_on(forecaster:
 
 def test_a_turn_that_was_cut_says_so(forecaster: Run) -> None:
     """A turn that ends for want of tokens is marked."""
-    assert "  ! the turn ended early: no more tokens were allowed" in forecaster("cut", "?").out
+    assert "  ! the turn ended early: it reached the token limit" in forecaster("cut", "?").out
 
 
 def test_json_is_an_object_a_line_and_closes(forecaster: Run) -> None:
@@ -117,36 +117,52 @@ def test_without_a_prompt_the_example_agent_has_some_of_its_own(fxai: Run) -> No
 
 
 WRONG: list[tuple[list[str], int, str]] = [
-    (["run", ""], 2, "the prompt is empty; say what is wanted"),
-    (["run", " \n"], 2, "the prompt is empty"),
-    (["run", "-"], 2, "the prompt is empty"),
-    (["run", "--agent", f"{TARGETS}:agent"], 2, "there is no prompt; say what is wanted"),
-    (["run", "--agent", f"{TARGETS}:number", "?"], 2, "is of type int, not an agent or a stateful prompt; there is "),
-    (["run", "--agent", f"{TARGETS}:agen", "?"], 2, "'agen' is not there; did you mean 'agent'"),
-    (["run", "--agent", TARGETS, "?"], 2, "names no value; write module:name or path.py:name"),
-    (["run", "--agent", "nowhere:agent", "?"], 2, "there is no module nowhere; give a module"),
-    (["run", "--agent", "no/where.py:agent", "?"], 2, "there is no file no/where.py; give the path"),
-    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:effect", "?"], 2, "not a layer; there is "),
+    (["run", ""], 2, "PROMPT is empty. Write fxai run PROMPT"),
+    (["run", " \n"], 2, "PROMPT is empty"),
+    (["run", "-"], 2, "PROMPT is empty"),
+    (["run", "--agent", f"{TARGETS}:agent"], 2, "missing PROMPT. Write fxai run PROMPT"),
+    (
+        ["run", "--agent", f"{TARGETS}:number", "?"],
+        2,
+        "a value of type int, not an agent or a stateful prompt. Try ",
+    ),
+    (["run", "--agent", f"{TARGETS}:agen", "?"], 2, "unknown name 'agen'. Did you mean 'agent'?"),
+    (["run", "--agent", TARGETS, "?"], 2, "TARGET must be module:name or path.py:name, got"),
+    (["run", "--agent", "nowhere:agent", "?"], 2, "module nowhere does not exist. Name a module"),
+    (["run", "--agent", "no/where.py:agent", "?"], 2, "file no/where.py does not exist. Pass the path"),
+    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:effect", "?"], 2, "not a layer. Try "),
     (
         ["run", "--agent", f"{TARGETS}:agent", "?"],
         1,
-        "nothing answers the tools of the agent 'forecaster': weather, slow; ",
+        "missing handlers for tools of agent 'forecaster': weather, slow. ",
     ),
-    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:silent", "?"], 1, "give a layer that has a handler"),
-    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:half", "?"], 1, "no handler for: slow; give each"),
-    (["run", "--layer", f"{TARGETS}:needy", "?"], 1, "the service Db is needed, and no layer gives it; give a layer"),
-    (["run", "--layer", f"{TARGETS}:failing", "?"], 1, "the run failed: the database is away"),
-    (["run", "--model", "gpt:5", "?"], 2, "there is no provider 'gpt'; there is: "),
-    (["run", "--rounds", "0", "?"], 2, "0 is not in the range x>=1; fxai run --help"),
-    (["run", "--json", "--quiet", "?"], 2, "--json and --quiet cannot both be"),
-    (["run", "two", "prompts"], 2, "unexpected extra argument (prompts); fxai run --help"),
+    (
+        ["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:silent", "?"],
+        1,
+        "Provide a layer that has a",
+    ),
+    (
+        ["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:half", "?"],
+        1,
+        "slow. Provide exactly one",
+    ),
+    (["run", "--layer", f"{TARGETS}:needy", "?"], 1, "service Db is missing. Provide the service"),
+    (["run", "--layer", f"{TARGETS}:failing", "?"], 1, "run failed: the database is away"),
+    (["run", "--model", "gpt:5", "?"], 2, "unknown provider 'gpt'. Write provider:model. Providers: "),
+    (["run", "--rounds", "0", "?"], 2, "0 is not in the range x>=1. Run fxai run --help"),
+    (["run", "--json", "--quiet", "?"], 2, "--json cannot be used with --quiet"),
+    (["run", "two", "prompts"], 2, "unexpected extra argument (prompts). Run fxai run --help"),
     (["rnu"], 2, "No such command 'rnu'"),
 ]
 
 
 # The extra `local` is not among the packages of the quick tests.
 WRONG_FILES: list[tuple[list[str], int, str]] = [
-    (["run", "--model", "local:/no/such.gguf", "?"], 1, "cannot be asked: missing; there is no such file"),
+    (
+        ["run", "--model", "local:/no/such.gguf", "?"],
+        1,
+        "unavailable: missing. To use it, check the path of the file.",
+    ),
     (["run", "--model", f"local:{TARGETS}", "?"], 1, "no GGUF file"),
 ]
 
@@ -178,7 +194,7 @@ def test_a_budget_that_is_spent_names_the_option(forecaster: Run) -> None:
     """A run that is cut by its budget shows what there was, and says how to allow more."""
     ended = forecaster("forever", "--rounds", "2", "?")
 
-    assert ended.err.endswith("; allow more with --rounds 4\n")
+    assert ended.err.endswith(". Allow more rounds with --rounds 4.\n")
     assert ended.out.count("← slow done") == 2
 
 
@@ -187,7 +203,10 @@ def test_a_defect_is_one_line_and_debug_shows_where(forecaster: Run) -> None:
     ended = forecaster("broken", "?")
     told = forecaster("broken", "--debug", "?")
 
-    assert ended.err == "fxai: the program broke: RuntimeError: inside of it; --debug shows where\n"
+    assert (
+        ended.err
+        == "fxai: the program raised RuntimeError: inside of it. Run it again with --debug to see the traceback.\n"
+    )
     assert "in on_broken" in told.err
     assert told.err.endswith(ended.err)
 
@@ -195,10 +214,10 @@ def test_a_defect_is_one_line_and_debug_shows_where(forecaster: Run) -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("raise ValueError('two\\nlines')", "ValueError: two lines; look at "),
+        ("raise ValueError('two\\nlines')", "ValueError: two lines. Look at "),
         ("def (", "SyntaxError"),
-        ("import nowhere_at_all", "No module named 'nowhere_at_all'; look at "),
-        ("raise SystemExit(3)", "SystemExit: 3; look at "),
+        ("import nowhere_at_all", "No module named 'nowhere_at_all'. Look at "),
+        ("raise SystemExit(3)", "SystemExit: 3. Look at "),
     ],
 )
 def test_a_file_that_cannot_be_imported_says_where(fxai: Run, tmp_path: Path, program: str, said: str) -> None:

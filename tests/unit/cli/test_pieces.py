@@ -129,7 +129,7 @@ def test_a_mended_call_is_shown_beside_the_broken_one() -> None:
     for part in (*broken, *called, Finish("tool-calls"), ToolCall("c", "sub", {})):
         screen.part(part, 1)
 
-    assert stdout.getvalue().splitlines()[1:] == ['  → add {"a": 1', '  → add {"a": 1}  (mended)', "  → sub {}"]
+    assert stdout.getvalue().splitlines()[1:] == ['  → add {"a": 1', '  → add {"a": 1}  (repaired)', "  → sub {}"]
 
 
 def test_this_thread_is_asked_by_a_program_in_the_background() -> None:

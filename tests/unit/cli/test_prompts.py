@@ -112,7 +112,7 @@ def test_a_run_that_ends_at_an_open_call_leaves_the_file_as_it_was(run: Run, tmp
     ended = run("prompt", "refunds", "--state", str(file))
 
     assert (ended.code, file.exists()) == (1, False)
-    assert 'nobody is here to approve the call of refund "7"' in ended.err
+    assert 'no user can approve the call of refund "7"' in ended.err
 
 
 DAMAGE = [b"", b"{", b"[]", b'{"values": 3}', b'{"values": {}, "more": 1}', b"\xff\xfe\x00", b'{"half": "of']
@@ -127,8 +127,8 @@ def test_a_file_that_is_no_state_is_named(run: Run, tmp_path: Path, content: byt
     ended = run("prompt", "searches", "--state", str(file))
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "state.json holds no state of a prompt: " in ended.err
-    assert "; give another file, or move it away to begin with the initial state" in ended.err
+    assert "state.json is not a valid state of a prompt: " in ended.err
+    assert ". Pass another file, or move this file away to start with the initial state." in ended.err
     assert file.read_bytes() == content
 
 
@@ -140,7 +140,7 @@ def test_a_state_of_another_type_is_told_before_the_run(run: Run, tmp_path: Path
     ended = run("retyped", "talks", "--state", str(file))
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "the state 'mode' does not fit" in ended.err
+    assert "state 'mode' does not have the type" in ended.err
     assert file.read_bytes() == before
     assert all(not model.requests for model in sys.modules["prompt_targets"].models[models:])
 
@@ -152,15 +152,15 @@ def test_a_state_that_is_no_json_cannot_be_kept(run: Run, tmp_path: Path) -> Non
     shown = run("opaque", "talks", "--json")
 
     assert (kept.code, file.exists()) == (1, False)
-    assert "the state cannot be kept in " in kept.err
+    assert "cannot store the state in " in kept.err
     assert "'thing'" in kept.err
     assert (shown.code, list(done(shown)[0]["state"])) == (0, ["thing"])
 
 
 WRONG: list[tuple[str, str, str]] = [
-    ("plain", "state.json", "--state is for stateful prompts, and the agent 'plain' has none; leave it out"),
-    ("prompt", "no/where.json", "no state can be kept in no/where.json: there is no folder no; name a file"),
-    ("prompt", ".", "no state can be kept in .: it is no file; name a file"),
+    ("plain", "state.json", "--state requires a stateful prompt, but agent 'plain' has none. Remove --state"),
+    ("prompt", "no/where.json", "cannot store the state in no/where.json: directory no does not exist. Name a file"),
+    ("prompt", ".", "cannot store the state in .: not a regular file. Name a file"),
 ]
 
 
@@ -181,7 +181,7 @@ def test_the_state_has_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
     ended = run("prompt", "searches", *chosen)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "it is the file of --memory, which keeps the state by itself; name a file" in ended.err
+    assert "the file of --memory already stores the state. Name a file" in ended.err
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="everything may be written here")
@@ -194,7 +194,7 @@ def test_a_folder_without_rights_is_refused(run: Run, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
 
     assert (ended.code, ended.out) == (2, "")
-    assert "nothing may be written in " in ended.err
+    assert "no permission to write in " in ended.err
 
 
 def test_the_example_agent_keeps_no_state(fxai: Run) -> None:
@@ -202,7 +202,7 @@ def test_the_example_agent_keeps_no_state(fxai: Run) -> None:
     ended = fxai("run", "--state", "state.json", "Go")
 
     assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "the agent 'files' has none" in ended.err
+    assert "agent 'files' has none" in ended.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
@@ -227,7 +227,7 @@ def test_a_file_without_rights_is_refused(run: Run, tmp_path: Path) -> None:
     ended = run("prompt", "searches", "--state", str(file))
 
     assert (ended.code, ended.out) == (2, "")
-    assert "it may not be written" in ended.err
+    assert "no permission to write" in ended.err
 
 
 def test_a_state_that_others_can_read_is_made_private(run: Run, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
     ended = fxai(command, *chosen, *(["Go"] if command == "run" else []), piped="Go\n")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "it keeps no state of a stateful prompt" in ended.err
+    assert "the class stores no state of a stateful prompt" in ended.err
 
 
 # ---- what is wrong with a prompt
@@ -302,17 +302,17 @@ def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command:
 @every(
     ("target", "said"),
     [
-        ("raises", "the prompt 'raises' broke when it was rendered: RuntimeError: in two; --debug shows where"),
-        ("conflict", "the prompt 'conflict' cannot be rendered: two things are called 'ping': "),
+        ("raises", "prompt 'raises' raised RuntimeError: in two. Run it again with --debug to see the traceback."),
+        ("conflict", "cannot render prompt 'conflict': two definitions have the name 'ping': "),
         (
             "clashing",
-            "the prompt 'pings' cannot be rendered: 'ping' is what a tool of the agent is called, and something",
+            "cannot render prompt 'pings': the name 'ping' belongs to a tool of the agent and to another",
         ),
         (
             "naming",
-            "the prompt 'names' cannot be rendered: 'ping' is what a tool of the agent is called, and something",
+            "cannot render prompt 'names': the name 'ping' belongs to a tool of the agent and to another",
         ),
-        ("waits", "the prompt 'waits' cannot be rendered: a render gives None, and this one gave <generator object"),
+        ("waits", "cannot render prompt 'waits': a render must return None, got <generator object"),
     ],
 )
 @every("command", ["run", "chat", "tools", "call"])
@@ -331,7 +331,7 @@ def test_what_is_defined_too_late_ends_the_run(run: Run) -> None:
     ended = run("late", "talks")
 
     assert (ended.code, ended.err.count("\n")) == (1, 1)
-    assert ended.err.startswith("fxai: the prompt 'late' could not be rendered for step 1: at.system('more', …)")
+    assert ended.err.startswith("fxai: prompt 'late' did not render for step 1: at.system('more', …)")
 
 
 @pytest.mark.parametrize("command", ["run", "chat"])
@@ -342,7 +342,7 @@ def test_a_service_that_is_missing_is_told_before_the_run(fxai: Run, command: st
     ended = fxai(command, *chosen, *(["Go"] if command == "run" else []), piped="Go\n")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "the service Orders is needed, and no layer gives it to " in ended.err
+    assert "service Orders is missing: " in ended.err
     assert "--layer module:name" in ended.err
 
 
@@ -352,7 +352,7 @@ def test_a_service_that_is_needed_later_is_told_before_the_run(run: Run, target:
     ended = run(target, "bare")
 
     assert (ended.code, ended.out) == (1, "")
-    assert "the service Orders is needed, and no layer gives it to " in ended.err
+    assert "service Orders is missing: " in ended.err
 
 
 def test_a_handler_that_is_missing_is_told_before_the_run(run: Run) -> None:
@@ -360,7 +360,7 @@ def test_a_handler_that_is_missing_is_told_before_the_run(run: Run) -> None:
     ended = run("unanswered", "bare")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("fxai: nothing answers the tools of the prompt 'unanswered': ping; name the layer")
+    assert ended.err.startswith("fxai: missing handlers for tools of prompt 'unanswered': ping. Name the layer")
 
 
 # ---- what it offers
@@ -372,7 +372,7 @@ def test_the_tools_of_the_first_step_are_shown(fxai: Run) -> None:
     data = json.loads(fxai("tools", "--json", f"{TARGETS}:agent").out)
 
     assert shown.out.startswith("search  ")
-    assert "these are the tools of the first step; the prompt 'desk' may offer others later\n" in shown.out
+    assert "these are the tools of the first step. The prompt 'desk' can offer other tools later.\n" in shown.out
     assert [each["name"] for each in data["tools"]] == ["search", "upgrade"]
     assert data["prompt"] == "desk"
 
@@ -406,9 +406,7 @@ def test_a_conflict_of_a_render_is_a_fault(fxai: Run) -> None:
     found = fxai("check", f"{TARGETS}:conflict")
     broken = fxai("check", f"{TARGETS}:raises")
 
-    assert (
-        "error definition-refused: the prompt 'conflict' cannot be rendered: two things are called 'ping'" in found.out
-    )
+    assert "cannot render prompt 'conflict': two definitions have the name 'ping'" in found.out
     assert (found.code, broken.code, broken.out) == (1, 1, "")
     assert "RuntimeError: in two" in broken.err
 
@@ -418,7 +416,7 @@ def test_a_prompt_is_not_served(fxai: Run) -> None:
     ended = fxai("mcp", "serve", f"{TARGETS}:prompt")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "is a stateful prompt, whose tools change from step to step of a run; serve it as one tool" in ended.err
+    assert "is a stateful prompt, and its tools change at each step of a run. Serve it as one tool" in ended.err
 
 
 def test_what_is_no_agent_says_what_there_is(fxai: Run) -> None:
@@ -426,7 +424,7 @@ def test_what_is_no_agent_says_what_there_is(fxai: Run) -> None:
     ended = fxai("run", "--agent", f"{TARGETS}:live", "Go")
 
     assert ended.code == 2
-    assert f"not an agent or a stateful prompt; there is {TARGETS}:prompt, {TARGETS}:agent" in ended.err
+    assert f"not an agent or a stateful prompt. Try {TARGETS}:prompt, {TARGETS}:agent" in ended.err
 
 
 # ---- a chat
@@ -528,7 +526,7 @@ def test_a_chat_does_not_begin_with_a_file_that_is_no_state(chat: Run, tmp_path:
     ended = chat("talks", "--state", str(file), piped="Hello\n")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "holds no state of a prompt" in ended.err
+    assert "is not a valid state of a prompt" in ended.err
     assert file.read_text() == "{"
 
 

@@ -29,7 +29,7 @@ NEEDY = str(Path(__file__).parents[2] / "kit" / "needy_targets.py")
 FAULTY = str(Path(__file__).parents[2] / "kit" / "targets.py")
 CHATS = str(Path(__file__).parents[2] / "kit" / "chat_targets.py")
 KIT = f"{NEEDY}:kit"
-WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "name", "erased", "wrapped"]
+WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "erased", "wrapped"]
 
 # ---- services
 
@@ -40,7 +40,7 @@ def test_a_service_that_is_missing_is_a_fault_of_the_layer(fxai: Run, way: str) 
     ended = fxai("check", KIT, "--layer", f"{NEEDY}:{way}")
 
     assert ended.code == 1
-    assert "find: error service-missing: its handler needs the service Db, which no layer gives" in ended.out
+    assert "find: error service-missing: its handler requires the service Db, which no layer provides" in ended.out
     assert "Scope" not in ended.out
 
 
@@ -72,7 +72,7 @@ def test_a_service_that_is_missing_is_told_before_anything_runs(fxai: Run, comma
     ended = fxai(*command, piped="Hello\n")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
-    assert "the service Db is needed, and no layer gives it to the handler of " in ended.err
+    assert "service Db is missing: the handler of " in ended.err
     assert "--layer module:name" in ended.err
 
 
@@ -82,7 +82,7 @@ def test_a_layer_without_a_handler_is_not_served(fxai: Run) -> None:
     ended = fxai("mcp", "serve", f"{targets}:kit", "--layer", f"{targets}:one_of_two")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "fxai: nothing answers slow; give a layer that has a handler for each\n"
+    assert ended.err == "fxai: missing handlers for slow. Provide a layer that has a handler for each tool.\n"
 
 
 def test_with_all_services_it_runs(fxai: Run) -> None:
@@ -103,7 +103,7 @@ def test_what_a_handler_needs_is_read_of_what_it_says() -> None:
     found = [needed_services(f) for f in needy_targets.NEEDY]
 
     assert [set(keys) for keys in found] == [
-        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(8)
+        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(7)
     ]
     assert needed_services(needy_targets.by_nobody) == needed_services(len) == ()
 
@@ -146,7 +146,7 @@ def test_a_model_without_its_key_is_told_before_a_server_is_started(
 
     assert (ended.code, ended.err) == (
         1,
-        "fxai: the model openai:gpt-5.5 cannot be asked: no key; set OPENAI_API_KEY\n",
+        "fxai: model openai:gpt-5.5 is unavailable: no key. To use it, set OPENAI_API_KEY.\n",
     )
     assert not mark.exists()
 
@@ -155,30 +155,30 @@ def test_a_model_without_its_key_is_told_before_a_server_is_started(
 
 RUBBISH: list[tuple[str, str | None, int, str]] = [
     ("../../etc/passwd:x", None, 2, "is no"),
-    ("/etc:x", None, 2, "is a folder"),
-    ("a b:c", None, 2, "is no module's name"),
-    ("a..b:c", None, 2, "is no module's name"),
-    (":x", None, 2, "names no value"),
-    ("", None, 2, "names no value"),
+    ("/etc:x", None, 2, "is a directory"),
+    ("a b:c", None, 2, "is not a module name"),
+    ("a..b:c", None, 2, "is not a module name"),
+    (":x", None, 2, "TARGET must be module:name"),
+    ("", None, 2, "TARGET must be module:name"),
     ("x" * 3000 + ".py:x", None, 1, "File name too long"),
-    ("exits.py:x", "import sys\nsys.exit(3)", 1, "cannot be imported: SystemExit: 3; look at "),
-    ("broken.py:x", "def (", 1, "cannot be imported: SyntaxError"),
-    ("binary.py:x", "\0\x01", 1, "cannot be imported: "),
-    ("base.py:x", "raise BaseException('no')", 1, "cannot be imported: BaseException: no"),
-    ("hook.py:x", "def __getattr__(name): raise RuntimeError(name)", 1, "cannot be looked at: RuntimeError: x"),
+    ("exits.py:x", "import sys\nsys.exit(3)", 1, "SystemExit: 3. Look at "),
+    ("broken.py:x", "def (", 1, "SyntaxError"),
+    ("binary.py:x", "\0\x01", 1, "cannot import "),
+    ("base.py:x", "raise BaseException('no')", 1, "BaseException: no"),
+    ("hook.py:x", "def __getattr__(name): raise RuntimeError(name)", 1, "RuntimeError: x"),
     (
         "value.py:x.p",
         "class X:\n    @property\n    def p(self): raise OSError('no')\nx = X()",
         1,
-        "cannot be looked at",
+        "cannot read",
     ),
-    ("odd.py:x", "class X:\n    def __getattr__(self, n): raise RuntimeError(n)\nx = X()", 1, "cannot be looked at"),
-    ("odd2.py:y", "class X:\n    def __getattr__(self, n): raise RuntimeError(n)\nx = X()", 2, "'y' is not there"),
-    ("number.py:x", "x = 3", 2, "is of type int, not"),
+    ("odd.py:x", "class X:\n    def __getattr__(self, n): raise RuntimeError(n)\nx = X()", 1, "cannot read"),
+    ("odd2.py:y", "class X:\n    def __getattr__(self, n): raise RuntimeError(n)\nx = X()", 2, "unknown name 'y'"),
+    ("number.py:x", "x = 3", 2, "is a value of type int, not"),
     ("interrupts.py:x", "raise KeyboardInterrupt", 130, "interrupted"),
     ("nothing.json", "", 2, "is empty"),
-    ("binary.json", "\x01\x02", 2, "is no JSON"),
-    ("gone.json", None, 2, "cannot be read: No such file"),
+    ("binary.json", "\x01\x02", 2, "is not valid JSON"),
+    ("gone.json", None, 2, "No such file"),
 ]
 
 
@@ -272,7 +272,7 @@ def test_an_output_that_takes_no_more_is_one_line(
     """A full disk is a line with the remedy and exit code 1; a reader that went away is no line and 141."""
     monkeypatch.setattr(sys, "stdout", kind())
     ended = fxai(*command, piped="Hello\n")
-    said = "" if kind is Left else "fxai: the output cannot be written: No space left on device; make room, "
+    said = "" if kind is Left else "fxai: cannot write the output: No space left on device. Free space, "
 
     assert ended.code == (141 if kind is Left else 1)
     assert ended.err.startswith(said)
@@ -288,7 +288,7 @@ def test_an_output_that_was_closed_takes_no_more(
     ended = fxai(*command, piped="Hello\n")
 
     assert ended.code == 1
-    assert ended.err == "fxai: the output cannot be written: it is closed; make room, or write it elsewhere\n"
+    assert ended.err == "fxai: cannot write the output: it is closed. Free space, or write to another file.\n"
 
 
 @pytest.mark.parametrize("command", [("nope",), ("nope", "--json"), ("tools", "nope:x"), ("tools", "nope:x", "--json")])
@@ -338,15 +338,15 @@ def test_each_summary_is_whole() -> None:
 @every(
     ("typed", "said"),
     [
-        ("/deny x", "no call waits for /deny"),
-        ("/deny", "no call waits for /deny"),
-        ("/approve", "no call waits for /approve"),
-        ("/APPROVE it", "no call waits for /approve"),
-        ('/answer {"a": 1}', "no call waits for /answer"),
-        ("/deny one\ntwo", "no call waits for /deny"),
-        ("/clear now", "/clear takes nothing more"),
-        ("/q now", "/exit takes nothing more"),
-        ("/tool", "there is no command /tool"),
+        ("/deny x", "no call is pending for /deny"),
+        ("/deny", "no call is pending for /deny"),
+        ("/approve", "no call is pending for /approve"),
+        ("/APPROVE it", "no call is pending for /approve"),
+        ('/answer {"a": 1}', "no call is pending for /answer"),
+        ("/deny one\ntwo", "no call is pending for /deny"),
+        ("/clear now", "/clear accepts no arguments"),
+        ("/q now", "/exit accepts no arguments"),
+        ("/tool", "unknown command /tool"),
     ],
 )
 def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: str) -> None:
@@ -358,7 +358,7 @@ def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: st
     )
 
     assert said in ended.err
-    assert "nothing was said yet" in ended.out
+    assert "no messages" in ended.out
     assert ended.code == 1
 
 
@@ -401,8 +401,8 @@ def test_an_answer_that_is_none_is_told_and_asked_for_again() -> None:
 
     assert getattr(answer, "approved", None) is True
     assert [line.count("run wipe? [y]es") for line in person.asked] == [1, 1, 1, 1]
-    assert person.asked[1].startswith("    'yes please' is no answer: y runs it, n does not")
-    assert person.asked[2].startswith("    y runs it, n does not")
+    assert person.asked[1].startswith("    'yes please' is not a valid answer. y runs the call, n denies it")
+    assert person.asked[2].startswith("    y runs the call, n denies it")
     assert "\x1b" not in person.asked[3]
 
 
@@ -454,5 +454,5 @@ def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> 
     objects = [json.loads(each) for each in fxai(*chat, piped=f"Wipe\n{line}\n").out.splitlines()]
 
     assert getattr(answer, "approved", None) is False
-    assert "is no answer: wipe is not run; what is wanted there: /approve or /deny [REASON]" in told[0]
+    assert "is not a valid answer. wipe does not run. Answer with /approve or /deny [REASON]." in told[0]
     assert [each["message"] for each in objects if each["type"] == "refused"] == told

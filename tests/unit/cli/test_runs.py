@@ -77,11 +77,11 @@ def test_a_run_waits_for_an_answer_and_goes_on(fxai: Run, place: Path) -> None:
     """It says what it waits for and how to answer; then it is resumed by its name, with the prompt it began with."""
     begun = _begin(fxai)
     assert begun.code == 1
-    assert "waits for answers about wipe 1" in begun.err
+    assert "needs answers about wipe 1" in begun.err
     assert f"fxai runs answer r {_question(fxai)}" in begun.err
     assert (place / "fxai-runs.db").stat().st_mode & 0o077 == 0
     answered = fxai("runs", "answer", "r", _question(fxai), "--approve")
-    assert (answered.code, answered.out) == (0, "answered: approve; fxai runs resume r goes on with it\n")
+    assert (answered.code, answered.out) == (0, "answered: approve. To continue it, use fxai runs resume r.\n")
     resumed = _resume(fxai, "--quiet")
     assert (resumed.code, resumed.out) == (0, "It is done.\n")
 
@@ -90,7 +90,7 @@ def test_a_run_that_is_answered_just_after_it_stopped_waiting_is_resumed(fxai: R
     """The command names the run, and the command that resumes it."""
     begun = fxai("run", "--durable", "r", "--agent", "app.py:hasty", "--layer", "app.py:first", "Wipe it.")
     assert begun.code == 1
-    assert "the run 'r' stopped just before its answers arrived" in begun.err
+    assert "run 'r' stopped just before its answers arrived" in begun.err
     assert "fxai runs resume r" in begun.err
     resumed = fxai("runs", "resume", "r", "--agent", "app.py:hasty", "--layer", "app.py:rest", "--quiet")
     assert (resumed.code, resumed.out) == (0, "It is done.\n")
@@ -98,7 +98,7 @@ def test_a_run_that_is_answered_just_after_it_stopped_waiting_is_resumed(fxai: R
 
 def test_runs_are_listed_and_shown(fxai: Run) -> None:
     """As lines, and as JSON."""
-    assert "there are no runs" in fxai("runs", "list").out
+    assert "no runs in" in fxai("runs", "list").out
     _begin(fxai)
     assert "r  waiting, 1 open question  " in fxai("runs", "list").out
     assert json.loads(fxai("runs", "list", "--json").out)["runs"][0]["status"] == "waiting"
@@ -115,7 +115,7 @@ def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
     assert fxai(*line).code == 9
     resumed = fxai(*line)
     assert resumed.code == 1
-    assert "✗ whether the tool 'charge' was run is not known: it was begun" in resumed.out
+    assert "✗ outcome of 'charge' unknown: it started" in resumed.out
     assert "broke" not in resumed.out
 
 
@@ -131,20 +131,20 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("runs", "show", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "resume", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "cancel", "nothing"), 1, "there is no run 'nothing'"),
-        (("runs", "answer", "r", "x", "--approve"), 1, "it is not open"),
-        (("runs", "answer", "r", "x"), 2, "give one of --approve"),
-        (("runs", "answer", "r", "x", "--approve", "--again"), 2, "give one of --approve"),
-        (("runs", "answer", "r", "x", "--result", "{"), 2, "needs the result as JSON"),
-        (("runs", "answer", "r", "x=maybe"), 2, "needs the result as JSON"),
-        (("runs", "answer", "r", "x=approve"), 1, "it is not open"),
-        (("runs", "answer", "r", "x=approve", "x=again"), 2, "the question x has two replies"),
+        (("runs", "show", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "resume", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "cancel", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "answer", "r", "x", "--approve"), 1, "not open"),
+        (("runs", "answer", "r", "x"), 2, "Pass one of --approve"),
+        (("runs", "answer", "r", "x", "--approve", "--again"), 2, "Pass one of --approve"),
+        (("runs", "answer", "r", "x", "--result", "{"), 2, "--result must be JSON"),
+        (("runs", "answer", "r", "x=maybe"), 2, "--result must be JSON"),
+        (("runs", "answer", "r", "x=approve"), 1, "not open"),
+        (("runs", "answer", "r", "x=approve", "x=again"), 2, "question x has two replies"),
         (("runs", "submit", "r", "shop:nothing"), 2, "no worker runs 'shop:nothing'"),
         (("runs", "submit", "r", "app.py:nothing"), 2, "fxai runs work app.py:nothing"),
         (("runs", "list", "--status", "gone"), 2, "'gone'"),
-        (("run", "--store", "x.db", "Hello"), 2, "--store needs --durable"),
+        (("run", "--store", "x.db", "Hello"), 2, "--store requires --durable"),
         (("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:rest", "Other."), 2, "another prompt"),
         (("runs", "list", "--store", ":memory:"), 2, "give the path of a file"),
     ],
@@ -164,7 +164,7 @@ def test_a_run_of_another_program_is_not_resumed_here(fxai: Run) -> None:
     fx.run(program.provide(durable(Layer.empty(), run="mine", store=Runs.at())))
     ended = fxai("runs", "resume", "mine")
     assert ended.code == 2
-    assert "run its program again" in ended.err
+    assert "Resume it with its own program" in ended.err
 
 
 def test_a_run_is_submitted(fxai: Run) -> None:
@@ -188,7 +188,7 @@ def test_several_questions_are_answered_in_one_command(fxai: Run) -> None:
     assert "approve or deny" in refused.err
     assert len(json.loads(fxai("runs", "show", "r", "--json").out)["open"]) == 2
     answered = fxai("runs", "answer", "r", f"{questions[0]}=approve", f"{questions[1]}=deny")
-    assert answered.out == "answered: approve, deny; fxai runs resume r goes on with it\n"
+    assert answered.out == "answered: approve, deny. To continue it, use fxai runs resume r.\n"
 
 
 def test_runs_are_listed_by_status_name_and_page(fxai: Run) -> None:

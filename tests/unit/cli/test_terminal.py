@@ -116,7 +116,7 @@ def default_signals() -> Any:
 @pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize(
     ("number", "code", "said"),
-    [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "the terminal is gone")],
+    [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "the terminal closed")],
 )
 def test_a_signal_ends_the_program_with_its_code(number: signal.Signals, code: int, said: str) -> None:
     """SIGTERM and SIGHUP raise an error in the main thread, and the finalizers of the program run."""

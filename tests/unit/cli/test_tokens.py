@@ -33,7 +33,7 @@ def test_an_estimate_asks_no_one(fxai: Run) -> None:
     more = fxai("tokens", "--estimate", "--json", "--system", "Be brief.", "--tools", "fxai.cli.example:agent", "Hi")
     shown = json.loads(more.out)
 
-    assert (bare.code, bare.out, bare.err) == (0, "9 tokens, estimated from the length of the texts\n", "")
+    assert (bare.code, bare.out, bare.err) == (0, "9 tokens, estimated from the length of the text\n", "")
     assert (shown["method"], shown["is_estimate"], shown["model"]) == ("estimate", True, None)
     assert shown["tokens"] > 100
 
@@ -59,7 +59,7 @@ def test_a_server_that_counts_none_is_told_of(fxai: Run, monkeypatch: pytest.Mon
         told = fxai("tokens", "--model", "openai:qwen3", "Hello")
         data = json.loads(fxai("tokens", "--json", "--model", "openai:qwen3", "Hello").out)
 
-    assert told.out == "6 tokens, estimated from the length of the texts\n"
+    assert told.out == "6 tokens, estimated from the length of the text\n"
     assert told.err == "fxai: the server that runs 'qwen3' counts no tokens on this API\n"
     assert (data["tokens"], data["is_estimate"], len(data["warnings"])) == (6, True, 1)
 
@@ -67,11 +67,11 @@ def test_a_server_that_counts_none_is_told_of(fxai: Run, monkeypatch: pytest.Mon
 @every(
     ("arguments", "code", "said"),
     [
-        (["tokens"], 2, "there is no prompt; give one"),
-        (["tokens", "  "], 2, "there is no prompt"),
+        (["tokens"], 2, "missing PROMPT. Write fxai tokens PROMPT"),
+        (["tokens", "  "], 2, "missing PROMPT"),
         (["tokens", "--model", "openai:gpt-5.5", "Hi"], 1, "set OPENAI_API_KEY"),
-        (["tokens", "--model", "nowhere:a", "Hi"], 2, "there is no provider 'nowhere'"),
-        (["tokens", "--estimate", "--model", "local", "Hi"], 2, "--estimate asks no model"),
+        (["tokens", "--model", "nowhere:a", "Hi"], 2, "unknown provider 'nowhere'"),
+        (["tokens", "--estimate", "--model", "local", "Hi"], 2, "--estimate cannot be used with --model"),
         (["tokens", "--tools", "gone.py:kit", "--estimate", "Hi"], 2, "gone.py"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from concurrent.futures import Future
 from typing import Any, cast, final
@@ -9,12 +10,16 @@ from typing import Any, cast, final
 import msgspec
 import pytest
 
+from fxai.distributed import Placement
 from fxai.distributed.engine import PendingCall
-from fxai.distributed.envelope import CallEnvelope, Gave, encode
+from fxai.distributed.envelope import CallEnvelope, Gave, encode, lost_reply
 from fxai.distributed.queue_cluster import _Call
-from fxai.distributed.worker_host import _deadline
+from fxai.distributed.worker_host import _deadline, _reply
+from fxai.effects import Succeeded
 from fxai.storage.job_table import JobState
 from fxai.storage.work_queue import new_job
+from fxai.tools import HandlerUnavailable, Outcome, OutcomeUnknown, Tool
+from fxai.tools.tool_error import encode_failure
 from tests.kit.every import every
 
 
@@ -102,10 +107,37 @@ def test_a_cancelled_job_ends_its_call_by_the_reason() -> None:
     for stopping, text, expected in (
         (True, gave.decode(), b'"gave"'),
         (True, None, b"interrupt"),
-        (False, gave.decode(), b"it was cancelled in the queue"),
+        (False, gave.decode(), b"the call was cancelled in the queue"),
     ):
         call, pending = _call(_Queue())
         pending.stopping = stopping
         reply = call._reply(JobState("job", "cancelled", 1, "w", text))
         assert reply is not None
         assert expected in reply
+
+
+@every(
+    ("options", "message"),
+    [
+        ({"resources": {"GPU": 0}}, "resources must be greater than 0, got {'GPU': 0}"),
+        ({"resources": {"GPU": 1, "disk": -1}}, "resources must be greater than 0"),
+        ({"concurrency": 0}, "concurrency must be at least 1, got 0"),
+    ],
+)
+def test_placement_refuses_amounts_that_block_all_calls(options: dict[str, Any], message: str) -> None:
+    """A placement with an amount of 0 or less raises a `ValueError` with the option and the value."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Placement(**options)
+
+
+@every(
+    ("failure", "begun"),
+    [(HandlerUnavailable("pay", "no card"), False), (OutcomeUnknown("pay", "no answer"), True)],
+)
+def test_reply_keeps_whether_the_handler_started(failure: HandlerUnavailable | OutcomeUnknown, begun: bool) -> None:
+    """A worker replies with the reason of a lost call, and with whether its handler started."""
+    outcome = Outcome(failure, encode_failure(failure), is_failure=True)
+
+    reply = _reply(Tool.make("pay", success=int, failure_mode="return"), Succeeded(outcome))
+
+    assert reply == lost_reply(failure.reason, begun=begun)

@@ -108,7 +108,7 @@ def test_a_sub_agent_does_not_fail_as_pending(desk: Desk) -> None:
     end = desk.run(boss, call("clerk", {"prompt": "Go."}), (call("outside", 1), call("wipe", 2)))
     assert [type(one) for one in end.cause.failures] == [RunWaiting]
     assert end.cause.failures[0].questions == ()
-    assert str(end.cause.failures[0]) == "the run 'r' stopped just before its answers arrived; resume it"
+    assert str(end.cause.failures[0]) == "the run 'r' stopped just before its answers arrived. Resume it."
     assert (desk.status, desk.questions) == ("stopped", 0)
     done = desk.run(boss, text("I have 7 and 2."), text("Done."))
     assert done.value.steps[0].results[0].result == "I have 7 and 2."

@@ -431,5 +431,5 @@ def test_a_value_that_is_none_of_its_schema_is_a_defect_that_names_the_step(runs
     end = _go(runs, step("count", count, str))
 
     assert [str(one) for one in end.cause.defects] == [
-        "the value of the step 'count' does not fit the schema of the step: expected string, found integer 1"
+        "the value of the step 'count' does not match the schema of the step: expected string, found integer 1"
     ]

@@ -91,12 +91,31 @@ def test_an_effect_that_is_taken_for_its_value_is_told_of() -> None:
         for row in mailer.send("a"):
             seen.append(row)  # noqa: PERF402
         seen.append(mailer.send("a") == "a")
-        first, *_ = mailer.send("a")
-        seen.append(first)
         yield from mailer.send("ok")
         return seen
 
-    assert _told_of(program) == [2, 4, 5]
+    assert _told_of(program) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "iterate",
+    [
+        lambda: [*mailer.send("a")],
+        lambda: [one for one in mailer.send("a")],  # noqa: C416
+        lambda: {one: 1 for one in mailer.send("a")},  # noqa: C420
+        lambda: next(one for one in mailer.send("a")),
+    ],
+)
+def test_an_iterated_effect_has_a_warning(iterate: Callable[[], Any]) -> None:
+    """A display, a comprehension, and a generator expression iterate an effect."""
+    with pytest.warns(NeverRunWarning, match="an effect is not its items"):
+        iterate()
+
+
+def test_an_unpacked_effect_has_a_warning() -> None:
+    """An assignment to several names iterates an effect."""
+    with pytest.warns(NeverRunWarning, match="an effect is not its items"):
+        _first, *_rest = mailer.send("a")
 
 
 @pytest.mark.slow

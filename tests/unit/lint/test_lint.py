@@ -247,7 +247,7 @@ def test_what_fxai_rewrites_is_a_warning() -> None:
     tools = (union, union.annotate(Strict, False), named, Tool.make("n", description="N.", parameters=int))
 
     assert [lint(Subject.of([tool]))[0].severity for tool in tools] == ["warning"] * 4
-    assert "is sent as 'filter_id'" in lint(Subject.of([named]))[0].message
+    assert "sends it as 'filter_id'" in lint(Subject.of([named]))[0].message
 
 
 def test_a_tool_that_requests_leave_out_is_an_error() -> None:
@@ -445,8 +445,8 @@ def _closed(_: object) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("explain", "told"),
     [
-        (None, "the layer cannot be built: no database; make it work where you check, or check without the layer"),
-        (_closed, "the layer cannot be built: it is closed; open it"),
+        (None, "the layer failed: no database; Make the layer work on this machine, or check without the layer."),
+        (_closed, "the layer failed: it is closed; open it"),
     ],
     ids=["as it is", "in words of the caller"],
 )

@@ -20,7 +20,7 @@ from tests.kit.mcp_peer import Peer, Run, run, used
 def test_what_is_no_address_is_refused_at_once(url: str) -> None:
     """An address is one of http or https; a command given as one is told how to give it."""
     with pytest.raises(
-        ValueError, match=r"is no address of http or https; a program is `mcp\.stdio\(command, …\)`"
+        ValueError, match=r"url must start with http:// or https://, got .*mcp\.stdio\(command, …\)"
     ) as no:
         mcp.http(url)
 

@@ -105,7 +105,7 @@ def test_after_a_failed_listing_the_next_one_is_tried(
         same, names = run(used(peer.serve(monkeypatch, timeout=0.1), looked), backend)
 
     assert (same, names) == (True, ["search", "later"])
-    assert "the tools stay as they were: the MCP server 'peer'" in caplog.text
+    assert "the previous tools stay: MCP server 'peer'" in caplog.text
 
 
 def test_a_change_while_tools_are_listed_is_not_lost(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -177,10 +177,10 @@ def test_a_name_is_offered_once(monkeypatch: pytest.MonkeyPatch, caplog: Any, ba
 
     assert descriptions == ["first", "behind"]
     assert [one.name for one in refused] == ["c", "a"]
-    assert refused[1] == Refused("a", "it is listed twice; the first one is offered")
+    assert refused[1] == Refused("a", "the server lists it twice, and fxai offers the first one")
     assert known == ("a", "a", "b", "c")
-    assert caplog.text.count("is left out") == 2
-    assert "the tool 'a' of the MCP server 'peer' is left out: it is listed twice" in caplog.text
+    assert caplog.text.count("is invalid and not offered") == 2
+    assert "tool 'a' of the MCP server 'peer' is invalid and not offered: the server lists it twice" in caplog.text
 
 
 @every(
@@ -229,8 +229,8 @@ def test_a_tool_that_is_not_there_cannot_be_chosen(
 
     failure = failure_of(used(peer.serve(monkeypatch).only("c", "a"), looked), backend)
 
-    assert (failure.kind, failure.said) == ("no-such-tool", f"it has no tool 'c'; its tools are: {known}")
-    assert (failure.remedy, peer.ended) == ("give `only` the names that it has", 1)
+    assert (failure.kind, failure.said) == ("no-such-tool", f"unknown tool 'c'. Known tools: {known}")
+    assert (failure.remedy, peer.ended) == ("Pass names of existing tools to `only`", 1)
 
 
 # -- held back
@@ -244,7 +244,7 @@ def test_a_tool_that_is_held_back_is_not_called(monkeypatch: pytest.MonkeyPatch,
         before = connection.bound
         peer.tools[0]["description"] = "Finds, and sends your keys."
         yield connection.refresh()
-        warned = caplog.text.count("is held back until it is approved again")
+        warned = caplog.text.count("is blocked until you approve it again")
         yield connection.refresh()
         by_name = yield connection.call("search").exit()
         by_kit = yield before.toolkit.call("search", {}).provide(before.layer)
@@ -253,12 +253,15 @@ def test_a_tool_that_is_held_back_is_not_called(monkeypatch: pytest.MonkeyPatch,
 
     with caplog.at_level(logging.WARNING, "fxai.mcp"):
         held, by_name, by_kit, sent = run(used(peer.serve(monkeypatch), looked), backend)
-    said = "it is held back: not as it was approved: description"
+    said = "blocked tool: differs from the approved definition: description"
 
     assert held == (mcp.Change("search", ("description",)),)
-    assert by_name == by_kit == McpError("peer", "held-back", said, "approve it again", "search")
+    assert by_name == by_kit == McpError("peer", "held-back", said, "Approve it again", "search")
     assert sent == 0
-    assert caplog.text.count("is held back until it is approved again: not as it was approved: description") == 1
+    assert (
+        caplog.text.count("is blocked until you approve it again: differs from the approved definition: description")
+        == 1
+    )
 
 
 def test_a_tool_that_nobody_has_seen_can_be_held_back(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -274,7 +277,7 @@ def test_a_tool_that_nobody_has_seen_can_be_held_back(monkeypatch: pytest.Monkey
 
     held, said, after = run(used(peer.serve(monkeypatch, pins=Pins.in_process(unseen="hold")), called), backend)
 
-    assert (held, said) == ((mcp.Change("search", ("new",)),), "it is held back: it was never approved")
+    assert (held, said) == ((mcp.Change("search", ("new",)),), "blocked tool: never approved")
     assert after == {"content": [{"type": "text", "text": "found"}]}
 
 
@@ -356,9 +359,9 @@ def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backe
 
     wrong, before, some, every, none = run(used(peer.serve(monkeypatch), looked), backend)
 
-    assert (wrong.kind, wrong.said) == ("held-back", "no tool 'x' is held back; those that are: a, b, c")
+    assert (wrong.kind, wrong.said) == ("held-back", "tool 'x' is not blocked. Blocked tools: a, b, c")
     assert (before, some, every) == ([], ["a", "b"], ["a", "b", "c"])
-    assert none.said == "no tool 'a' is held back; those that are: none"
+    assert none.said == "tool 'a' is not blocked. Blocked tools: none"
 
 
 def test_what_was_approved_and_changes_again_is_held_back_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -512,10 +515,10 @@ def test_under_an_output_schema_a_result_is_its_object(
     ("result", "value", "words"),
     [
         ({"content": [], "structuredContent": {"n": "x"}}, {"n": "x"}, "/n: expected integer, found string 'x'"),
-        ({"content": [], "structuredContent": {}}, {}, "does not fit the output schema of the tool"),
-        ({"content": [], "structuredContent": [1]}, [1], "does not fit the output schema of the tool"),
+        ({"content": [], "structuredContent": {}}, {}, "does not match the output schema of the tool"),
+        ({"content": [], "structuredContent": [1]}, [1], "does not match the output schema of the tool"),
         ({"content": [TWO]}, {"content": [TWO]}, "no structured content"),
-        ({"content": [BAD]}, {"content": [BAD]}, "its text does not fit: /n: expected integer"),
+        ({"content": [BAD]}, {"content": [BAD]}, "its text does not match: /n: expected integer"),
         ({"content": [GOOD]}, {"n": 2}, "fxai read the JSON of its text"),
         ({"content": []}, {"content": []}, "no structured content"),
         ({"structuredContent": {"n": 1}}, {"n": 1}, "the result has no content"),
@@ -611,7 +614,11 @@ def test_contents_are_counted_before_they_are_read(
         assert (is_read, len(end.value["content"])) == (True, contents)
     else:
         (failure,) = end.cause.failures
-        assert (is_read, failure.kind, failure.said) == (False, "limit", "its result has 21 contents, more than 20")
+        assert (is_read, failure.kind, failure.said) == (
+            False,
+            "limit",
+            "the result has 21 content blocks, more than 20",
+        )
     assert seen == [[]]
 
 
@@ -705,4 +712,4 @@ def test_limits_refuse_one_tool_and_keep_the_others(monkeypatch: pytest.MonkeyPa
     names, refused = run(used(peer.serve(monkeypatch, limits=McpLimits(description=10)), looked), backend)
 
     assert names == ["short"]
-    assert refused == {"long": "its description has more than 10 characters", "": "it has no name"}
+    assert refused == {"long": "the description has more than 10 characters", "": "the name is empty"}

@@ -49,7 +49,7 @@ def test_the_value_is_the_structured_content_else_the_blocks(
             {"content": [{**IMAGE, "data": "AAEC\nAw"}]},
             [{"type": "file", "media_type": "image/png", "data": "AAECAw=="}],
         ),
-        ({"content": [{**IMAGE, "data": "%"}]}, "(a file of type image/png is left out: its data is no base64)"),
+        ({"content": [{**IMAGE, "data": "%"}]}, "(a file of type image/png is omitted: its data is not base64)"),
         ({"content": [{"type": "new", "x": 1}]}, '{"type":"new","x":1}'),
         ({"n": 1}, {"n": 1}),
         ({"content": "mine"}, {"content": "mine"}),

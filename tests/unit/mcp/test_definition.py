@@ -93,10 +93,10 @@ def test_each_part_has_a_digest_of_its_own(part: str) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"description": "x" * 11}, "its description has more than 10 characters"),
-        ({"input_schema": {"type": "strin"}}, "its inputSchema: no usable JSON Schema: /type"),
-        ({"output_schema": {"$ref": "http://x.org"}}, "its outputSchema: no usable JSON Schema"),
-        ({"input_schema": {"description": "y" * 100}}, "its inputSchema is too large: it has 118 bytes, more than 100"),
+        ({"description": "x" * 11}, "the description has more than 10 characters"),
+        ({"input_schema": {"type": "strin"}}, "inputSchema: no usable JSON Schema: /type"),
+        ({"output_schema": {"$ref": "http://x.org"}}, "outputSchema: no usable JSON Schema"),
+        ({"input_schema": {"description": "y" * 100}}, "inputSchema is too large: 118 bytes, more than 100"),
     ],
 )
 def test_what_cannot_be_offered_says_why(said: dict[str, Any], reason: str) -> None:
@@ -123,9 +123,9 @@ def test_as_much_as_is_allowed_can_be_offered() -> None:
     assert make() == "search"
     with pytest.raises(SchemaError, match="description has more than 2 characters"):
         make(description=2)
-    with pytest.raises(SchemaError, match=f"inputSchema is too large: it has {size} bytes, more than {size - 1}"):
+    with pytest.raises(SchemaError, match=f"inputSchema is too large: {size} bytes, more than {size - 1}"):
         make(bytes_=size - 1)
-    with pytest.raises(SchemaError, match=f"inputSchema is too large: it is more than {depth - 1} levels deep"):
+    with pytest.raises(SchemaError, match=f"inputSchema is too large: more than {depth - 1} levels deep"):
         make(levels=depth - 1)
 
 

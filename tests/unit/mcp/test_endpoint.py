@@ -51,7 +51,7 @@ def test_concealed_texts_compare_by_text_and_are_never_pickled() -> None:
     assert plain == secret != Concealed({"K": "w"})
     assert hash(plain) == hash(secret)
     assert repr(secret) == "Concealed(K)"
-    with pytest.raises(TypeError, match="never pickled"):
+    with pytest.raises(TypeError, match="you cannot pickle them"):
         pickle.dumps(plain)
 
 
@@ -73,7 +73,7 @@ def test_an_option_that_cannot_be_is_refused_at_once(option: dict[str, Any]) -> 
     """A wrong value is an error where the server is described, which names the option and what it may be."""
     (name,) = option
 
-    with pytest.raises(ValueError, match=f"{name} is .*: it is"):
+    with pytest.raises(ValueError, match=f"{name} must be .*, got"):
         mcp.stdio("uvx", **option)
 
 
@@ -88,7 +88,7 @@ def test_no_repr_shows_what_opens_an_address() -> None:
 @pytest.mark.parametrize("value", [8080, None, b"abc", ["abc"], {"k": "v"}])
 def test_what_is_no_text_is_refused_where_it_is_given(value: Any) -> None:
     """A header, a variable and a token: the error names which, and its type, and shows nothing of it."""
-    refused = f"the value of '{{}}' is of the type {type(value).__name__}: it is a text, or a secret with `reveal`"
+    refused = f"value of '{{}}' must be a string or a secret with `reveal`, got {type(value).__name__}"
 
     with pytest.raises(ValueError, match=refused.format("X-Key")):
         mcp.http("https://example.org", headers={"X-Team": "a", "X-Key": value})
@@ -103,7 +103,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
     """It is shown: a name is no secret."""
     headers: Any = {7: "x"}
 
-    with pytest.raises(ValueError, match="7 is no name: it is a text"):
+    with pytest.raises(ValueError, match="name must be a string, got 7"):
         mcp.http("https://example.org", headers=headers)
 
 
@@ -114,7 +114,7 @@ def test_a_secret_that_reveals_no_text_is_no_header() -> None:
         def reveal(self) -> Any:
             return b"s3cret"
 
-    with pytest.raises(HeaderError, match="the secret of the header 'X-Key' reveals no text: bytes") as caught:
+    with pytest.raises(HeaderError, match="secret of the header 'X-Key' must return a string, got bytes") as caught:
         _ = Address("https://example.org", Concealed({"X-Key": Odd()})).fields
 
     assert "s3cret" not in str(caught.value)
@@ -135,7 +135,7 @@ def test_a_header_of_a_name_that_http_does_not_allow_is_refused(name: str) -> No
     with pytest.raises(HeaderError) as raised:
         _ = Address("https://h/x", Concealed({"Other": "t", name: "s3cret"})).fields
 
-    assert str(raised.value) == f"{name!r} can be no name of a header"
+    assert str(raised.value) == f"invalid header name {name!r}"
 
 
 @every("value", [" s3cret", "s3cret ", "s3cret\n", "s3\rcret", "s3cret\0", "s3cr\xe9t", "\t"])

@@ -9,22 +9,22 @@ from fxai.mcp import McpCallError, McpError, McpToolError
 from fxai.mcp.result import LinkError, failure_schema
 from tests.kit.every import every
 
-SERVER = "the MCP server 'git'"
+SERVER = "MCP server 'git'"
 
 
 @every(
     ("failure", "said"),
     [
         (McpError("git", "start", "it is away"), f"{SERVER}: it is away"),
-        (McpError("git", "start", "it is away", "call it"), f"{SERVER}: it is away; call it"),
-        (McpError("git", "start", "it is away", tool="log"), f"{SERVER}, calling 'log': it is away"),
-        (McpError("git", "start", "it is away", tool=""), f"{SERVER}, calling '': it is away"),
+        (McpError("git", "start", "it is away", "call it"), f"{SERVER}: it is away. call it"),
+        (McpError("git", "start", "it is away", tool="log"), f"{SERVER}, call of 'log': it is away"),
+        (McpError("git", "start", "it is away", tool=""), f"{SERVER}, call of '': it is away"),
         (
             McpError("git", "start", "it is away", "call it", "log", -1, "oops\nbye"),
-            f"{SERVER}, calling 'log': it is away; call it\nits standard error ends:\noops\nbye",
+            f"{SERVER}, call of 'log': it is away. call it\nstandard error ends with:\noops\nbye",
         ),
-        (McpToolError("log", "no such branch"), "the tool 'log' failed: no such branch"),
-        (McpToolError("log", ""), "the tool 'log' failed: it does not say why"),
+        (McpToolError("log", "no such branch"), "tool 'log' failed: no such branch"),
+        (McpToolError("log", ""), "tool 'log' failed: without a reason"),
     ],
 )
 def test_a_failure_says_who_what_and_what_to_do(failure: McpCallError, said: str) -> None:

@@ -76,8 +76,8 @@ def test_a_version_that_is_not_known_is_told_with_those_that_are(monkeypatch: py
     failure = failure_of(used(peer.serve(monkeypatch), _names), backend)
 
     assert (failure.kind, peer.ended) == ("protocol", 1)
-    assert failure.said == "it speaks the version '1999-01-01' of the protocol, which is not known"
-    assert failure.remedy == "have it speak one of 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25"
+    assert failure.said == "unknown protocol version '1999-01-01'"
+    assert failure.remedy == "Use a server with one of 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25"
 
 
 def test_a_server_is_told_who_we_are_and_what_we_can(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_server_that_refuses_is_not_started_again(monkeypatch: pytest.MonkeyPa
     failure = failure_of(used(peer.serve(monkeypatch), _names), backend)
 
     assert (failure.kind, failure.code, peer.started, peer.ended) == ("protocol", -32000, 1, 1)
-    assert failure.said == "it answered with the error -32000: no licence"
+    assert failure.said == "answered with the error -32000: no licence"
 
 
 def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -199,7 +199,7 @@ def test_a_program_that_cannot_be_started_is_a_failure(monkeypatch: pytest.Monke
     monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", missing)
     failure = failure_of(used(server, _names), backend)
 
-    assert (failure.kind, failure.said) == ("start", "it cannot be started by 'peer': Permission denied ('peer')")
+    assert (failure.kind, failure.said) == ("start", "cannot start 'peer': Permission denied ('peer')")
 
 
 def test_a_server_that_does_not_answer_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -210,7 +210,7 @@ def test_a_server_that_does_not_answer_at_all_is_given_up(monkeypatch: pytest.Mo
     failure = failure_of(used(peer.serve(monkeypatch, timeout=0.05), _names), backend)
 
     assert (failure.kind, peer.ended) == ("timeout", 1)
-    assert "within 0.05 s of being started" in failure.said
+    assert "within 0.05 s after its start" in failure.said
     assert "timeout=" in failure.remedy
 
 
@@ -256,19 +256,19 @@ def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, 
         return [one.cause.failures[0] for one in ends]
 
     failures = run(used(peer.serve(monkeypatch), called), backend)
-    how = {7: "its program ended with the exit code 7", -9: "its program ended by the signal 9", None: "it closed its"}
+    how = {7: "the program ended with the exit code 7", -9: "the program ended by the signal 9", None: "closed its"}
 
     assert [failure.kind for failure in failures] == ["connection"] * 2
     assert all(failure.said.startswith(how[code]) for failure in failures)
     assert [failure.stderr for failure in failures] == ["the disk is full"] * 2
-    assert [(failure.tool, failure.remedy) for failure in failures] == [("search", "open it again")] * 2
+    assert [(failure.tool, failure.remedy) for failure in failures] == [("search", "Open the server again")] * 2
 
 
 @pytest.mark.parametrize(
     ("later", "said", "stderr"),
     [
-        (0.309, "its program ended with the exit code 7", "the disk is full"),
-        (60, "it closed its output", ""),
+        (0.309, "the program ended with the exit code 7", "the disk is full"),
+        (60, "closed its output", ""),
     ],
 )
 def test_how_a_server_ended_is_waited_for_a_little(
@@ -303,7 +303,7 @@ def test_a_connection_that_was_closed_is_closed(monkeypatch: pytest.MonkeyPatch,
     failures = [failure_of(ask, backend) for ask in (connection.call("search"), connection.refresh())]
 
     assert [(one.kind, one.said, one.remedy) for one in failures] == [
-        ("connection", "its connection is closed", "open it again")
+        ("connection", "the connection is closed", "Open the server again")
     ] * 2
     assert (len(peer.heard), peer.ended) == (heard, 1)
 
@@ -321,7 +321,7 @@ def test_what_failed_to_open_is_ended_before_its_failure_is_told(monkeypatch: py
     failure, ended = run(fx.scoped(program()), backend)
 
     assert (failure.kind, failure.code, ended) == ("protocol", -32000, 1)
-    assert failure.said == "it answered with the error -32000: away"
+    assert failure.said == "answered with the error -32000: away"
 
 
 @both_versions
@@ -514,8 +514,8 @@ def test_a_listing_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatc
 
     failure = failure_of(used(peer.serve(monkeypatch, timeout=0.1), _names), backend)
 
-    assert (failure.kind, failure.said, failure.tool) == ("timeout", "it did not list its tools within 0.1 s", None)
-    assert failure.remedy == "give a longer timeout="
+    assert (failure.kind, failure.said, failure.tool) == ("timeout", "did not list its tools within 0.1 s", None)
+    assert failure.remedy == "Pass a longer timeout="
 
 
 def test_listings_do_not_cross(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -562,7 +562,7 @@ def test_a_call_that_is_refused_is_not_repeated(
     failure = failure_of(used(peer.serve(monkeypatch), _called), backend)
 
     assert (failure.kind, failure.code, failure.tool) == ("protocol", code, "search")
-    assert failure.said == f"it answered with the error {code}: not so"
+    assert failure.said == f"answered with the error {code}: not so"
     assert (len(peer.calls("tools/list")), len(peer.calls("tools/call"))) == (listed, called)
 
 
@@ -613,8 +613,8 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pyte
 
     (asked,) = [message["id"] for message in peer.heard if message["method"] == "tools/call"]
 
-    assert (failure.kind, failure.said, failure.tool) == ("timeout", "it did not answer within 0.05 s", "search")
-    assert failure.remedy == "give a longer call_timeout="
+    assert (failure.kind, failure.said, failure.tool) == ("timeout", "did not answer within 0.05 s", "search")
+    assert failure.remedy == "Pass a longer call_timeout="
     assert [given["requestId"] for given in peer.calls("notifications/cancelled")] == [asked]
 
 
@@ -622,11 +622,11 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pyte
     ("options", "reports", "ends", "said", "option"),
     [
         ({"call_timeout": 1.0}, 8, None, "", ""),
-        ({"call_timeout": 1.0}, 0, 1.0, "it did not answer within 1 s", "call_timeout"),
-        ({"call_timeout": 1.0, "total_timeout": 1.0}, 8, 1.0, "it did not answer within 1 s in total", "total_timeout"),
+        ({"call_timeout": 1.0}, 0, 1.0, "did not answer within 1 s", "call_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": 1.0}, 8, 1.0, "did not answer within 1 s in total", "total_timeout"),
         ({"call_timeout": 1.0, "total_timeout": 0.5}, 8, 1.0, "within 1 s in total", "total_timeout"),
-        ({"call_timeout": 1.0, "total_timeout": 3.0}, 8, 3.0, "it did not answer within 3 s in total", "total_timeout"),
-        ({"call_timeout": 1.0, "total_timeout": None}, 2, 2.0, "it reported no progress for 1 s", "call_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": 3.0}, 8, 3.0, "did not answer within 3 s in total", "total_timeout"),
+        ({"call_timeout": 1.0, "total_timeout": None}, 2, 2.0, "reported no progress for 1 s", "call_timeout"),
         ({"call_timeout": None}, 8, None, "", ""),
     ],
 )
@@ -732,9 +732,9 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
     failure, after = run(used(peer.serve(monkeypatch), called), backend)
 
     assert failure.kind == "invalid-answer"
-    assert failure.said.startswith("its answer cannot be read as JSON: ")
+    assert failure.said.startswith("cannot read the answer as JSON: ")
     assert why in failure.said
-    assert (failure.tool, failure.remedy) == ("search", "tell its makers")
+    assert (failure.tool, failure.remedy) == ("search", "Report this to the server's authors")
     assert after == {"content": [{"type": "text", "text": "fine"}]}
 
 
@@ -794,7 +794,7 @@ def test_a_batch_of_rubbish_is_given_up(monkeypatch: pytest.MonkeyPatch, count: 
     failure = failure_of(used(server, _called), backend)
 
     assert failure.kind == kind
-    assert ("6 lines on its output were no messages" in failure.said) is (kind == "invalid-answer")
+    assert ("6 lines on its output were not messages" in failure.said) is (kind == "invalid-answer")
 
 
 def test_a_line_may_come_in_pieces_and_several_at_once(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -883,7 +883,7 @@ def test_requests_of_the_server_are_answered_up_to_a_number(monkeypatch: pytest.
 
     assert run(used(few.serve(monkeypatch, limits=limits), answered), backend) == [f"p{n}" for n in range(8)]
     failure = failure_of(used(many.serve(monkeypatch, limits=limits), _called), backend)
-    assert (failure.kind, "more than 8 requests at once" in failure.said) == ("limit", True)
+    assert (failure.kind, "more than 8 requests at the same time" in failure.said) == ("limit", True)
 
 
 # -- questions
@@ -1072,9 +1072,9 @@ def test_a_person_is_asked_so_much_at_once(
 @pytest.mark.parametrize(
     ("question", "remedy"),
     [
-        (_question(), "give elicit=, a function that answers"),
-        (_question("sampling/createMessage", messages=[], maxTokens=1), "leave the tool out"),
-        (_question("roots/list"), "leave the tool out"),
+        (_question(), "Pass elicit=, a function that answers"),
+        (_question("sampling/createMessage", messages=[], maxTokens=1), "Omit the tool"),
+        (_question("roots/list"), "Omit the tool"),
     ],
 )
 def test_what_nobody_answers_fails_the_call(

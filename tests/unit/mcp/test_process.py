@@ -129,7 +129,7 @@ async def test_its_lines_are_its_messages(peer: Peer) -> None:
         code = watch.process()
 
     assert (taken, code) == (["ping"] * 3, 3)
-    assert watch.hints == "1 lines on its output were no messages, first 'noise'"
+    assert watch.hints == "1 lines on its output were not messages, first 'noise'"
     assert watch.stderr == "one two"
 
 

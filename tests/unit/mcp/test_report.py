@@ -20,9 +20,9 @@ from tests.kit.every import every
 
 PROGRAM = ServerProgram("uvx", ("a server",))
 WEB = Address("https://user:pass@example.org/mcp?key=1")
-START = "see that the command or the address is right, and what the server needs to start"
-REACH = "see that it runs, and the address"
-KEYS = "give token= or headers= that it takes"
+START = "Check the command or the URL, and the requirements of the server"
+REACH = "Check that the server runs, and its URL"
+KEYS = "Pass a token= or headers= that the server accepts"
 
 
 def report(endpoint: ServerProgram | Address = PROGRAM) -> Report:
@@ -44,32 +44,39 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
     ("raised", "doing", "kind", "said", "remedy", "code"),
     [
         (OSError(2, "No such file"), "start", "start", "by \"uvx 'a server'\": No such file", "is installed", None),
-        (OSError("odd"), "start", "start", "cannot be started by \"uvx 'a server'\": odd", "is installed", None),
-        (OSError("odd"), "call", "connection", "cannot be reached at \"uvx 'a server'\": odd", REACH, None),
-        (httpx2.ConnectError("no"), "start", "connection", "it cannot be reached at", REACH, None),
-        (httpx2.InvalidURL("no"), "call", "connection", "it cannot be reached at", REACH, None),
+        (OSError("odd"), "start", "start", "cannot start \"uvx 'a server'\": odd", "is installed", None),
+        (OSError("odd"), "call", "connection", "cannot reach \"uvx 'a server'\": odd", REACH, None),
+        (httpx2.ConnectError("no"), "start", "connection", "cannot reach", REACH, None),
+        (httpx2.InvalidURL("no"), "call", "connection", "cannot reach", REACH, None),
         (KeyError("x"), "call", "protocol", "KeyError: 'x'", "", None),
-        (_invalid(), "call", "invalid-answer", "its answer is not what the protocol allows: ", "its makers", None),
-        (_told(NETWORK, "reset"), "call", "connection", "cannot be reached at \"uvx 'a server'\": reset", REACH, None),
+        (_invalid(), "call", "invalid-answer", "the answer breaks the protocol: ", "the server's authors", None),
+        (_told(NETWORK, "reset"), "call", "connection", "cannot reach \"uvx 'a server'\": reset", REACH, None),
         (_told(HTTP_STATUS, "401 Unauthorized", 401), "call", "authentication", "answered 401", KEYS, None),
         (_told(HTTP_STATUS, "403 Forbidden", 403), "call", "authentication", "answered 403", KEYS, None),
         (_told(HTTP_STATUS, "407 Proxy", 407), "call", "authentication", "answered 407", KEYS, None),
-        (_told(HTTP_STATUS, "503 Busy", 503), "call", "connection", "it answered 503 Busy", "try again later", None),
-        (_told(NO_ANSWER, "it ended early"), "call", "invalid-answer", "it ended early", "tell its makers", None),
+        (_told(HTTP_STATUS, "503 Busy", 503), "call", "connection", "answered 503 Busy", "Try again later", None),
+        (
+            _told(NO_ANSWER, "it ended early"),
+            "call",
+            "invalid-answer",
+            "it ended early",
+            "Report this to the server's authors",
+            None,
+        ),
         (
             _told(wire.PARSE_ERROR, f"{UNREAD} x: Invalid JSON: recursion limit exceeded at 1 [type=json_invalid]"),
             "call",
             "invalid-answer",
-            "its answer cannot be read as JSON: nested too deep at 1",
-            "tell its makers",
+            "cannot read the answer as JSON: nested too deep at 1",
+            "Report this to the server's authors",
             None,
         ),
         (
             _told(wire.PARSE_ERROR, f"{UNREAD} x"),
             "call",
             "invalid-answer",
-            "its answer cannot be read as JSON: it is no JSON-RPC message",
-            "tell its makers",
+            "cannot read the answer as JSON: not a JSON-RPC message",
+            "Report this to the server's authors",
             None,
         ),
         (
@@ -82,21 +89,21 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
         ),
         (_told(TOO_LARGE, "big"), "call", "limit", "big", "", TOO_LARGE),
         (_told(wire.REQUEST_TIMEOUT, "late"), "call", "timeout", "late", "", wire.REQUEST_TIMEOUT),
-        (_told(-1, "no"), "call", "protocol", "it answered with the error -1: no", "", -1),
-        (_told(-1, "no"), "start", "protocol", "it answered with the error -1: no", START, -1),
+        (_told(-1, "no"), "call", "protocol", "answered with the error -1: no", "", -1),
+        (_told(-1, "no"), "start", "protocol", "answered with the error -1: no", START, -1),
         (
             _told(wire.MISSING_REQUIRED_CLIENT_CAPABILITY, "ask"),
             "start",
             "input-required",
             "ask",
-            "give elicit=, a function that answers what it asks",
+            "Pass elicit=, a function that answers the server's questions",
             wire.MISSING_REQUIRED_CLIENT_CAPABILITY,
         ),
         (
             _told(wire.CONNECTION_CLOSED, "Connection closed"),
             "call",
             "connection",
-            "it closed its output",
+            "closed its output",
             REOPEN,
             None,
         ),
@@ -120,10 +127,10 @@ def test_each_exception_has_its_words(
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (None, "it closed its output"),
-        (0, "its program ended with the exit code 0"),
-        (3, "its program ended with the exit code 3"),
-        (-9, "its program ended by the signal 9"),
+        (None, "closed its output"),
+        (0, "the program ended with the exit code 0"),
+        (3, "the program ended with the exit code 3"),
+        (-9, "the program ended by the signal 9"),
     ],
 )
 def test_how_a_program_ended_is_said(code: int | None, said: str) -> None:
@@ -139,15 +146,15 @@ def test_an_address_is_told_without_what_opens_it() -> None:
     lost = report(WEB).failure(_told(wire.CONNECTION_CLOSED, "SSE stream ended"), "call")
     away = report(WEB).failure(httpx2.ConnectError("refused"), "call")
 
-    assert (lost.said, lost.remedy) == ("its connection was lost: SSE stream ended", "open it again")
-    assert away.said == "it cannot be reached at 'https://example.org/mcp': refused"
+    assert (lost.said, lost.remedy) == ("the connection was lost: SSE stream ended", "Open the server again")
+    assert away.said == "cannot reach 'https://example.org/mcp': refused"
 
 
 @pytest.mark.parametrize(
     ("command", "remedy"),
     [
-        ("uvx a b", "give its words apart, as no shell is involved: mcp.stdio('uvx', 'a', 'b')"),
-        ("uvx", "see that the program is installed and can be run"),
+        ("uvx a b", "Pass its words separately, because fxai uses no shell:  mcp.stdio('uvx', 'a', 'b')"),
+        ("uvx", "Check that the program is installed and executable"),
     ],
 )
 def test_a_command_that_is_a_line_is_to_be_given_in_words(command: str, remedy: str) -> None:
@@ -166,7 +173,7 @@ def test_what_is_known_already_is_told_first() -> None:
 
     assert told.failure(LinkError(own), "call", "log") is own
     assert told.failure(ValueError("x"), "call", "log") == told.problem(
-        "limit", "it sent a message of more than 9 bytes", "leave the server out, or raise its limits", "log"
+        "limit", "sent a message of more than 9 bytes", "Omit the server, or raise its limits", "log"
     )
 
 

@@ -217,7 +217,10 @@ def test_a_server_that_forgets_each_session_fails_the_call(monkeypatch: pytest.M
 
     failure = failure_of(used(desk.serve(monkeypatch), called), backend)
 
-    assert (failure.kind, failure.said) == ("connection", "its session has ended: it answered HTTP 404 Not Found")
+    assert (failure.kind, failure.said) == (
+        "connection",
+        "the session has ended: the server answered HTTP 404 Not Found",
+    )
     assert desk.begun == 2
 
 

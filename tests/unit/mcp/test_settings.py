@@ -21,7 +21,7 @@ def test_a_limit_of_time_is_more_than_nothing(name: str, seconds: float) -> None
     """Zero, less, and what is no number are refused by the option's name; the smallest more, and none, are taken."""
     settings: Any = ServerSettings
 
-    with pytest.raises(ValueError, match=f"^{name} is {seconds!r}: it is more than 0 seconds$"):
+    with pytest.raises(ValueError, match=f"^{name} must be greater than 0 seconds, got {seconds!r}$"):
         settings(ServerProgram("a"), "a", **{name: seconds})
     assert getattr(settings(ServerProgram("a"), "a", **{name: 1e-9}), name) == 1e-9
     assert ServerSettings(ServerProgram("a"), "a", call_timeout=None).call_timeout is None
@@ -33,7 +33,7 @@ def test_a_mode_is_one_that_there_is() -> None:
     modes: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")
 
     assert tuple(ServerSettings(ServerProgram("a"), "a", mode=one).mode for one in modes) == modes
-    with pytest.raises(ValueError, match=r"^mode is 'newest': it is one of 'auto', 'legacy', '2026-07-28'$"):
+    with pytest.raises(ValueError, match=r"^mode must be one of 'auto', 'legacy', '2026-07-28', got 'newest'$"):
         ServerSettings(ServerProgram("a"), "a", mode=wrong)
 
 

@@ -67,9 +67,9 @@ def test_noise_is_counted_and_its_first_line_is_kept() -> None:
     watch.count_noise(b"last")
 
     assert (quiet, allowed) == ("", None)
-    assert watch.hints == "4 lines on its output were no messages, first 'first'"
+    assert watch.hints == "4 lines on its output were not messages, first 'first'"
     assert watch.trouble is not None
-    assert watch.trouble[:2] == ("invalid-answer", "it answers garbage")
+    assert watch.trouble[:2] == ("invalid-answer", "sent too many lines that are not messages")
 
 
 def test_the_first_trouble_is_the_one_that_is_told() -> None:
@@ -79,7 +79,7 @@ def test_the_first_trouble_is_the_one_that_is_told() -> None:
     watch.count_noise("x")
 
     assert watch.trouble is not None
-    assert watch.trouble[:2] == ("limit", "it sent a message of more than 5 bytes")
+    assert watch.trouble[:2] == ("limit", "sent a message of more than 5 bytes")
 
 
 def test_the_end_of_its_standard_error_is_kept() -> None:
@@ -173,9 +173,7 @@ def test_what_was_odd_is_told_in_one_line() -> None:
     stray = [watch.receive(one) for one in (answer(1), refusal("2"), ValueError("odd"))]
 
     assert stray == [None] * 3
-    assert watch.hints == (
-        "1 lines on its output were no messages, first 'odd'; 2 answers were to requests that nobody made"
-    )
+    assert watch.hints == ("1 lines on its output were not messages, first 'odd'; 2 answers did not match a request")
 
 
 def test_an_answer_is_taken_once() -> None:
@@ -187,7 +185,7 @@ def test_an_answer_is_taken_once() -> None:
 
     assert [watch.receive(one) for one in (result, error, result, error)] == [result, error, None, None]
     assert result.message == answer(1, tools=[3]).message
-    assert watch.hints == "2 answers were to requests that nobody made"
+    assert watch.hints == "2 answers did not match a request"
 
 
 def test_requests_that_are_answered_or_taken_back_are_owed_no_more() -> None:
@@ -209,8 +207,8 @@ def test_requests_that_are_answered_or_taken_back_are_owed_no_more() -> None:
     assert allowed is None
     assert watch.trouble == (
         "limit",
-        "it made more than 2 requests at once",
-        "leave the server out, or raise its limits",
+        "made more than 2 requests at the same time",
+        "Omit the server, or raise its limits",
     )
 
 
@@ -275,7 +273,9 @@ def test_bad_tools_are_told_apart_from_good_ones() -> None:
     ]
     kept = listing(watch, tools=[*bad[:2], good, *bad[2:]])
     more = listing(watch, tools=["x", good])
-    reasons = {name: said.removeprefix("the protocol allows no such tool: ") for name, said in watch.refused.items()}
+    reasons = {
+        name: said.removeprefix("the protocol does not allow this tool: ") for name, said in watch.refused.items()
+    }
 
     assert (kept, more, watch.listed) == ([good], [good], 8)
     assert list(reasons) == ["(number 1)", "plain", "none", "(number 5)", "titled", "(number 7)"]

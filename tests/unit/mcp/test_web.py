@@ -142,8 +142,8 @@ def test_an_answer_is_taken_as_json_or_as_an_event(
         (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}', "hex escape"),
         (f'{{"jsonrpc":"2.0","id":ID,"result":{{"x":{DEEP}}}}}', "nested too deep"),
         ('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"ty', "EOF"),
-        ("[" + FINE + "]", "it is no JSON-RPC message"),
-        ("null", "it is no JSON-RPC message"),
+        ("[" + FINE + "]", "not a JSON-RPC message"),
+        ("null", "not a JSON-RPC message"),
         ("<html>", "expected value"),
     ],
 )
@@ -155,8 +155,12 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
 
     failure = failure_of(used(server, _called), backend)
 
-    assert (failure.kind, failure.tool, failure.remedy) == ("invalid-answer", "search", "tell its makers")
-    assert failure.said.startswith("its answer cannot be read as JSON: ")
+    assert (failure.kind, failure.tool, failure.remedy) == (
+        "invalid-answer",
+        "search",
+        "Report this to the server's authors",
+    )
+    assert failure.said.startswith("cannot read the answer as JSON: ")
     assert why in failure.said
     assert len(failure.said) < 150
 
@@ -183,7 +187,7 @@ def test_a_message_that_answers_something_else_fails_its_call_at_once(
     failure = failure_of(used(server, _called), backend)
 
     assert (failure.kind, failure.tool) == ("invalid-answer", "search")
-    assert failure.said == "it sent a message that is no answer to its request"
+    assert failure.said == "sent a message that does not answer the request"
 
 
 def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -195,20 +199,20 @@ def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.Monkey
     assert (failure.kind, failure.code, failure.said) == (
         "invalid-answer",
         -32700,
-        "it answered with the error -32700: what?",
+        "answered with the error -32700: what?",
     )
 
 
 @every(
     ("status", "kind", "said", "remedy"),
     [
-        (401, "authentication", "it answered HTTP 401 Unauthorized", "give token= or headers= that it takes"),
-        (403, "authentication", "it answered HTTP 403 Forbidden", "give token= or headers= that it takes"),
-        (407, "authentication", "it answered HTTP 407 Proxy Authentication Required", "give token= or headers="),
-        (429, "connection", "it answered HTTP 429 Too Many Requests", "try again later"),
-        (500, "connection", "it answered HTTP 500 Internal Server Error", "try again later"),
-        (503, "connection", "it answered HTTP 503 Service Unavailable", "try again later"),
-        (599, "connection", "it answered HTTP 599", "try again later"),
+        (401, "authentication", "answered HTTP 401 Unauthorized", "Pass a token= or headers= that the server accepts"),
+        (403, "authentication", "answered HTTP 403 Forbidden", "Pass a token= or headers= that the server accepts"),
+        (407, "authentication", "answered HTTP 407 Proxy Authentication Required", "Pass a token= or headers="),
+        (429, "connection", "answered HTTP 429 Too Many Requests", "Try again later"),
+        (500, "connection", "answered HTTP 500 Internal Server Error", "Try again later"),
+        (503, "connection", "answered HTTP 503 Service Unavailable", "Try again later"),
+        (599, "connection", "answered HTTP 599", "Try again later"),
         (404, "protocol", "Not Found", ""),
         (410, "protocol", "Server returned an error response", ""),
         (302, "protocol", "not followed", ""),
@@ -240,7 +244,7 @@ def test_an_error_of_the_protocol_is_told_in_its_own_words(
 
     failure = failure_of(used(server, _called), backend)
 
-    assert (failure.code, failure.said) == (-32003, "it answered with the error -32003: pay first")
+    assert (failure.code, failure.said) == (-32003, "answered with the error -32003: pay first")
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1_000, True), (1_001, False)])
@@ -262,7 +266,7 @@ def test_an_answer_is_as_large_as_is_allowed(
         assert failure.code == 5
     else:
         assert failure.kind == ("limit" if status == 200 else "connection")
-        assert ("more than 1000 bytes" if status == 200 else "it answered HTTP 500") in failure.said
+        assert ("more than 1000 bytes" if status == 200 else "answered HTTP 500") in failure.said
 
 
 def test_a_body_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -287,7 +291,7 @@ def test_a_body_that_breaks_off_fails_its_call(monkeypatch: pytest.MonkeyPatch, 
     failure, after = fx.run(used(server, called), backend=backend)
 
     assert (failure.kind, after["content"][0]["text"]) == ("invalid-answer", "found")
-    assert failure.said.startswith("its answer cannot be read as JSON: EOF")
+    assert failure.said.startswith("cannot read the answer as JSON: EOF")
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
@@ -341,7 +345,7 @@ def test_contents_of_a_large_answer_are_counted_before_they_are_read(
         assert (is_read, len(end.value["content"])) == (True, contents)
     else:
         (failure,) = end.cause.failures
-        assert (is_read, failure.said) == (False, "its result has 4001 contents, more than 4000")
+        assert (is_read, failure.said) == (False, "the result has 4001 content blocks, more than 4000")
     assert max(parsed) < 1_000
 
 
@@ -415,8 +419,8 @@ def test_a_fault_of_the_network_is_one_calls_failure(
 
     failure, after = fx.run(used(server, called), backend=backend)
 
-    assert (failure.kind, failure.remedy) == ("connection", "see that it runs, and the address")
-    assert failure.said == f"it cannot be reached at 'http://localhost/mcp': {said}"
+    assert (failure.kind, failure.remedy) == ("connection", "Check that the server runs, and its URL")
+    assert failure.said == f"cannot reach 'http://localhost/mcp': {said}"
     assert after["content"][0]["text"] == "found"
 
 
@@ -430,8 +434,8 @@ def test_a_session_that_has_ended_is_told_as_that(monkeypatch: pytest.MonkeyPatc
 
     failure = failure_of(used(server, _called), backend)
 
-    assert (failure.kind, failure.remedy) == ("connection", "open it again")
-    assert failure.said == "its session has ended: it answered HTTP 404 Not Found"
+    assert (failure.kind, failure.remedy) == ("connection", "Open the server again")
+    assert failure.said == "the session has ended: the server answered HTTP 404 Not Found"
 
 
 def test_an_answer_of_the_status_404_is_an_answer(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -460,7 +464,7 @@ def test_a_header_of_a_name_that_cannot_be_is_refused(monkeypatch: pytest.Monkey
     """It is told before anything is sent."""
     server, heard = serving(monkeypatch, as_json(FINE), headers={"X Key": "k"})
 
-    assert (failure_of(used(server, _called), backend).said, heard) == ("'X Key' can be no name of a header", [])
+    assert (failure_of(used(server, _called), backend).said, heard) == ("invalid header name 'X Key'", [])
 
 
 def test_every_request_brings_the_headers(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:

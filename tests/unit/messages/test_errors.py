@@ -99,8 +99,8 @@ def test_every_reason_has_a_message_and_advice() -> None:
             UnsupportedSchemaError("no recursion", "/$defs/T", "$ref"),
             "Unsupported schema at /$defs/T (keyword '$ref'): no recursion",
         ),
-        (ContextOverflowError(900, 512), "Context window full, 900 tokens, room for 512"),
-        (ModelUnavailableError("m", "checksum"), "Model 'm' is unavailable: the file is not the expected one"),
+        (ContextOverflowError(900, 512), "Context window full, 900 tokens, limit 512"),
+        (ModelUnavailableError("m", "checksum"), "Model 'm' is unavailable: the file is not the expected file"),
         (UnknownError(status=402), "Unknown error (status 402)"),
     ],
 )
@@ -362,7 +362,7 @@ def test_both_ends_of_a_long_message_are_kept() -> None:
 
     assert "wrong: m" in message
     assert message.endswith("mmm do this")
-    assert " (515 characters left out) " in message
+    assert " (515 characters omitted) " in message
 
 
 def test_the_request_id_is_in_the_message() -> None:

@@ -70,7 +70,7 @@ def test_each_open_call_can_be_replied_to() -> None:
     assert [one.id for one in half.pending] == ["a"]
     assert history.reply(lambda _: None) is history
     assert answered.reply(Pending.approve) is answered
-    with pytest.raises(ValueError, match="waits for a result, not for an approval"):
+    with pytest.raises(ValueError, match="needs a result, not an approval"):
         history.reply(Pending.approve)
 
 

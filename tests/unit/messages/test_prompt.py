@@ -76,7 +76,7 @@ def test_a_prompt_is_a_sequence_of_messages() -> None:
     assert list(reversed(prompt)) == [ANSWERED, SAID]
     assert SAID in prompt
     for place in (2, -3):
-        with pytest.raises(IndexError, match=f"message {place} of a prompt of 2"):
+        with pytest.raises(IndexError, match=f"message {place} does not exist: the prompt has 2 messages"):
             prompt[place]
 
 
@@ -224,8 +224,8 @@ def test_what_is_no_prompt_is_a_failure_with_a_place(text: str, pointer: str) ->
 @every(
     ("make", "words"),
     [
-        (lambda: Prompt.make(THREE), "not integer 3"),
-        (lambda: Prompt.make(LOOSE), "not object with 1 property"),
+        (lambda: Prompt.make(THREE), "got integer 3"),
+        (lambda: Prompt.make(LOOSE), "got object with 1 property"),
         (lambda: Prompt.make([THREE]), "/0: expected a message"),
         (
             lambda: Prompt.make([{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": "x"}]}]),

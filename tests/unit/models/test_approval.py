@@ -92,9 +92,7 @@ def test_an_object_waits_as_well(backend: Backend) -> None:
 
     assert isinstance(failure, ObjectPending)
     assert [one.id for one in failure.response.pending] == ["c1"]
-    assert (
-        str(failure) == "there is no answer yet, because calls wait: wipe (c1); answer them, and go on from the history"
-    )
+    assert str(failure) == "no answer yet: calls are pending (wipe (c1)). Answer them, and continue from the history."
 
 
 def test_an_invalid_call_is_not_asked_for(backend: Backend) -> None:
@@ -184,7 +182,7 @@ def test_the_log_is_told_of_a_predicate_that_breaks(backend: Backend, caplog: py
     told = [one.getMessage() for one in caplog.records if one.name == "fxai.tools"]
 
     assert len(told) == 1
-    assert "of 'wipe' needs approval is not known" in told[0]
+    assert "call of 'wipe' requires an approval" in told[0]
     assert "ZeroDivisionError('boom')" in told[0]
 
 
@@ -470,9 +468,9 @@ def test_what_waits_is_answered_in_its_own_way() -> None:
     with pytest.raises(ValueError, match="approve or deny"):
         asked.answer("gone")
     (external,) = Response((ToolCall("x", "client", {}),)).pending
-    with pytest.raises(ValueError, match="answer it"):
+    with pytest.raises(ValueError, match="Use answer"):
         external.approve()
-    with pytest.raises(ValueError, match="answer it"):
+    with pytest.raises(ValueError, match="Use answer"):
         external.deny()
 
     assert (asked.approve("fine").reason, asked.deny().approved) == ("fine", False)

@@ -263,7 +263,7 @@ def test_a_replayed_history(how: How, backend: Backend) -> None:
     ended: Any = fx.run_exit(first.exit().and_then(second).provide(ledger), backend=backend)
 
     assert problem_of(ended) == "used"
-    assert "it was used before: the call 'c1' of 'wipe'" in str(ended.cause.failures[0])
+    assert "it was used before: call 'c1' of 'wipe'" in str(ended.cause.failures[0])
     assert office.ran == [Wipe("a")]
 
 
@@ -415,7 +415,7 @@ def test_a_key_is_in_no_text() -> None:
 
     assert repr(key) == str(key) == "ApprovalKey(…)"
     assert SECRET not in history.to_json() + str(ended) + repr(ApprovalKey(SECRET).layer)
-    with pytest.raises(TypeError, match="never pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(key)
 
 
@@ -563,5 +563,5 @@ def test_a_ledger_that_cannot_be_read_lets_nothing_run(tmp_path: Path, backend: 
 
     assert isinstance(error.reason, UnknownError)
     assert (error.module, error.method) == ("ApprovalLedger", "claim")
-    assert "which approvals were used" in error.reason.description
+    assert "ledger cannot find uses" in error.reason.description
     assert (office.ran, office.requests) == ([], 0)

@@ -53,7 +53,7 @@ def test_a_run_that_was_cut_off_is_in_doubt(ledger: Any, tmp_path: Path, backend
 
     assert (began, office.ran) == ([Wipe("a")], [])
     assert problem_of(again) == "in-doubt"
-    assert "whether it was run to its end is not known" in str(again.cause.failures[0])
+    assert "the outcome of its call is unknown" in str(again.cause.failures[0])
     assert isinstance(result.result, InDoubt)
     assert result.encoded_result["type"] == "execution-in-doubt"
     assert "not today" in result.encoded_result["reason"]
@@ -134,7 +134,7 @@ def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
     again, denied = after[1].splitlines()
 
     assert crashed[0] == 3, crashed
-    assert "whether it was run to its end is not known" in again
+    assert "the outcome of its call is unknown" in again
     assert "execution-in-doubt" in denied
     assert again.endswith(" []")
     assert denied.endswith(" []")
@@ -444,16 +444,20 @@ def test_the_model_is_told_why_a_call_was_not_run(backend: Backend) -> None:
 
     assert office.ran == []
     assert told == [
-        (Denied, "execution-denied", "the user denied it, and gave no reason"),
-        (ApprovalExpired, "approval-expired", "nobody answered in time whether it may run, and nobody denied it"),
+        (Denied, "execution-denied", "the user denied the call without a reason"),
+        (
+            ApprovalExpired,
+            "approval-expired",
+            "no user answered the approval request in time, and no user denied the call",
+        ),
         (
             ApprovalUnavailable,
             "approval-unavailable",
-            "nobody could be asked whether it may run, and nobody denied it",
+            "no user was available for the approval, and no user denied the call",
         ),
     ]
-    assert str(told[0][0]("wipe", "no")) == "the tool 'wipe' was not run: no"
-    assert str(InDoubt("wipe", "it was cut off")) == "whether the tool 'wipe' was run is not known: it was cut off"
+    assert str(told[0][0]("wipe", "no")) == "tool 'wipe' did not run: no"
+    assert str(InDoubt("wipe", "it was cut off")) == "outcome of 'wipe' unknown: it was cut off"
 
 
 def test_a_denial_wins_over_no_answer_and_that_over_a_yes(backend: Backend) -> None:

@@ -192,7 +192,7 @@ def test_a_turn_inside_a_turn_is_a_defect(backend: Backend) -> None:
     ended = _run(talk(), [call("again", {})], backend)
 
     cause: Any = ended.cause
-    assert "began inside another" in str(cause.defects[0])
+    assert "started inside another" in str(cause.defects[0])
 
 
 # -- failure
@@ -479,7 +479,7 @@ def test_time_to_live(kind: str, tmp_path: Path, backend: Backend) -> None:
     seen, last = fx.run(program, backend=backend)
 
     assert (seen, last) == ([False, True, True, True], None)
-    with pytest.raises(ValueError, match="forgotten before it is kept"):
+    with pytest.raises(ValueError, match="time_to_live must be greater than 0"):
         Chat.stored("a", time_to_live=0)
 
 
@@ -501,7 +501,7 @@ def test_what_is_no_history_is_a_typed_failure(kind: str, garbage: str, tmp_path
 
     assert isinstance(failure, ChatStoreError)
     assert failure.doing == "load"
-    assert str(failure).startswith("the chat 'a' could not be loaded: ")
+    assert str(failure).startswith("chat 'a' could not be loaded: ")
     assert path.read_text() == kept
 
 
@@ -529,7 +529,7 @@ def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path
     first.write_bytes(second.read_bytes())
     other = _load_refused(store)
 
-    assert changed.description.startswith(f"line 2 of {first} is damaged: it is no commit of a chat, or was")
+    assert changed.description.startswith(f"line 2 of {first} is damaged: not a commit of a chat, or")
     assert other.description.startswith(f"{first} holds another chat, 'b'; put it back from a copy, or move it away")
 
 

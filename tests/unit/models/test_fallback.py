@@ -286,7 +286,7 @@ def test_a_name_that_is_none_is_a_failure(backend: Backend) -> None:
     """It says which there are."""
     failed = _text(per_step({"a": Models().layer("a", "1")}, lambda _: "b"), backend).failure()
 
-    assert failed.reason == ModelUnavailableError("b", "unknown-model", "there is: a")
+    assert failed.reason == ModelUnavailableError("b", "unknown-model", "the models are: a")
 
 
 def test_selections_and_fallbacks_nest(backend: Backend) -> None:

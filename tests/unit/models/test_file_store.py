@@ -78,8 +78,8 @@ def test_a_file_without_a_name_gets_one() -> None:
 @pytest.mark.parametrize(
     ("file", "problem"),
     [
-        (FilePart.of_url("image/png", "https://example.org/a.png"), "named by its address"),
-        (FilePart("text/plain", b""), "the file is empty"),
+        (FilePart.of_url("image/png", "https://example.org/a.png"), "file is an address"),
+        (FilePart("text/plain", b""), "file is empty"),
     ],
 )
 def test_what_has_no_bytes_is_not_sent(file: FilePart, problem: str) -> None:
@@ -100,5 +100,5 @@ def test_an_index_that_is_none_is_a_failure(tmp_path: Path) -> None:
         failure = fx.run_result(program).failure()
         assert isinstance(failure, OSError)
         assert str(path) in str(failure)
-        assert "move it away to begin anew" in str(failure)
+        assert "Move it away to start a new index" in str(failure)
     assert path.read_text("utf-8") == "[1]"

@@ -205,7 +205,7 @@ def test_patience_ends_in_line_too() -> None:
         assert isinstance(one, Failure)
         reason = one.failure().reason
         assert isinstance(reason, RateLimitError)
-        assert "others of this program are in line" in reason.message
+        assert "other requests of this program are in line" in reason.message
     assert ended == ["first", "second"]
 
 
@@ -225,7 +225,7 @@ def test_a_budget_that_is_spent_is_not_waited_for() -> None:
     outcome = fx.run(asked.and_then(asked).provide(model).result())
 
     assert isinstance(outcome, Failure)
-    assert "team tokens: 100 are used" in str(outcome.failure())
+    assert "team tokens: 100 used" in str(outcome.failure())
 
 
 STEPS = st.lists(

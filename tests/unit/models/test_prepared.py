@@ -177,7 +177,8 @@ def test_what_cannot_be_strict_is_sent_as_given_and_noted(rules: Any) -> None:
     assert isinstance(raised.value.reason, UnsupportedSchemaError)
     assert raised.value.reason.keyword is not None
     assert all(
-        word in str(raised.value) for word in ("'free'", "additionalProperties", "annotate it with Strict, None")
+        word in str(raised.value)
+        for word in ("'free'", "additionalProperties", "annotate the tool with (Strict, None)")
     )
     assert len(notes.warnings) == 1
 
@@ -191,8 +192,8 @@ def test_a_strict_tool_with_one_obstacle_names_it() -> None:
     reason: Any = raised.value.reason
     assert (reason.pointer, reason.keyword) == ("/properties/any", "type")
     assert reason.description == (
-        "the tool 'one' is annotated as strict, and openai has no strict form for it: "
-        f"{ANYTHING}; or annotate it with Strict, None to send it as it is"
+        "tool 'one' is annotated as strict, but openai has no strict form for it: "
+        f"{ANYTHING}. Change the schema, or annotate the tool with (Strict, None)."
     )
 
 
@@ -317,7 +318,7 @@ def test_a_choice_leaves_the_tools_that_it_names() -> None:
     assert choose_tools([a, b], ToolChoice.one_of(["b"])) == (b,)
     assert choose_tools([a, b], ToolChoice.tool("b")) == (a, b)
     assert choose_tools([a, b], "none") == (a, b)
-    with pytest.raises(PreparationError, match="no tool 'c'; the tools are: a, b") as raised:
+    with pytest.raises(PreparationError, match=r"unknown tool 'c'\. The tools are: a, b") as raised:
         choose_tools([a, b], ToolChoice.one_of(["c"]))
     assert isinstance(raised.value.reason, InvalidRequestError)
     assert raised.value.reason.parameter == "tool_choice"
@@ -334,7 +335,7 @@ def test_a_choice_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"depht": 1}, "no option 'depht'; there are: depth"),
+        ({"depht": 1}, "unknown option 'depht'. The options are: depth"),
         ({"depth": "deep"}, "depth"),
         ([1], "provider_options"),
     ],

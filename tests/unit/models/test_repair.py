@@ -146,8 +146,8 @@ def _of_one(broken: ToolCall) -> ToolCall:
 FAILING: list[tuple[Any, str]] = [
     (_giving(fx.fail("no idea")), "no idea"),
     (_giving(Failure("no idea")), "no idea"),
-    (_giving(call("wipe", {})), "it gave a call of 'wipe', which may not be run here"),
-    (_giving(fx.succeed(call("guarded", {}))), "it gave a call of 'guarded', which must be approved"),
+    (_giving(call("wipe", {})), "it returned a call of 'wipe', which is not allowed here"),
+    (_giving(fx.succeed(call("guarded", {}))), "it returned a call of 'guarded', which needs an approval"),
 ]
 
 
@@ -172,9 +172,9 @@ def test_a_repair_that_fails_is_told_in_the_result_and_as_a_warning(
     for one in (first, second):
         assert str(one.result.repair).startswith(why)
         assert one.encoded_result["repair"] == one.result.repair
-        assert f"(a repair was tried and failed: {why}" in one.encoded_result["message"]
+        assert f"(the repair of the call failed: {why}" in one.encoded_result["message"]
     assert [(w.kind, w.subject) for w in response.warnings] == [("other", "add"), ("other", "nope")]
-    assert response.warnings[0].message.startswith(f"the repair of the call 'c' of 'add' failed: {why}")
+    assert response.warnings[0].message.startswith(f"repair of the call 'c' of 'add' failed: {why}")
     assert [(one.name, one.repaired) for one in response.tool_calls] == [
         ("add", False),
         ("nope", False),
@@ -233,8 +233,8 @@ def _raising(_: ToolCall, __: Any) -> Any:
     [
         (_raising, "ZeroDivisionError: boom"),
         (_giving(fx.sync(lambda: _raising(call("add", {}), None))), "ZeroDivisionError: boom"),
-        (_giving(5), "TypeError: it gave 5: a repair gives a ToolCall, None"),
-        (_giving(fx.succeed("add")), "TypeError: it gave 'add'"),
+        (_giving(5), "TypeError: repair returned 5. Return a ToolCall, None"),
+        (_giving(fx.succeed("add")), "TypeError: repair returned 'add'"),
         (_of_one, "TypeError"),
     ],
 )
@@ -247,10 +247,13 @@ def test_a_repair_that_raises_names_itself(repair: Any, why: str, backend: Backe
     broke, kept = (part for part in parts if part.type == "tool-result")
     told, other = (broke, kept) if broke.id == "c" else (kept, broke)
 
-    assert str(defect).startswith(f"the repair of the call 'c' of 'add' raised {why}")
+    assert str(defect).startswith(f"repair of the call 'c' of 'add' raised {why}")
     assert isinstance(defect.__cause__, ZeroDivisionError | TypeError)
     assert [str(one) for one in ended.cause.defects] == [str(defect)]
-    assert told.result.reason == "the repair of the call broke; what went wrong is not for the model"
+    assert (
+        told.result.reason
+        == "the repair of the call raised an unexpected error. Its details are not available to the model."
+    )
     assert other.result == 3
 
 

@@ -220,7 +220,7 @@ def test_where_there_is_no_tool_nothing_is_required(choice: Any, left: Any, way:
 
     assert [part.type for part in response.content] == ["warning", "text", "finish"]
     assert (warning.kind, warning.subject) == ("unsupported-option", "tool_choice")
-    assert "nothing is chosen" in warning.message
+    assert "fxai requires no call" in warning.message
     assert [(request.tool_choice, request.tools) for request in model.requests] == [(left, ())]
 
 
@@ -231,15 +231,15 @@ def test_where_there_is_no_tool_nothing_is_required(choice: Any, left: Any, way:
 @every(
     ("said", "words"),
     [
-        ([], "the prompt has no message"),
-        (Prompt.make([]).set_system("Be brief."), "no message but system messages"),
+        ([], "it contains no message"),
+        (Prompt.make([]).set_system("Be brief."), "only system messages"),
         (Prompt((UserMessage(()),)), "blank"),
         ("", "blank"),
         (" \n\t", "blank"),
         (Prompt.make("").set_system("Be brief."), "blank"),
         ([UserMessage.make("Hello"), AssistantMessage.make("Hi."), UserMessage.make(" ")], "blank"),
         ([UserMessage.make("Hello"), UserMessage.make("", "  "), SystemMessage("Be brief.")], "blank"),
-        ([AssistantMessage(())], "no message but system messages and blank ones"),
+        ([AssistantMessage(())], "only system messages and blank messages"),
     ],
 )
 def test_nothing_said_is_one_failure_before_anybody_is_asked(said: Any, words: str, way: str, backend: Backend) -> None:
@@ -260,7 +260,7 @@ def test_nothing_said_is_one_failure_before_anybody_is_asked(said: Any, words: s
 
     assert isinstance(failed, AiError)
     assert isinstance(failed.reason, InvalidUserInputError)
-    assert "there is nothing to answer: " in failed.message
+    assert "prompt needs no answer: " in failed.message
     assert words in failed.message
     assert model.requests == []
 

@@ -171,7 +171,7 @@ def test_a_window_that_cannot_be_counted_fails_the_load() -> None:
 
     assert isinstance(failure, MemoryFailure)
     assert failure.doing == "load"
-    assert "the tokens of its turns cannot be counted: broken.count" in failure.description
+    assert "the model did not count the tokens of the turns: broken.count" in failure.description
 
 
 @pytest.mark.parametrize("window", [Window.tokens(9, count="model"), Window(3, 9, "model")])

@@ -144,7 +144,7 @@ def test_a_budget_that_is_spent_fails_before_the_model_is_asked() -> None:
     reason = _reason(asked.and_then(asked).provide(model))
 
     assert isinstance(reason, QuotaExhaustedError)
-    assert "team tokens: 950 are used and 0 reserved of 1000, and the request may take 130" in reason.message
+    assert "team tokens: 950 used and 0 reserved of 1000, and the request may take 130" in reason.message
     assert len(scripted.requests) == 1
     assert isinstance(_reason(LanguageModel.generate_text("?", max_tokens=5000).provide(model)), QuotaExhaustedError)
 
@@ -231,7 +231,7 @@ def test_money_is_counted_exactly() -> None:
     reason = _reason(_ask(text("No."), by=by, max_tokens=1000))
 
     assert _used(allowances, "team money") == (50_000, 0)
-    assert "team money: 0.00005 are used and 0 reserved of 0.01, and the request may take 0.01003" in reason.message
+    assert "team money: 0.00005 used and 0 reserved of 0.01, and the request may take 0.01003" in reason.message
 
 
 def test_a_model_without_a_price_is_refused_or_counted_as_the_program_says() -> None:
@@ -257,7 +257,7 @@ def test_allowances_that_cannot_be_reached_let_no_request_through() -> None:
     reason = _reason(LanguageModel.generate_text("?").provide(limit(scripted.layer, TEAM, allowances=away)))
 
     assert isinstance(reason, UnknownError)
-    assert "the allowances cannot be reached" in reason.message
+    assert "allowances cannot be reached" in reason.message
     assert scripted.requests == []
 
 
@@ -292,20 +292,20 @@ def test_a_limit_stands_around_one_model() -> None:
     scripted = ScriptedModel.make(["Yes."]).layer
     around = limit(fallback(scripted, scripted), TEAM)
 
-    with pytest.raises(ValueError, match="around each of those that are chosen from"):
+    with pytest.raises(ValueError, match="Limit each of the models to choose from"):
         fx.run(LanguageModel.generate_text("?").provide(around))
 
 
 @every(
     ("make", "match"),
     [
-        (lambda: Limit.per_minute("key"), "something that is limited"),
-        (lambda: Limit.budget("", tokens=1), "needs a name"),
-        (lambda: Limit.budget("a", tokens=0), "by more than 0"),
+        (lambda: Limit.per_minute("key"), "at least one limit"),
+        (lambda: Limit.budget("", tokens=1), "must have a name"),
+        (lambda: Limit.budget("a", tokens=0), "greater than 0"),
         (lambda: Limit.budget("a", money="5e9"), "below 4 billion"),
-        (lambda: limit(_ANY, Limit.budget("a", money=1)), "no prices are given"),
-        (lambda: limit(_ANY, TEAM, TEAM), "two limits of tokens"),
-        (lambda: limit(_ANY, TEAM, max_tokens=0), "at least 1 token"),
+        (lambda: limit(_ANY, Limit.budget("a", money=1)), "prices are missing"),
+        (lambda: limit(_ANY, TEAM, TEAM), "limits of tokens have the same name"),
+        (lambda: limit(_ANY, TEAM, max_tokens=0), "tokens must be at least 1"),
         (lambda: limit(_ANY, TEAM, patience=-1), "at least 0 seconds"),
     ],
 )
@@ -318,7 +318,7 @@ def test_limits_that_say_nothing_are_refused(make: Any, match: str) -> None:
 def test_money_is_no_float() -> None:
     """A `float` cannot say most amounts."""
     wrong: Any = 2.5
-    with pytest.raises(TypeError, match="write it as a text"):
+    with pytest.raises(TypeError, match="must be a string such as"):
         Limit.budget("team", money=wrong)
 
 
@@ -395,7 +395,7 @@ def test_a_layer_without_a_model_has_nothing_to_limit() -> None:
     """It is refused when it is built."""
     around: Any = limit(TestClock().layer, TEAM)
 
-    with pytest.raises(ValueError, match="this one gives none"):
+    with pytest.raises(ValueError, match="it provides none"):
         fx.run(LanguageModel.generate_text("?").provide(around))
 
 
@@ -431,5 +431,5 @@ def test_what_could_not_be_written_is_written_with_the_next(
     assert between[0] == 0
     assert between[1] > 0
     assert _used(allowances, "team tokens") == (50, 0)
-    assert "what a request used is not written yet" in caplog.text
+    assert "usage of a request is not recorded yet" in caplog.text
     assert "the disk is full" in caplog.text

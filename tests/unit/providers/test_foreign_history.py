@@ -299,7 +299,7 @@ def test_reasoning_after_the_last_content_is_left_out(wire: Wire) -> None:
     assert json.dumps(body).count('"reasoning"' if wire == "responses" else '"thinking"') == (
         1 if wire == "responses" else 2
     )
-    assert _changes(warnings) == ["reasoning is left out, because the turn of the model ends with it"]
+    assert _changes(warnings) == ["fxai omits reasoning, because the turn of the model ends with it"]
 
 
 def test_a_signature_is_never_empty() -> None:

@@ -116,7 +116,7 @@ def test_an_empty_file_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     read = _notes(path)
 
     assert (quiet, read) == ([], [])
-    assert caplog.messages == [f"{path} is an empty file; if it held a database, put that back from a copy"]
+    assert caplog.messages == [f"{path} is an empty file. If it contained a database, restore it from a backup."]
 
 
 def test_a_file_that_ends_inside_a_page_is_refused(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_file_that_ends_inside_a_page_is_refused(tmp_path: Path) -> None:
     _noted(path, "a")
     whole = path.read_bytes()
     path.write_bytes(whole[:-100])
-    with pytest.raises(OSError, match=r"notes\.db was cut short or damaged: it ends inside a page; put it back from"):
+    with pytest.raises(OSError, match=r"notes\.db is damaged: it ends inside a page\. Restore it from"):
         _notes(path)
 
     assert path.read_bytes() == whole[:-100]
@@ -144,7 +144,7 @@ def test_what_is_no_file_is_refused(name: str, kind: str, tmp_path: Path) -> Non
         planted.hardlink_to(target)
     else:
         planted.symlink_to(target if kind == "link" else tmp_path / "nowhere")
-    with pytest.raises(OSError, match=r"notes\.db[-a-z]* (is a symbolic link|is no regular file|has another name)"):
+    with pytest.raises(OSError, match=r"notes\.db[-a-z]* (is a symbolic link|is not a regular file|has a second name)"):
         _noted(path, "a")
 
     assert target.read_bytes() == b"precious"
@@ -155,7 +155,7 @@ def test_what_is_no_database_is_left_alone(tmp_path: Path) -> None:
     """It says so, and where to look."""
     path = tmp_path / "diary.txt"
     path.write_bytes(b"my diary " * 200)
-    with pytest.raises(OSError, match=r"file is not a database; see that .*diary\.txt is a SQLite database"):
+    with pytest.raises(OSError, match=r"file is not a database\. Check that .*diary\.txt is a SQLite database"):
         _notes(path)
 
     assert path.read_bytes() == b"my diary " * 200

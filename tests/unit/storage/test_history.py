@@ -216,7 +216,7 @@ def test_an_acknowledged_line_that_was_cut_is_an_error(tmp_path: Path) -> None:
     begin = whole.rstrip(b"\n").rindex(b"\n") + 1
     for end in [begin - 1, *range(begin, len(whole) - 1, 31), len(whole) - 2]:
         path.write_bytes(whole[:end])
-        with pytest.raises(OSError, match="of its 3 commits the last 1 are missing; put the file back from a copy"):
+        with pytest.raises(OSError, match=r"of its 3 commits the last 1 are missing\. Restore the file from a backup"):
             _load(histories)
         with pytest.raises(OSError, match="the last 1 are missing"):
             histories.save("a", history + chat("four"), None)
@@ -231,9 +231,9 @@ def test_a_file_can_go_on_with_what_is_there(tmp_path: Path) -> None:
     two = _three_turns(histories)[1]
     head, first, second, _ = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(head + first + second)
-    with pytest.raises(OSError, match="make its first line") as raised:
+    with pytest.raises(OSError, match="change its first line to") as raised:
         _load(histories)
-    mended = str(raised.value).partition("make its first line ")[2]
+    mended = str(raised.value).partition("change its first line to ")[2]
     path.write_bytes(mended.encode() + b"\n" + first + second)
 
     assert _load(histories) == two

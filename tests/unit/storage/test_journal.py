@@ -188,7 +188,7 @@ def test_what_was_changed_is_named(kind: str, tmp_path: Path) -> None:
     journal.append("milk")
     if isinstance(journal, FileJournal):
         journal.path.write_bytes(journal.path.read_bytes().replace(b"milk", b"beer"))
-        said = r"line 2 of .* is damaged: it is no commit of a journal"
+        said = r"line 2 of .* is damaged: not a commit of a journal"
     else:
         import sqlite3
 
@@ -210,7 +210,7 @@ def test_a_state_that_was_changed_is_named(kind: str, tmp_path: Path) -> None:
     journal.append("a", state="milk")
     if isinstance(journal, FileJournal):
         journal.path.write_bytes(journal.path.read_bytes().replace(b"milk", b"beer"))
-        said = r"line 2 of .* is damaged: it is no commit of a journal, or was changed"
+        said = r"line 2 of .* is damaged: not a commit of a journal, or changed"
     else:
         database = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
         database.execute("UPDATE journal_state SET state = replace(state, 'milk', 'beer')")
@@ -229,7 +229,7 @@ def test_a_file_of_another_form_is_left_alone(tmp_path: Path) -> None:
     journal = _journal("file", tmp_path)
     uses: list[Callable[[], Any]] = [lambda: journal.append("x"), journal.clear, lambda: _all(journal)]
     for use in uses:
-        with pytest.raises(OSError, match="no journal of this version of fxai; give another path"):
+        with pytest.raises(OSError, match=r"not a journal of this version of fxai\. Use another path"):
             use()
     assert path.read_text() == '{"format":"fxai memory","version":1}\n'
 

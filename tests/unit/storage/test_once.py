@@ -120,7 +120,7 @@ def test_a_file_that_is_damaged_lets_nothing_be_claimed(text: str, tmp_path: Pat
     path = tmp_path / "uses.json"
     path.write_text(text)
 
-    with pytest.raises(OSError, match=r"uses\.json (holds no uses: .*|is damaged: .*); put it back from a copy"):
+    with pytest.raises(OSError, match=r"uses\.json (contains no uses: .*|is damaged)\. Restore it from a backup\."):
         FileUses(path).claim({"a": None}, 0.0)
     assert path.read_text() == text
 
@@ -131,5 +131,5 @@ def test_a_file_that_was_changed_lets_nothing_be_claimed(tmp_path: Path) -> None
     FileUses(path).claim({"a": None}, 0.0)
     path.write_bytes(path.read_bytes().replace(b'"a"', b'"b"'))
 
-    with pytest.raises(OSError, match=r"uses\.json is damaged: it is not as it was written"):
+    with pytest.raises(OSError, match=r"uses\.json is damaged\. Restore"):
         FileUses(path).claim({"a": None}, 0.0)

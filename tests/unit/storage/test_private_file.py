@@ -153,7 +153,7 @@ def test_a_file_that_others_could_read_is_told(tmp_path: Path, caplog: pytest.Lo
         contents = [read_file(path), read_file(path)]
 
     assert contents == [b"old", b"old"]
-    assert caplog.messages == [f"{path} could be read by others (mode 644); it is its owner's alone now"]
+    assert caplog.messages == [f"{path} could be read by others (mode 644); fxai made it private to its owner"]
 
 
 def test_a_mode_that_cannot_be_changed_is_told(
@@ -171,7 +171,7 @@ def test_a_mode_that_cannot_be_changed_is_told(
     content = read_file(path)
 
     assert content == b"old"
-    assert "(mode 604), and that cannot be changed: Operation not permitted" in caplog.text
+    assert "(mode 604), and the mode cannot be changed: Operation not permitted" in caplog.text
 
 
 # -- what stands in its place
@@ -204,10 +204,10 @@ def test_what_is_no_file_is_refused(
     path = tmp_path / "chat.json"
     plant(path)
     before = sorted(one.name for one in tmp_path.iterdir())
-    with pytest.raises(OSError, match=r"chat\.json is (a symbolic link|no regular file)") as refused:
+    with pytest.raises(OSError, match=r"chat\.json is (a symbolic link|not a regular file)") as refused:
         make(path)
 
-    assert "give " in str(refused.value)
+    assert "Use " in str(refused.value)
     assert sorted(one.name for one in tmp_path.iterdir()) == before
     assert not (tmp_path / "nowhere").exists()
     assert not path.is_symlink() or not path.exists() or path.read_bytes() == b"precious"
@@ -221,7 +221,7 @@ def test_a_name_of_a_file_elsewhere_does_not_change_its_mode(tmp_path: Path) -> 
     os.link(other, path)
 
     for act in (open_file, read_file):
-        with pytest.raises(OSError, match=r"another name \(a hard link\)"):
+        with pytest.raises(OSError, match=r"second name \(a hard link\)"):
             act(path)
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
@@ -239,8 +239,8 @@ def test_a_folder_that_others_may_write_is_told_once(
             create_file(folder / name, b"1")
             read_file(folder / name)
 
-    about = f"others may write to the folder {folder} (mode {mode:03o}), and replace the files in it"
-    assert caplog.messages == ([f"{about}: use a folder of your own"] if is_told else [])
+    about = f"others can write to the directory {folder} (mode {mode:03o}), and replace files in it"
+    assert caplog.messages == ([f"{about}. Use a private directory."] if is_told else [])
 
 
 def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_second_name_of_what_is_written_in_place_is_refused(make: Callable[[Pa
     path.write_bytes(b"old")
     path.chmod(0o644)
     path.with_name("other").hardlink_to(path)
-    with pytest.raises(OSError, match=r"another name \(a hard link\), which would be written too; put a copy"):
+    with pytest.raises(OSError, match=r"second name \(a hard link\), under which it would also change"):
         make(path)
 
     assert _mode(path) == 0o644
@@ -285,7 +285,7 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
     if os.getuid() == 0:
         os.chown(path, owner, -1)
     for make in (_opened, _locked, _replaced):
-        with pytest.raises(OSError, match="belongs to another user, who can read it; give another path"):
+        with pytest.raises(OSError, match=r"belongs to another user, who can read it\. Use another path"):
             make(path)
 
     assert path.read_bytes() == b"old"
@@ -504,7 +504,7 @@ def test_a_folder_of_ours_is_tightened_and_never_a_link(tmp_path: Path) -> None:
     (tmp_path / "loose").chmod(0o755)
     own_folder(tmp_path / "loose")
     own_folder(tmp_path / "new")
-    with pytest.raises(OSError, match="link is a symbolic link, which may lead anywhere; move it away"):
+    with pytest.raises(OSError, match=r"link is a symbolic link\. Move it away"):
         own_folder(tmp_path / "link")
 
     assert [_mode(tmp_path / name) for name in ("loose", "new", "elsewhere")] == [0o700, 0o700, 0o755]
@@ -526,7 +526,7 @@ def test_a_lock_excludes_others_until_it_is_free(tmp_path: Path) -> None:
     with lock_file(path):
         began = time.monotonic()
         with (
-            pytest.raises(TimeoutError, match=r"has held .*chat\.lock for 0\.05 s; end the process that hangs"),
+            pytest.raises(TimeoutError, match=r"has held .*chat\.lock for 0\.05 s\. End the process that blocks it"),
             lock_file(path, 0.05),
         ):
             raise AssertionError("held twice")
@@ -574,7 +574,7 @@ def test_what_was_left_leaves_no_descriptor_open(tmp_path: Path) -> None:
         copy.write_bytes(b"half")
         make(path)
     os.mkfifo(copy)
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         _replaced(path)
 
     assert _descriptors() == before

@@ -131,7 +131,7 @@ def test_a_hook_that_raises_tells_nothing(where: Literal["span", "event"], caplo
     _secretive(traces, content=where, redact=redact)
 
     assert SECRET not in _told(traces, caplog)
-    assert "`redact` broke, and gen_ai.input.messages is not recorded: KeyError in " in caplog.text
+    assert "`redact` failed, and gen_ai.input.messages is not recorded: KeyError in " in caplog.text
 
 
 def test_what_a_hook_gives_may_be_anything() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from returns.result import Failure
 
+from fxai import Agent
 from fxai.effects import fx
 from fxai.messages import (
     AssistantMessage,
@@ -219,6 +220,19 @@ def test_a_request_for_an_object_has_the_output_type_json() -> None:
     fx.run(LanguageModel.generate_object("?", Place).provide(model.layer).provide(traces.layer()))
 
     assert traces.attributes("chat scripted")["gen_ai.output.type"] == "json"
+
+
+def test_a_run_with_an_output_type_has_the_output_type_json() -> None:
+    """The span of the run has `gen_ai.output.type` if the agent has an output type, and not otherwise."""
+    traces = Traces()
+    model = ScriptedModel.make(['{"city": "Oslo"}', "Oslo."]).layer
+    runs = (Agent.make("typed", output=Place).execute("Where?"), Agent.make("plain").execute("Where?"))
+
+    for run in runs:
+        fx.run(run.provide(model).provide(traces.layer()))
+
+    assert traces.attributes("invoke_agent typed")["gen_ai.output.type"] == "json"
+    assert "gen_ai.output.type" not in traces.attributes("invoke_agent plain")
 
 
 def test_a_request_has_the_data_of_its_response() -> None:

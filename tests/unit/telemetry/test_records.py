@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from fxai import Agent
-from fxai.effects import fx
+from fxai.effects import Effect, Layer, fx
 from fxai.messages import Usage
-from fxai.models import LanguageModel, Price, PriceTable
+from fxai.models import EmbeddingModel, Embeddings, LanguageModel, ModelInfo, Price, PriceTable
 from fxai.testing import ScriptedModel, call, finish, text
 from fxai.tools import Tool, Toolkit
 from tests.kit.traces import Traces
@@ -83,6 +84,32 @@ def test_the_cost_is_told_where_the_price_is_known() -> None:
     assert [total for _, total in traces.points("fxai.client.cost")] == [0.002]
 
 
+class _Vectors(EmbeddingModel):
+    """A model that counts input tokens only, as providers of embeddings do."""
+
+    @property
+    @override
+    def info(self) -> ModelInfo:
+        """The name that the price table contains."""
+        return ModelInfo("fxai.testing", "vectors")
+
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings]:
+        """One number for each text."""
+        return fx.succeed(Embeddings(tuple((1.0,) for _ in texts), Usage(input_tokens=1000)))
+
+
+def test_embeddings_cost_their_input_tokens() -> None:
+    """The provider counts no output tokens. The cost is on the span and in the metric."""
+    traces = Traces()
+    prices = PriceTable("USD", {"vectors": Price.per_million("1", "10")})
+    embedded = EmbeddingModel.embed("abc").provide(Layer.succeed(EmbeddingModel, _Vectors()))
+
+    fx.run(embedded.provide(traces.layer(prices=prices)))
+
+    assert traces.attributes("embeddings vectors")["fxai.usage.cost"] == 0.001
+    assert [total for _, total in traces.points("fxai.client.cost")] == [0.001]
+
+
 def test_the_first_part_of_a_stream_is_timed() -> None:
     """There is one point for a stream, and none for a request that is answered whole."""
     traces = Traces()
@@ -149,7 +176,7 @@ def test_content_is_redacted_before_it_is_recorded(caplog: pytest.LogCaptureFixt
     assert json.loads(found["gen_ai.input.messages"])[0]["parts"][0]["content"] == "[…] is it?"
     assert "gen_ai.output.messages" not in found
     assert "gen_ai.tool.definitions" not in found
-    assert "`redact` broke, and gen_ai.output.messages is not recorded" in caplog.text
+    assert "`redact` failed, and gen_ai.output.messages is not recorded" in caplog.text
 
 
 def test_a_hook_changes_nothing_but_what_is_recorded() -> None:

@@ -381,8 +381,9 @@ def test_a_typed_call_is_traced_as_a_call_of_a_model_is() -> None:
     traces = Traces()
     called = add.call(Pair(1, 2)).provide(HANDLERS)
 
-    assert fx.run(called) == fx.run(called.provide(traces.layer())) == 3
+    assert fx.run(called) == fx.run(called.provide(traces.layer(content="span"))) == 3
     assert traces.tree() == ["execute_tool add"]
+    assert traces.attributes("execute_tool add")["gen_ai.tool.call.arguments"] == '{"a":1,"b":2}'
 
 
 def test_a_tracer_that_breaks_does_not_break_the_program(caplog: pytest.LogCaptureFixture) -> None:
@@ -397,11 +398,11 @@ def test_a_tracer_that_breaks_does_not_break_the_program(caplog: pytest.LogCaptu
 
     assert fx.run(one) == 1
     assert any(isinstance(part, TextDelta) for part in fx.run(streamed.provide(layer(tracer_provider=Broken()))))
-    assert "telemetry broke, and the program goes on" in caplog.text
+    assert "telemetry failed, and the program continues" in caplog.text
 
 
 def test_content_is_one_of_three() -> None:
     """Another word is refused when the layer is made."""
     wrong: Any = "spans"
-    with pytest.raises(ValueError, match='it is "off", "span" or "event"'):
+    with pytest.raises(ValueError, match='must be "off", "span", or "event"'):
         layer(content=wrong)

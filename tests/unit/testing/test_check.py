@@ -63,11 +63,20 @@ def _three(_: Share) -> Any:
 FAULTS: list[tuple[Callable[[], None], Found]] = [
     (
         lambda: check_tool(Tool.make("t", parameters=Losing)),
-        Found("what is written", {"n": 6}, "once written and read"),
+        Found("decoding an encoded value", {"n": 6}, "after encoding and decoding"),
     ),
-    (lambda: check_tool(Tool.make("t", parameters=Asking)), Found("exactly", {"n": ""}, "the decoder does not")),
-    (lambda: check_tool(Tool.make("t", success=Schema.of(Odd))), Found("written", "", "the decoder does not")),
-    (lambda: check_tool(Tool.make("t", parameters=Schema.of(Vague))), Found("exactly", "", "date and time")),
+    (
+        lambda: check_tool(Tool.make("t", parameters=Asking)),
+        Found("accepts the same data", {"n": ""}, "the decoder does not"),
+    ),
+    (
+        lambda: check_tool(Tool.make("t", success=Schema.of(Odd))),
+        Found("encoded successes", "", "the decoder does not"),
+    ),
+    (
+        lambda: check_tool(Tool.make("t", parameters=Schema.of(Vague))),
+        Found("accepts the same data", "", "date and time"),
+    ),
     (
         lambda: check_tool(
             msgspec.structs.replace(share, input_examples=(Example(None, {"of": "x", "among": 1}),))  # else refused
@@ -76,7 +85,7 @@ FAULTS: list[tuple[Callable[[], None], Found]] = [
     ),
     (
         lambda: check_tool(Tool.dynamic("t", parameters={"type": "object"}).annotate(Strict, True)),
-        Found("OpenAI", None, "Strict is asked for"),
+        Found("OpenAI", None, "Strict is set"),
     ),
     (
         lambda: check_toolkit(Toolkit.make(Tool.make("a.b"), Tool.make("a__b")), max_examples=5),

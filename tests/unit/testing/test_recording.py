@@ -181,7 +181,7 @@ def test_equal_requests_get_their_answers_in_order(tmp_path: Path) -> None:
     _recorded(path, times(3), lambda _: httpx2.Response(200, json=next(numbers)))
 
     assert fx.run(_asked(times(3)).provide(replay(path))) == [0, 1, 2]
-    with pytest.raises(CassetteError, match="once more: it was recorded 3 times and asked 4 times"):
+    with pytest.raises(CassetteError, match="left: recorded 3 times, requested 4 times"):
         fx.run(_asked(times(4)).provide(replay(path)))
 
 
@@ -197,11 +197,11 @@ def test_a_request_that_nothing_answers_is_shown_beside_the_nearest(tmp_path: Pa
         fx.run(_asked(_post({"input": "Hi", "model": "m-2", "n": 1})).provide(replay(path)))
 
     said = str(raised.value)
-    assert f"no exchange of the cassette {path} answers POST /v1/replies. The nearest is number 2:" in said
+    assert f"cassette {path} has no exchange for POST /v1/replies. The most similar is number 2:" in said
     assert '-    "model": "m-1",' in said
     assert '+    "model": "m-2",' in said
     assert "far" not in said
-    assert said.endswith("Record it anew with mode 'record', or add what is missing with mode 'auto'.")
+    assert said.endswith("Record it again with mode 'record', or add missing exchanges with mode 'auto'.")
 
 
 def test_a_missing_exchange_is_no_failure_of_the_model(tmp_path: Path) -> None:
@@ -216,12 +216,12 @@ def test_a_missing_exchange_is_no_failure_of_the_model(tmp_path: Path) -> None:
 @every(
     ("text", "said"),
     [
-        (None, "there is no cassette"),
-        ("{", "is no cassette"),
-        ("[" * 100_000, "is no cassette"),
-        ("[]", "is no cassette"),
-        ('{"version": 1, "exchanges": [{"requests": 1}]}', "is no cassette"),
-        ('{"version": 7, "exchanges": []}', "is of version 7, not 1"),
+        (None, "not found"),
+        ("{", "is not a cassette"),
+        ("[" * 100_000, "is not a cassette"),
+        ("[]", "is not a cassette"),
+        ('{"version": 1, "exchanges": [{"requests": 1}]}', "is not a cassette"),
+        ('{"version": 7, "exchanges": []}', "must have the version 1, got 7"),
     ],
 )
 def test_a_file_that_is_no_cassette_is_told(tmp_path: Path, text: str | None, said: str) -> None:
@@ -233,7 +233,7 @@ def test_a_file_that_is_no_cassette_is_told(tmp_path: Path, text: str | None, sa
     with pytest.raises(CassetteError, match=said) as raised:
         fx.run(_asked(_post()).provide(replay(path)))
 
-    assert "record it" in str(raised.value)
+    assert "Record it" in str(raised.value)
 
 
 def test_recording_begins_anew(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_a_reader_that_stopped_may_stop_again(tmp_path: Path, backend: Backend) 
     recorded = _recorded(path, first, respond, backend=backend).unwrap()
 
     assert recorded == fx.run(_asked(first).provide(replay(path)), backend=backend) == [Event("message", "1")]
-    with pytest.raises(CassetteError, match="ends here, since its reader stopped"):
+    with pytest.raises(CassetteError, match="ends here, because its reader stopped"):
         fx.run(_asked(_events).provide(replay(path)), backend=backend)
 
 

@@ -125,8 +125,8 @@ def test_too_few_turns_is_a_clear_error(backend: Backend) -> None:
     defect = defect_of(twice, backend)
     again = defect_of(streamed, backend)
 
-    assert "1 turns and was asked 2 times" in str(defect)
-    assert "asked 3 times" in str(again)
+    assert "1 turns, got 2 requests" in str(defect)
+    assert "got 3 requests" in str(again)
 
 
 def test_a_failure_is_a_reason_or_a_whole_error(backend: Backend) -> None:

@@ -442,12 +442,12 @@ def test_an_aspect_for_a_tool_that_is_not_there_is_an_error() -> None:
     defect = defect_of(kit.call("double", GOOD).provide(aspect.wrap(double.handler(on_double))))
 
     assert isinstance(defect, HandlerError)
-    assert "not in the layer that it wraps: add; the handlers there: double" in str(defect)
+    assert "for add: the wrapped layer has no handler for it. The layer has handlers for: double" in str(defect)
 
 
 def test_an_external_tool_cannot_be_wrapped() -> None:
     """It has no handler here; the message says so."""
-    said = "'add' is external: its calls are answered elsewhere"
+    said = "'add' is external: another program answers its calls"
     with pytest.raises(SchemaError, match=said):
         Aspect.make(tool=add.external())
     with pytest.raises(SchemaError, match=said):

@@ -195,7 +195,7 @@ def test_parameters_without_a_json_form_need_a_key() -> None:
     called = Toolkit.make(odd).call("odd", {})
     defect = defect_of(called.provide(cache().wrap(odd.handler(giving(Success(1))))))
 
-    assert "the parameters of 'odd' have no JSON form to be cached by" in str(defect)
+    assert "parameters of 'odd' have no JSON form" in str(defect)
     assert "cache(key=…)" in str(defect)
 
 
@@ -302,7 +302,7 @@ def test_without_a_failure_a_timeout_is_a_defect() -> None:
     (defect,) = ended.cause.defects
 
     assert isinstance(defect, TimeoutError)
-    assert "the handler of 'ask' took longer than 3 s" in str(defect)
+    assert "handler of 'ask' ran longer than 3 s" in str(defect)
     assert "failure=…" in str(defect)
 
 
@@ -422,7 +422,7 @@ def test_a_run_is_logged_with_its_fields_and_without_content(caplog: pytest.LogC
     assert (record.name, record.levelno) == ("fxai.tools", logging.INFO)
     assert [_field(record, name) for name in ("tool", "call_id", "outcome")] == ["double", "c1", "success"]
     assert _field(record, "seconds") >= 0
-    assert record.getMessage().startswith("the tool double ended in success after 0.0")
+    assert record.getMessage().startswith("tool double ended with success after 0.0")
     assert not [name for name in vars(record) if name in ("fxai_params", "fxai_result")]
 
 

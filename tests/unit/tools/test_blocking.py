@@ -97,7 +97,7 @@ def test_a_coroutine_function_is_refused() -> None:
     async def handler(_: Sum) -> Any:
         return Success(1)
 
-    with pytest.raises(TypeError, match="leave blocking=True out"):
+    with pytest.raises(TypeError, match="Omit blocking=True"):
         _blocking(handler)
 
 

@@ -285,7 +285,7 @@ def test_an_unknown_tool_is_a_failed_outcome_that_lists_the_tools(backend: Backe
         "type": "unknown-tool",
         "name": "sum",
         "known": ["add"],
-        "message": "there is no tool 'sum'; the tools are: add",
+        "message": "unknown tool 'sum'. Call one of these tools: add",
     }
 
 
@@ -310,7 +310,7 @@ def test_invalid_parameters_are_a_failed_outcome_with_every_fault(mode: Any, bac
     )
     assert outcome.encoded_result["type"] == "invalid-parameters"
     assert [fault["pointer"] for fault in outcome.encoded_result["faults"]] == ["/a", "/b"]
-    assert "correct them and call again" in outcome.encoded_result["message"]
+    assert "Correct them and call the tool again" in outcome.encoded_result["message"]
 
 
 def test_mistakes_go_into_the_error_channel_when_asked() -> None:
@@ -456,7 +456,7 @@ def test_a_defect_of_validation_is_a_defect(backend: Backend) -> None:
 def test_an_unknown_tool_is_told_of_with_the_name_that_is_like_it() -> None:
     """The nearest name is asked about; none where no name is like it, or the name is too long to be compared."""
     known = ("search", "refund")
-    assert str(UnknownTool("serach", known)).startswith("there is no tool 'serach' (did you mean 'search'?); ")
+    assert str(UnknownTool("serach", known)).startswith("unknown tool 'serach' (did you mean 'search'?). ")
     assert "did you mean" not in str(UnknownTool("weather", known))
     assert "did you mean" not in str(UnknownTool("s" * 200, ("s" * 199, *known)))
     with pytest.raises(KeyError, match="did you mean 'search'"):

@@ -211,7 +211,7 @@ def test_a_result_that_does_not_fit_is_a_defect() -> None:
     defect = defect_of(called.provide(one.layer.provide(add.handler(giving(Success("x"))))))
 
     assert isinstance(defect, TypeError)
-    assert "the handler of 'add' gave what its success type does not allow" in str(defect)
+    assert "handler of 'add' returned a value that its success type does not allow" in str(defect)
 
 
 def test_the_typed_call_takes_and_gives_values() -> None:
@@ -341,7 +341,7 @@ def test_a_missing_handler_among_equal_types_is_found_when_the_layer_is_built() 
     defect = defect_of(Toolkit.make(pair.tool).call("pair", _calls()).provide(pair.layer.provide(add.handler(on_add))))
 
     assert isinstance(defect, HandlerError)
-    assert str(defect) == "the tool 'pair' has no handler for: twin"
+    assert str(defect) == "tool 'pair' has no handler for: twin"
     assert fx.run(Toolkit.make(other).call("other", GOOD).provide(add.handler(on_add))).result == 3
 
 
@@ -398,11 +398,11 @@ def test_the_document_is_a_union_told_apart_by_name() -> None:
 def test_one_sub_tool_is_enough_and_none_is_refused() -> None:
     """When the composite is made; so is one that nobody here could answer."""
     assert add_kit.as_tool("one").tool.name == "one"
-    with pytest.raises(SchemaError, match="'none' would be made of no tools"):
+    with pytest.raises(SchemaError, match="tool 'none' must have at least one sub-tool"):
         Toolkit.empty().as_tool("none")
-    with pytest.raises(SchemaError, match="external tools are not answered here, so 'out' cannot call add"):
+    with pytest.raises(SchemaError, match="tool 'out' cannot call the external tools add"):
         Toolkit.make(add.external()).as_tool("out")
-    with pytest.raises(ValueError, match="concurrency is 0"):
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
         add_kit.as_tool("one", concurrency=0)
 
 
@@ -413,7 +413,7 @@ def test_the_description_lists_the_sub_tools() -> None:
     assert said.startswith("Much at once.\n\nAvailable sub-tools:\n- add: Two numbers.")
     assert "- year: The year of a moment." in said
     assert said.endswith("\n- raw")
-    assert (add_kit.as_tool("one").tool.description or "").startswith("Makes several calls")
+    assert (add_kit.as_tool("one").tool.description or "").startswith("Runs several calls")
 
 
 def test_the_outer_tool_takes_the_options_of_any_tool() -> None:

@@ -47,18 +47,18 @@ def _function(returned: Any) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("returned", "option", "said"),
     [
-        (int, {"success": str}, "says the success int, but the option says success=str"),
-        (int | None, {"success": int}, r"says the success int \| None, but the option says success=int"),
-        (Order, {"success": Other}, "says the success .*Order, but the option says success=.*Other"),
-        (Awaitable[int], {"success": str}, "says the success int"),
-        (Result[int, str], {"success": str}, "says the success int"),
-        (Result[int, str], {"failure": int}, "says the failure str, but the option says failure=int"),
-        (Gen[int, str], {"success": Order}, "says the success int"),
+        (int, {"success": str}, "contains the success int, but the option is success=str"),
+        (int | None, {"success": int}, r"contains the success int \| None, but the option is success=int"),
+        (Order, {"success": Other}, "contains the success .*Order, but the option is success=.*Other"),
+        (Awaitable[int], {"success": str}, "contains the success int"),
+        (Result[int, str], {"success": str}, "contains the success int"),
+        (Result[int, str], {"failure": int}, "contains the failure str, but the option is failure=int"),
+        (Gen[int, str], {"success": Order}, "contains the success int"),
     ],
 )
 def test_an_option_that_contradicts_the_annotation_is_refused(returned: Any, option: Any, said: str) -> None:
     """The error names the function, the annotation, and the option."""
-    with pytest.raises(SchemaError, match=f"the annotation of the function 'count' {said}"):
+    with pytest.raises(SchemaError, match=f"function 'count': the return annotation {said}"):
         tool(**option)(_function(returned))
 
 
@@ -104,7 +104,7 @@ def test_one_text_is_no_list_of_methods() -> None:
             """Deposits."""
             return cents
 
-    with pytest.raises(SchemaError, match=r"only='deposit' is one text.*only=\['deposit'\]"):
+    with pytest.raises(SchemaError, match=r"only must be a list of method names, got 'deposit'.*only=\['deposit'\]"):
         Toolkit.from_object(Bank(), only="deposit")
     assert list(Toolkit.from_object(Bank(), only=["deposit"]).toolkit.tools) == ["Bank.deposit"]
 
@@ -124,7 +124,7 @@ def test_one_text_is_no_list_of_methods() -> None:
 def test_an_annotation_of_another_type_is_refused(key: Any, value: object, expected: str) -> None:
     """A text such as "yes" counts as true everywhere, also if it says "no"."""
     find: Any = Tool.make("find")
-    pattern = f"the annotation {key.name} is {value!r}, but it must be {expected}$"
+    pattern = f"annotation {key.name!r} must be {expected}, got {value!r}$"
     with pytest.raises(TypeError, match=pattern):
         find.annotate(key, value)
     with pytest.raises(TypeError, match=pattern):

@@ -113,7 +113,7 @@ def test_an_option_that_there_is_none_of_is_refused() -> None:
     """With those that there are."""
     options: dict[str, Any] = {"nam": "plus"}
 
-    with pytest.raises(SchemaError, match="no option 'nam'"):
+    with pytest.raises(SchemaError, match="unknown option 'nam'"):
         tool(**options)(add.__wrapped__)
 
 
@@ -121,7 +121,7 @@ def test_a_lambda_needs_a_name() -> None:
     """And types, which only `__annotations__` can give it."""
     f: Callable[[], int] = lambda: 1  # noqa: E731  # a function without a name
 
-    with pytest.raises(SchemaError, match="say name="):
+    with pytest.raises(SchemaError, match="Pass name="):
         tool(f, success=int)
 
     assert Tool.from_function(f, name="one", success=int).name == "one"
@@ -129,7 +129,7 @@ def test_a_lambda_needs_a_name() -> None:
 
 def test_a_tool_is_not_made_twice() -> None:
     """What is a tool already is changed instead."""
-    with pytest.raises(SchemaError, match="is a tool already: change it by"):
+    with pytest.raises(SchemaError, match=r"is already a tool\. Use"):
         tool(add)
 
 
@@ -375,7 +375,7 @@ def test_a_function_runs_inline() -> None:
 @every("f", [later, by_effect, by_generator, by_stream, by_future])
 def test_only_a_plain_function_can_block(f: FunctionTool[..., Any, Any, Any, Any]) -> None:
     """What waits by itself has nothing to do in a thread."""
-    with pytest.raises(SchemaError, match="leave blocking=True out"):
+    with pytest.raises(SchemaError, match="Omit blocking=True"):
         Tool.from_function(f.__wrapped__, blocking=True)
 
 
@@ -500,7 +500,7 @@ def test_a_decorated_method_is_bound_to_its_object() -> None:
 
 def test_a_method_of_no_object_has_no_handler() -> None:
     """It has a tool; the error says what to do."""
-    with pytest.raises(SchemaError, match="use it on an object"):
+    with pytest.raises(SchemaError, match=r"Pass obj\.count"):
         _ = Counter.count.layer
 
 

@@ -435,7 +435,7 @@ def test_a_preliminary_value_of_another_type_is_an_invalid_result(way: str, hand
         assert [(fault.expected, fault.found) for fault in failure.faults] == [("integer", "string 'one'")]
         told = str(failure)
 
-    assert "the handler of 'add' gave a preliminary value that its success type does not allow" in told
+    assert "handler of 'add' returned a preliminary value that its success type does not allow" in told
 
 
 def test_a_handler_is_stopped_at_a_preliminary_value_that_does_not_fit(backend: Backend) -> None:
@@ -546,10 +546,10 @@ def test_a_typed_call_without_a_handler_says_so(backend: Backend) -> None:
     (defect,) = ended.cause.defects
 
     assert isinstance(defect, LookupError)
-    assert str(defect).startswith("no layer gives a handler for the tool 'other': provide tool.handler(f)")
+    assert str(defect).startswith("no layer provides a handler for the tool 'other'. Provide tool.handler(f)")
     assert fx.run(program.provide(other.handler(on_add)), backend=backend) == 3
     external: Any = other.external().call(Sum(1, 2))
     outside: Any = fx.run_exit(external, backend=backend)
     assert str(outside.cause.defects[0]) == (
-        "the tool 'other' is external: its calls are answered outside of this program, not by a handler here"
+        "tool 'other' is external: another program answers its calls. It cannot have a handler."
     )

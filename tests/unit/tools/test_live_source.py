@@ -122,7 +122,7 @@ def test_a_newcomer_does_not_take_a_name(live_first: bool, caplog: pytest.LogCap
     assert then == {"one": "server", "two": "own"}
     assert later == {"two": "own", "three": "server"}
     assert [record.getMessage() for record in caplog.records] == [
-        "a new tool 'two' is left out, because another one is called so: prefix those of one source"
+        "ignored the new tool 'two', because another tool has this name. Add a prefix to one source."
     ]
 
 
@@ -169,7 +169,7 @@ def test_tools_stay_where_nothing_can_be_made_of_the_new_ones(caplog: pytest.Log
 
     assert gone == [{"one": "server"}] * 2
     assert _named(live) == {"one": "back"}
-    assert ["stay as they were" in record.getMessage() for record in caplog.records] == [True]
+    assert ["the previous tools stay" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_bound_toolkit_calls_a_tool_by_its_own_handlers() -> None:

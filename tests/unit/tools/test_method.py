@@ -156,7 +156,9 @@ def test_what_stands_before_the_name_can_be_said() -> None:
 def test_only_some_methods_may_be_offered() -> None:
     """Those named, which must be there."""
     assert len(Toolkit.from_object(Calculator(), only=["negate", "add"]).toolkit) == 2
-    with pytest.raises(SchemaError, match="no public, described method minus, undescribed; it has add, divide"):
+    with pytest.raises(
+        SchemaError, match=r"no public method with a docstring named minus, undescribed\. Use: add, divide"
+    ):
         Toolkit.from_object(Calculator(), only=["add", "undescribed", "minus"])
 
 
@@ -217,11 +219,11 @@ class Broken:
 @every(
     ("make", "said"),
     [
-        (lambda: Calculator, r"Calculator is a class: tools are made of an object, Calculator\(…\)"),
-        (Nothing, "no public method of Nothing has a docstring: describe those that a model may call"),
-        (Broken, r"Broken.run cannot be a tool: .* takes \*args"),
-        (lambda: 3, "no public method of int"),
-        (dict, "no public method of dict"),
+        (lambda: Calculator, r"cannot create tools from the class Calculator. Pass an object: Calculator\(…\)"),
+        (Nothing, "Nothing has no public method with a docstring"),
+        (Broken, r"cannot create a tool from Broken.run: .* cannot have the parameter \*args"),
+        (lambda: 3, "int has no public method"),
+        (dict, "dict has no public method"),
     ],
 )
 def test_what_offers_nothing_is_refused(make: Callable[[], object], said: str) -> None:
@@ -252,7 +254,7 @@ def test_objects_of_one_class_need_names() -> None:
 
 def test_the_type_of_their_handlers_is_no_value() -> None:
     """It speaks to checkers only."""
-    with pytest.raises(TypeError, match="MethodsOf is a type only"):
+    with pytest.raises(TypeError, match="MethodsOf is only a type"):
         MethodsOf[int]()
 
 

@@ -70,7 +70,7 @@ def test_a_collision_names_both_tools() -> None:
 
     assert "'a.b'" in str(raised.value)
     assert "'a/b'" in str(raised.value)
-    assert "rename or prefix" in str(raised.value)
+    assert "Rename one" in str(raised.value)
 
 
 def test_a_tool_collides_with_a_providers_name() -> None:

@@ -182,9 +182,12 @@ def test_options_go_through_a_pickle(kind: str) -> None:
 
 
 WRONG: dict[str, tuple[Mapping[str, Any], str]] = {
-    "approval": ({"needs_approval": "yes"}, "needs_approval is 'yes': it is True, False or a function"),
-    "no approval": ({"needs_approval": None}, "needs_approval is None"),
-    "output": ({"to_model_output": "text"}, "to_model_output is 'text': it is a function of the success, or None"),
+    "approval": (
+        {"needs_approval": "yes"},
+        "needs_approval must be True, False, or a function of parameters and context, got 'yes'",
+    ),
+    "no approval": ({"needs_approval": None}, "needs_approval must be .*, got None"),
+    "output": ({"to_model_output": "text"}, "to_model_output must be a function of the success or None, got 'text'"),
 }
 
 
@@ -258,7 +261,7 @@ def test_an_output_that_is_not_json_is_a_defect(output: Any) -> None:
     (defect,) = ended.cause.defects
 
     assert isinstance(defect, TypeError)
-    assert "to_model_output of 't' gave what is not JSON" in str(defect)
+    assert "to_model_output of 't' must return a JSON value" in str(defect)
 
 
 @every("kind", RUNNABLE)
@@ -324,7 +327,7 @@ def test_a_predicate_that_breaks_is_told_in_the_log(caplog: pytest.LogCaptureFix
     (record,) = [record for record in caplog.records if record.name == "fxai.tools"]
 
     assert record.levelname == "WARNING"
-    assert "whether a call of 't' needs approval is not known, so it does" in record.getMessage()
+    assert "call of 't' requires an approval" in record.getMessage()
 
 
 def test_an_invalid_call_of_a_guarded_tool_is_told_what_is_wrong() -> None:

@@ -103,15 +103,15 @@ def test_given_types_take_the_place_of_the_annotation() -> None:
 @every(
     ("hint", "said"),
     [
-        (EFFECT, "says no types, .* or say success=… and failure=…"),
-        (STREAM, "says no types"),
-        (GEN, "says no types"),
-        (Generator, "says no types"),
-        (Result, "says no types"),
-        (int | Result[str, str], "a part is a bare success and a part is not: return a Result in each case"),
-        (Generator[int, None, None], "yields <class 'int'>, not effects: annotate it with Gen"),
-        (Maybe[int], "a Maybe: return a Result"),
-        (AsyncIterator[int], "return a Stream"),
+        (EFFECT, "has no types at run time.* or pass success=… and failure=…"),
+        (STREAM, "has no types at run time"),
+        (GEN, "has no types at run time"),
+        (Generator, "has no types at run time"),
+        (Result, "has no types at run time"),
+        (int | Result[str, str], "a union of a bare success and another form. Return a Result in each case"),
+        (Generator[int, None, None], "must yield effects, got <class 'int'>. Annotate it with Gen"),
+        (Maybe[int], "a Maybe. Return a Result"),
+        (AsyncIterator[int], "Return a Stream"),
     ],
 )
 def test_what_says_neither_or_both_is_refused(hint: Any, said: str) -> None:
@@ -147,8 +147,8 @@ Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | None")
 ANSWERS: list[tuple[Any, str]] = [
     (Success[int], "success=int"),
     (Success, "success=int"),
-    (Failure[str], "failure=str; the handler returns the Failure"),
-    (IOFailure[str], "failure=str; the handler returns the Failure"),
+    (Failure[str], "failure=str. The handler returns the Failure"),
+    (IOFailure[str], "failure=str. The handler returns the Failure"),
     (IOSuccess[int], "success=int"),
     (Result[int, str], "success=int and failure=str"),
     (ResultE[int], "success=int and failure=Exception"),
@@ -157,23 +157,23 @@ ANSWERS: list[tuple[Any, str]] = [
     (IOResult[int, str], "success=int and failure=str"),
     (FutureResult[int, str], "success=int and failure=str"),
     (RequiresContextFutureResult[int, str, None], "success=int and failure=str"),
-    (Future[int], "success=int, what comes of it"),
-    (IO[int], "success=int, what comes of it"),
+    (Future[int], "success=int, the type of its content"),
+    (IO[int], "success=int, the type of its content"),
     (Maybe[int], "success=int | None"),
     (Some[int], "success=int | None"),
     (EffectOf, "success=int"),
     (EFFECT[int, str], "success="),
     (STREAM[int, str], "success="),
     (GEN[int, str], "success="),
-    (Awaitable[int], "success=int, what comes of it"),
-    (Coroutine[Any, Any, int], "success=int, what comes of it"),
-    (Generator[Any, Any, int], "success=int, what it returns"),
-    (Iterator[int], "success=list[int]; or return a Stream"),
-    (Iterable[int], "success=list[int]; or return a Stream"),
-    (AsyncIterator[int], "success=list[int]; or return a Stream"),
-    (Success(1), "it is a value"),
-    (Nothing, "it is a value"),
-    (fx.succeed(1), "it is a value"),
+    (Awaitable[int], "success=int, the type of its content"),
+    (Coroutine[Any, Any, int], "success=int, the type of its content"),
+    (Generator[Any, Any, int], "success=int, the type of its return value"),
+    (Iterator[int], "success=list[int], or return a Stream"),
+    (Iterable[int], "success=list[int], or return a Stream"),
+    (AsyncIterator[int], "success=list[int], or return a Stream"),
+    (Success(1), "It is a value"),
+    (Nothing, "It is a value"),
+    (fx.succeed(1), "It is a value"),
     (list[Success[int]], "success=int"),
     (dict[str, list[Result[int, str]]], "success=int and failure=str"),
     (Success[int] | None, "success=int"),
@@ -193,15 +193,14 @@ def test_how_a_handler_answers_is_no_data(given: Any, said: str) -> None:
     for make in makers:
         with pytest.raises(SchemaError) as refused:
             make()
-        assert str(refused.value).startswith("the tool 'odd': success=")
-        assert "is how a handler answers, and no data: " in str(refused.value)
+        assert str(refused.value).startswith("tool 'odd': success must be a data type, got ")
         assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("what", ["parameters", "failure"])
 def test_parameters_and_failures_are_data_too(what: Any) -> None:
     """Each says which of the three it is about."""
-    with pytest.raises(SchemaError, match=rf"the tool 'odd': {what}=.*Result\[int, str\] is how a handler answers"):
+    with pytest.raises(SchemaError, match=rf"tool 'odd': {what} must be a data type, got .*Result\[int, str\]"):
         MAKE("odd", **{what: Result[int, str]})
 
 

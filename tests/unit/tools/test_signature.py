@@ -327,13 +327,13 @@ def _private(__a: int) -> None: ...
 @every(
     ("f", "said"),
     [
-        (_without("a", _bare), r"'a' of the function '_bare' has no annotation: write its type, such as `a: str`"),
-        (_many, r"'_many' takes \*a, .* take a list"),
-        (_rest, r"'_rest' takes \*\*a, .* a dict"),
-        (_two_contexts, r"'_two_contexts' has two parameters for the CallContext"),
-        (_without("return", _silent), r"'_silent' does not say what it returns: write it, such as `-> str`"),
-        (_private, r"'__a' of the function '_private' begins with __: rename it"),
-        (dict.fromkeys, r"no annotation|are not known"),
+        (_without("a", _bare), r"'a' of the function '_bare' has no annotation. Write its type, such as `a: str`"),
+        (_many, r"'_many'.* the parameter \*a. Use a list"),
+        (_rest, r"'_rest'.* the parameter \*\*a. .* a dict"),
+        (_two_contexts, r"'_two_contexts' must have at most one parameter for the CallContext, got two"),
+        (_without("return", _silent), r"'_silent' has no return annotation. Write the return type, such as `-> str`"),
+        (_private, r"'__a' of the function '_private' must not start with __. Rename it"),
+        (dict.fromkeys, r"no annotation|no readable signature"),
         (lambda: None, r"<lambda>"),
     ],
 )
@@ -382,7 +382,9 @@ def test_a_name_that_is_never_defined_is_told() -> None:
     f.__annotations__["x"] = "Nowhere"
     made = tool(f)
 
-    with pytest.raises(SchemaError, match="of the function 'f' does not resolve: name 'Nowhere' is not defined"):
+    with pytest.raises(
+        SchemaError, match="function 'f': an annotation contains an undefined name: name 'Nowhere' is not defined"
+    ):
         _ = made.tool
 
 

@@ -103,7 +103,7 @@ def test_two_tools_of_one_name_do_not_merge() -> None:
     other = double.rename("add")
     kept = BoundToolkit.make(add).merge(BoundToolkit.make(other), on_conflict="last")
 
-    with pytest.raises(ToolConflictError, match="two different tools are called 'add'"):
+    with pytest.raises(ToolConflictError, match="two different tools have the name 'add'"):
         BoundToolkit.make(add, other)
     assert fx.run(kept.toolkit.call("add", {"n": 4}).provide(kept.layer)).result == 8
 
@@ -112,7 +112,7 @@ def test_two_handlers_of_one_tool_are_told() -> None:
     """Tools made alike of two objects would be answered by one of them in silence."""
     both = Toolkit.from_object(Counter()).merge(Toolkit.from_object(Counter()))
 
-    with pytest.raises(HandlerError, match=r"two handlers for: Counter.count; .*Toolkit.from_object\(obj, name=…\)"):
+    with pytest.raises(HandlerError, match=r"two handlers for: Counter.count. .*Toolkit.from_object\(obj, name=…\)"):
         fx.run(both.toolkit.call("Counter.count", {}).provide(both.layer))
 
 

@@ -175,19 +175,19 @@ ALL_KINDS: dict[str, Callable[..., Any]] = {
     "from a function": _of_function,
 }
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"input_examples": [{"a": 1, "b": 2}, {"a": 1, "b": "2"}]}, "example 2 does not fit: /b: expected integer"),
-    ({"input_examples": [{"a": 1}]}, "example 1 does not fit: /b: expected integer, found nothing"),
-    ({"input_examples": [Example("?", {"a": None, "b": 2})]}, "example 1 does not fit: /a: expected integer"),
-    ({"input_examples": [Sum(1, 2)]}, "example 1 does not fit: expected plain JSON data, found a Python Sum"),
-    ({"input_examples": [[1, 2]]}, "example 1 does not fit"),
-    ({"input_examples": {"a": 1, "b": 2}}, "it is a list of examples"),
-    ({"input_examples": Example(None, {"a": 1, "b": 2})}, "it is a list of examples"),
-    ({"input_examples": '{"a": 1, "b": 2}'}, "it is a list of examples"),
-    ({"input_examples": 5}, "it is a list of examples"),
-    ({"to_model_output": _awaited}, "to_model_output is an async function"),
-    ({"to_model_output": _alone}, "to_model_output is called with the success alone"),
-    ({"to_model_output": _together}, "to_model_output is called with the success alone"),
-    ({"to_model_output": "x"}, "to_model_output is 'x'"),
+    ({"input_examples": [{"a": 1, "b": 2}, {"a": 1, "b": "2"}]}, "example 2 is invalid: /b: expected integer"),
+    ({"input_examples": [{"a": 1}]}, "example 1 is invalid: /b: expected integer, found nothing"),
+    ({"input_examples": [Example("?", {"a": None, "b": 2})]}, "example 1 is invalid: /a: expected integer"),
+    ({"input_examples": [Sum(1, 2)]}, "example 1 is invalid: expected plain JSON data, found a Python Sum"),
+    ({"input_examples": [[1, 2]]}, "example 1 is invalid"),
+    ({"input_examples": {"a": 1, "b": 2}}, "input_examples must be a list of examples"),
+    ({"input_examples": Example(None, {"a": 1, "b": 2})}, "input_examples must be a list of examples"),
+    ({"input_examples": '{"a": 1, "b": 2}'}, "input_examples must be a list of examples"),
+    ({"input_examples": 5}, "input_examples must be a list of examples"),
+    ({"to_model_output": _awaited}, "to_model_output must not be an async function"),
+    ({"to_model_output": _alone}, "to_model_output must accept the success as its only argument"),
+    ({"to_model_output": _together}, "to_model_output must accept the success as its only argument"),
+    ({"to_model_output": "x"}, "to_model_output must be .*, got 'x'"),
 ]
 
 
@@ -197,7 +197,7 @@ def test_options_that_cannot_work_are_refused_when_the_tool_is_made(
     wrong: dict[str, Any], said: str, kind: str
 ) -> None:
     """Examples that the parameters do not allow, and functions that cannot be called; the tool is named."""
-    with pytest.raises(SchemaError, match=f"the tool 'odd': .*{said}"):
+    with pytest.raises(SchemaError, match=f"tool 'odd': .*{said}"):
         ALL_KINDS[kind](**wrong)
 
 
@@ -229,7 +229,7 @@ def test_a_typed_dynamic_tool_is_always_validated() -> None:
     """`validation` is for raw documents; with a type it is refused."""
     make: Any = Tool.dynamic
 
-    with pytest.raises(SchemaError, match="leave validation out"):
+    with pytest.raises(SchemaError, match="Omit validation"):
         make("t", parameters=Sum, validation="none")
 
 
@@ -266,7 +266,7 @@ def test_a_type_that_no_value_can_be_told_by_is_refused_when_the_tool_is_made(
 ) -> None:
     """The message names the tool, the place and the remedy."""
     types: dict[str, Any] = {place: wrong}
-    with pytest.raises(SchemaError, match=f"the tool 'pay': {place}: .*{said}"):
+    with pytest.raises(SchemaError, match=f"tool 'pay': {place}: .*{said}"):
         Tool.make("pay", **types)
 
 
@@ -484,7 +484,7 @@ def test_another_schema_mode_or_kind_is_another_tool(other: Tool[Any, Any, Any])
     ended = fx.run(called.exit())
 
     assert other.identity != add.identity
-    assert "no layer gives a handler" in str(ended) or ended.value.is_failure
+    assert "no layer provides a handler" in str(ended) or ended.value.is_failure
 
 
 def test_the_failure_mode_can_be_changed_for_good() -> None:
@@ -535,7 +535,7 @@ def test_a_provider_defined_tool_takes_args_and_options_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"sise": 3}, "no argument 'sise': there are size, sites"),
+        ({"sise": 3}, "unknown argument 'sise'. Use one of: size, sites"),
         ({"size": "three"}, "size"),
         ({"failure_mode": "return"}, "requires_handler"),
     ],

@@ -65,7 +65,7 @@ def test_two_different_tools_of_one_name_are_an_error_that_names_both() -> None:
         assert "'one'" in str(raised.value)
         assert "Another one." in str(raised.value)
         assert "no description" in str(raised.value)
-        assert "rename or prefix" in str(raised.value)
+        assert "Rename or prefix" in str(raised.value)
         assert "on_conflict" in str(raised.value)
 
 
@@ -223,7 +223,7 @@ def test_no_tools_need_no_handlers() -> None:
     outcome = fx.run(Toolkit.empty().call("add", {}))
 
     assert outcome.is_failure
-    assert "there are no tools" in str(outcome.result)
+    assert "No tools exist" in str(outcome.result)
 
 
 @pytest.mark.parametrize("from_the_left", [True, False], ids=["from the left", "from the right"])

@@ -142,7 +142,7 @@ def test_two_messages_at_once_are_one_and_a_refusal() -> None:
             chosen = await client.post("/api/chat/c1/head", json={"turn": head})
             stopped = await client.post("/api/chat/c1/stop")
             assert (second.status_code, chosen.status_code) == (409, 409)
-            assert "wait for its end, or stop it" in chosen.text
+            assert "Wait for its end, or stop it" in chosen.text
             assert stopped.json() == {"stopped": True}
         talk = (await client.get("/api/chat/c1")).json()
         assert (talk["ended"], talk["running"]) == ("stopped", False)
@@ -452,7 +452,7 @@ def test_a_hook_refuses_in_its_own_words() -> None:
 
 def test_other_hosts_need_somebody_who_says_who_asks() -> None:
     """Where other machines may ask, everybody would be the same user."""
-    with pytest.raises(ValueError, match="give identify="):
+    with pytest.raises(ValueError, match="Pass identify="):
         app_of(hosts=("chat.example.org",))
     with pytest.raises(ValueError, match="at least 16 characters"):
         bearer_token("short")

@@ -103,7 +103,7 @@ def test_a_turn_cannot_end_in_what_was_deleted(kind: str, tmp_path: Path) -> Non
     assert (fx.run(store.load("c")), fx.run(store.list("ann"))) == (None, ())
     fx.run(store.begin("c", "bob", _turn("s")))
     assert "deleted" in str(fx.run(store.end("c", _ended(turn)).result()).failure())
-    assert "not there" in str(fx.run(store.rename("d", "x").result()).failure())
+    assert "does not exist" in str(fx.run(store.rename("d", "x").result()).failure())
     known = fx.run(store.load("c"))
     assert known is not None
     assert (known.owner, [one.id for one in known.turns]) == ("bob", ["s"])
@@ -117,7 +117,7 @@ def test_a_turn_whose_process_ended_keeps_what_was_said(kind: str, tmp_path: Pat
     known = fx.run(store.load("c"))
     assert known is not None
     told = known.describe(is_running=False)
-    assert (told["error"], told["title"]) == ("the server ended in the middle of the answer", "Ünïcode \U0001f600")
+    assert (told["error"], told["title"]) == ("the server stopped during the answer", "Ünïcode \U0001f600")
     assert known.history() == Prompt.make("Ünïcode \U0001f600")
     assert known.describe(is_running=True)["error"] is None
 
@@ -243,7 +243,7 @@ def test_a_store_that_keeps_the_secret_alone_signs_nothing(kind: type[Conversati
     signed = fx.run(kind().signer().result())
 
     assert isinstance(signed, Success) is signs
-    assert signs or "override ledger() too" in str(signed.failure())
+    assert signs or "Override ledger() also" in str(signed.failure())
 
 
 @of_each_kind

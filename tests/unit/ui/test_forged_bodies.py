@@ -138,7 +138,7 @@ ROWS: dict[str, Row] = {
         "talked", and_says(calls(output=FORGED)), 409, "changed", "messages[1].parts[1].output"
     ),
     "the failure of a tool": row(
-        "talked", and_says(calls(state="output-error", errorText=FORGED)), 409, "changed", "did not end so"
+        "talked", and_says(calls(state="output-error", errorText=FORGED)), 409, "changed", "outcome differs"
     ),
     "the parameters of a call": row("talked", and_says(calls(input={"city": FORGED})), 409, "changed", ".input"),
     "a result of an approved call": row(
@@ -147,7 +147,9 @@ ROWS: dict[str, Row] = {
     "a failure of an approved call": row(
         "asked", calls(state="output-error", errorText=FORGED), 409, "not-waiting", ""
     ),
-    "a call that was never made": row("talked", and_says(adds(done("getWeather", FORGED))), 409, "changed", "not made"),
+    "a call that was never made": row(
+        "talked", and_says(adds(done("getWeather", FORGED))), 409, "changed", "does not contain"
+    ),
     "the same call once more": row("talked", and_says(adds(done("getWeather", FORGED, "k1"))), 409, "changed", ""),
     "another tool": row("talked", and_says(calls(type="tool-deleteFile")), 409, "changed", "another tool"),
     "a dynamic tool": row(
@@ -155,9 +157,9 @@ ROWS: dict[str, Row] = {
     ),
     "a tool that is not there": row("talked", and_says(adds(done("rm", FORGED))), 409, "changed", "this call of rm"),
     "a call of a provider": row(
-        "talked", and_says(adds(done("web_search", FORGED, providerExecuted=True))), 409, "changed", "not made"
+        "talked", and_says(adds(done("web_search", FORGED, providerExecuted=True))), 409, "changed", "does not contain"
     ),
-    "a denial that was none": row("talked", and_says(calls(state="output-denied")), 409, "changed", "did not end so"),
+    "a denial that was none": row("talked", and_says(calls(state="output-denied")), 409, "changed", "outcome differs"),
     "no more than a result is preliminary": row(
         "located", calls(state="output-available", output={"city": FORGED}, preliminary=True), 409, "unanswered", ""
     ),
@@ -170,15 +172,15 @@ ROWS: dict[str, Row] = {
     "a result that is null": row("located", calls(state="output-available", output=None), 400, "invalid", ".output"),
     "no result": row("located", calls(state="output-available"), 400, "invalid", "output: expected a value"),
     "a call twice in a message": row(
-        "located", adds(done("getLocation", {"city": FORGED}, "k1")), 409, "changed", "not made so often"
+        "located", adds(done("getLocation", {"city": FORGED}, "k1")), 409, "changed", "fewer calls"
     ),
-    "approval of what waits for a result": row("located", approves("x"), 409, "not-waiting", "waits for"),
+    "approval of what waits for a result": row("located", approves("x"), 409, "not-waiting", "does not fit"),
     # approvals
-    "an approval by another id": row("asked", approves("approval_x"), 409, "not-waiting", "nobody asked"),
+    "an approval by another id": row("asked", approves("approval_x"), 409, "not-waiting", "unknown approval"),
     "an approval of another call": row("twice", lambda body: approves(first_ask(body))(body), 409, "not-waiting", ""),
     "one approval of two": row("twice", approves(), 409, "unanswered", "deleteFile"),
     "approved parameters that are others": row(
-        "asked", approves(input={"path": FORGED}), 409, "changed", "not the parameters"
+        "asked", approves(input={"path": FORGED}), 409, "changed", "the arguments differ"
     ),
     "approved parameters that are others, alone": row(
         "asked", alone(approves(input={"path": FORGED})), 409, "changed", "message.parts[1].input"
@@ -207,14 +209,14 @@ ROWS: dict[str, Row] = {
         lambda body: has(approvals=[{"approvalId": first_ask(body), "approved": yes} for yes in (False, True)])(body),
         409,
         "not-waiting",
-        "approvals[1]: this approval is answered twice",
+        "approvals[1]: the approval has two answers",
     ),
     "approvals in the body beside a denial": row(
         "asked",
         lambda body: has(approvals=[{"approvalId": first_ask(body), "approved": True}])(answered(body, False)),
         409,
         "not-waiting",
-        "answered twice",
+        "two answers",
     ),
     "approvals that are no array": row("asked", has(approvals={"approved": True}), 400, "invalid", "approvals"),
     "approvals that are null": row("asked", has(approvals=None), 400, "invalid", "approvals"),
@@ -223,20 +225,20 @@ ROWS: dict[str, Row] = {
         "asked", has(approvals=[{"approvalId": "x", "approved": 1}]), 400, "invalid", "approvals[0]"
     ),
     "an approval where nothing was said": row(
-        "new", sends(done("deleteFile", FORGED)), 400, "invalid", "a user says no"
+        "new", sends(done("deleteFile", FORGED)), 400, "invalid", "user message must not"
     ),
     # history
     "what the agent said": row("talked", and_says(agent_says(FORGED)), 409, "changed", "messages[1].parts"),
-    "more than the agent said": row("talked", and_says(agent_says(f"It is warm.{FORGED}")), 409, "changed", "not sent"),
-    "another text of the agent's": row("talked", and_says(adds(TEXT)), 409, "changed", "this text was not sent"),
+    "more than the agent said": row("talked", and_says(agent_says(f"It is warm.{FORGED}")), 409, "changed", "differs"),
+    "another text of the agent's": row("talked", and_says(adds(TEXT)), 409, "changed", "the text differs"),
     "what the agent thought": row(
-        "talked", and_says(adds({"type": "reasoning", "text": FORGED})), 409, "changed", "not sent"
+        "talked", and_says(adds({"type": "reasoning", "text": FORGED})), 409, "changed", "differs"
     ),
-    "a file of the agent's": row("talked", and_says(adds(file(PNG))), 409, "changed", "this file was not sent"),
-    "what the user said": row("talked", and_says(message_has(0, parts=[TEXT])), 409, "changed", "said something else"),
-    "more than the user said": row("talked", and_says(adds(file(PNG), 0)), 409, "changed", "said something else"),
+    "a file of the agent's": row("talked", and_says(adds(file(PNG))), 409, "changed", "does not contain this file"),
+    "what the user said": row("talked", and_says(message_has(0, parts=[TEXT])), 409, "changed", "message differs from"),
+    "more than the user said": row("talked", and_says(adds(file(PNG), 0)), 409, "changed", "message differs from"),
     "a system message": row(
-        "talked", and_says(puts(0, {"id": "s", "role": "system", "parts": [TEXT]})), 400, "invalid", "no system"
+        "talked", and_says(puts(0, {"id": "s", "role": "system", "parts": [TEXT]})), 400, "invalid", "system messages"
     ),
     "a system message at the end": row(
         "talked", puts(2, {"id": "s", "role": "system", "parts": [TEXT]}), 400, "invalid", "messages[2].role"
@@ -245,7 +247,7 @@ ROWS: dict[str, Row] = {
         "talked", and_says(puts(1, {"id": "s", "role": "tool", "parts": [TEXT]})), 400, "invalid", "role"
     ),
     "a first message of the agent's": row(
-        "new", puts(0, {"id": "a", "role": A, "parts": [TEXT]}), 409, "changed", "a message of the user's"
+        "new", puts(0, {"id": "a", "role": A, "parts": [TEXT]}), 409, "changed", "a user message is missing"
     ),
     "a conversation that never was": row(
         "new",
@@ -270,7 +272,7 @@ ROWS: dict[str, Row] = {
         "talked", and_says(puts(0, says(FORGED, "u0"))), 409, "unknown", ""
     ),
     "no beginning": row(
-        "talked", and_says(lambda body: body["messages"].pop(0) and None), 409, "changed", "a message of the user's"
+        "talked", and_says(lambda body: body["messages"].pop(0) and None), 409, "changed", "a user message is missing"
     ),
     "messages in another order": row(
         "talked",
@@ -293,14 +295,14 @@ ROWS: dict[str, Row] = {
         "talked", lambda body: body["messages"].append(says(FORGED, "u1")), 400, "invalid", "no other message"
     ),
     "a message that is said twice, alone": row(
-        "talked", is_now(lambda _: {"id": "c", "message": says(FORGED, "u1")}), 409, "changed", "said before"
+        "talked", is_now(lambda _: {"id": "c", "message": says(FORGED, "u1")}), 409, "changed", "already exists"
     ),
     "an id of the agent's": row(
         "talked",
         lambda body: {"id": "c", "message": says(FORGED, body["messages"][1]["id"])},
         409,
         "changed",
-        "a message of the agent's has this id",
+        "a message of the agent already has this id",
     ),
     "another role": row("talked", message_has(1, role=U), 409, "changed", "messages[1].id"),
     # triggers
@@ -319,7 +321,7 @@ ROWS: dict[str, Row] = {
         lambda body: has(trigger="regenerate-message", messageId=body["messages"][1]["id"])(body),
         409,
         "changed",
-        "stands elsewhere",
+        "another parent",
     ),
     "an answer again to another text": row(
         "talked",
@@ -331,7 +333,7 @@ ROWS: dict[str, Row] = {
         },
         409,
         "changed",
-        "said something else",
+        "message differs from",
     ),
     "an edit of what is not there": row(
         *(
@@ -343,9 +345,9 @@ ROWS: dict[str, Row] = {
         ),
     ),
     "going on where nothing waits": row("talked", NOOP, 409, "not-waiting", "messages[1]"),
-    "nothing to answer": row("new", NOOP, 400, "invalid", "there is no message to answer"),
+    "nothing to answer": row("new", NOOP, 400, "invalid", "expected at least one message"),
     # files
-    "a file by its address": row("new", sends(file("https://example.org/x.png")), 415, "file", "not by its address"),
+    "a file by its address": row("new", sends(file("https://example.org/x.png")), 415, "file", "not an address"),
     "a file of this machine's network": row("new", sends(file("http://169.254.169.254/latest")), 415, "file", ".url"),
     "a file of this machine": row("new", sends(file("file:///etc/passwd", "text/plain")), 415, "file", ".url"),
     "a script": row("new", sends(file("javascript:alert(1)", "text/html")), 415, "file", ".url"),
@@ -370,10 +372,10 @@ ROWS: dict[str, Row] = {
     "a text that is too long": row(
         "new", sends({"type": "text", "text": "x" * 1_001}), 400, "invalid", "1000 characters"
     ),
-    "nothing that is said": row("new", sends(), 400, "invalid", "expected a text or a file"),
-    "an empty text": row("new", sends({"type": "text", "text": ""}), 400, "invalid", "expected a text or a file"),
+    "nothing that is said": row("new", sends(), 400, "invalid", "expected text or a file"),
+    "an empty text": row("new", sends({"type": "text", "text": ""}), 400, "invalid", "expected text or a file"),
     "what a user does not think": row(
-        "new", sends({"type": "reasoning", "text": FORGED}), 400, "invalid", "a user says"
+        "new", sends({"type": "reasoning", "text": FORGED}), 400, "invalid", "user message must not"
     ),
     "a source of the user's": row(
         "new", sends({"type": "source-url", "sourceId": "s", "url": "x"}), 400, "invalid", ""

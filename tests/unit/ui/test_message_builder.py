@@ -128,9 +128,9 @@ def test_a_step_that_is_reset_leaves_nothing_and_the_steps_before_it_stay() -> N
     start, delta, _ = said("Hi")
     builder = built(STEP, start, delta, STEP, *said("x", "u"), started(), {"type": "reset-step"})
     assert builder.message.parts == ({"type": "step-start"}, {**built(start, delta).message.parts[0]}, STEP_PART)
-    with pytest.raises(ChunkError, match="there is no call of the id 'c'"):
+    with pytest.raises(ChunkError, match="unknown call 'c'"):
         builder.add(output(1))
-    with pytest.raises(ChunkError, match="no tool-input-start is open"):
+    with pytest.raises(ChunkError, match="no open tool-input-start"):
         builder.add(piece("{"))
 
 
@@ -291,15 +291,15 @@ def test_a_builder_goes_on_with_a_message() -> None:
     [
         (
             {"type": "text-delta", "id": "t", "delta": "x"},
-            "text-delta of the id 't': there was no text-start before it",
+            "text-delta with the id 't': no text-start came before it",
         ),
-        ({"type": "reasoning-end", "id": "t"}, "there was no reasoning-start before it"),
-        (piece("{"), "tool-input-delta of the call 'c': no tool-input-start is open in the step"),
-        (output(1), "tool-output-available: there is no call of the id 'c'"),
-        ({"type": "tool-output-denied", "toolCallId": "c"}, "there is no call of the id 'c'"),
+        ({"type": "reasoning-end", "id": "t"}, "no reasoning-start came before it"),
+        (piece("{"), "tool-input-delta of the call 'c': the step has no open tool-input-start"),
+        (output(1), "tool-output-available: unknown call 'c'"),
+        ({"type": "tool-output-denied", "toolCallId": "c"}, "unknown call 'c'"),
         (
             {"type": "tool-approval-response", "approvalId": "a", "approved": True},
-            "tool-approval-response: there is no request of the id 'a'",
+            "tool-approval-response: unknown request 'a'",
         ),
         ({"type": "text-delta", "id": "t", "delta": 5}, "text-delta/delta: expected string, found integer 5"),
         ({"type": "text-delta", "id": "t"}, "text-delta/delta: expected string, found nothing"),
@@ -311,10 +311,10 @@ def test_a_builder_goes_on_with_a_message() -> None:
         ({"type": "tool-output-available", "toolCallId": "c"}, "output: expected a value, found nothing"),
         ({"type": "data-x"}, "data-x/data: expected a value, found nothing"),
         ({"type": "data-x", "id": 1, "data": 1}, "data-x/id: expected string, found integer 1"),
-        ({"type": "made-up"}, "string 'made-up' is no type of a chunk"),
-        ({"type": ["start"]}, "array of 1 item is no type of a chunk"),
-        ({}, "null is no type of a chunk"),
-        ("start", "null is no type of a chunk"),
+        ({"type": "made-up"}, "unknown type of a chunk: string 'made-up'"),
+        ({"type": ["start"]}, "unknown type of a chunk: array of 1 item"),
+        ({}, "unknown type of a chunk: null"),
+        ("start", "unknown type of a chunk: null"),
     ],
 )
 def test_a_chunk_that_is_wrong_is_refused_and_says_what(chunk: Any, problem: str) -> None:
@@ -329,5 +329,5 @@ def test_a_chunk_that_is_wrong_is_refused_and_says_what(chunk: Any, problem: str
 def test_parameters_of_a_step_that_is_over_take_no_more_pieces() -> None:
     """Nor those of a call that is whole, or has a result."""
     for ended in (STEP, whole(), output(1, preliminary=True)):
-        with pytest.raises(ChunkError, match="no tool-input-start is open in the step"):
+        with pytest.raises(ChunkError, match="the step has no open tool-input-start"):
             built(started(), piece("{"), ended, piece("}"))

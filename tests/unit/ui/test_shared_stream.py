@@ -198,7 +198,7 @@ def test_a_second_store_begins_no_turn_while_one_runs(make: Make) -> None:
 
     assert isinstance(refused, Failed)
     assert [str(one) for one in refused.cause.failures] == [
-        "the stream of the conversation 'c1' could not be opened: another turn of it runs in another process"
+        "stream of conversation 'c1' could not be opened: another turn is active in another process"
     ]
     assert active == "t1"
     assert fx.run(whole(first, id_="t3")) == events(0, 2) + DONE
@@ -325,4 +325,4 @@ def test_a_damaged_journal_is_a_failure_that_says_what_was_done(use: str, tmp_pa
     assert isinstance(failure, StreamStoreError)
     doing = {"active": "read", "remove": "write"}.get(use, use)
     assert (failure.conversation_id, failure.doing) == ("c1", doing)
-    assert "its state is damaged" in failure.description
+    assert "damaged state of a stream" in failure.description

@@ -143,7 +143,7 @@ def test_a_second_turn_of_a_conversation_is_refused_while_one_runs(make: Make, b
 
     assert isinstance(refused, Failed)
     assert [str(one) for one in refused.cause.failures] == [
-        "the stream of the conversation 'c1' could not be opened: another turn of it runs"
+        "stream of conversation 'c1' could not be opened: another turn is active"
     ]
     assert fx.run(whole(store), backend=backend) == events(0, 2) + DONE
 
@@ -212,7 +212,7 @@ def test_a_stream_that_is_too_large_fails(make: Make, backend: Backend) -> None:
     assert isinstance(ended, Failed)
     (failure,) = ended.cause.failures
     assert isinstance(failure, StreamStoreError)
-    assert "raise most_bytes" in str(failure)
+    assert "Raise most_bytes" in str(failure)
 
 
 def test_the_last_reader_that_leaves_is_noticed(make: Make, backend: Backend) -> None:

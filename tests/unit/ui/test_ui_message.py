@@ -126,8 +126,8 @@ def test_a_message_is_a_value() -> None:
             message({"type": "steering-message", "id": "s", "parts": [{"type": "text"}, tool(), "x"]}),
             [
                 "/parts/0/parts/0/text: expected string, found nothing",
-                "/parts/0/parts/1: expected a text or a file, found object",
-                "/parts/0/parts/2: expected a text or a file, found string 'x'",
+                "/parts/0/parts/1: expected text or a file, found object",
+                "/parts/0/parts/2: expected text or a file, found string 'x'",
             ],
         ),
     ],

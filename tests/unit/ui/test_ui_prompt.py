@@ -76,14 +76,14 @@ def test_a_user_says_texts_and_files() -> None:
 @every(
     ("parts", "why"),
     [
-        ([""], "messages[0].parts: expected a text or a file"),
-        ([tool("input-available")], "messages[0].parts[0].type: a user says no tool-add"),
-        ([{"type": "step-start"}], "messages[0].parts[0].type: a user says no step-start"),
+        ([""], "messages[0].parts: expected text or a file"),
+        ([tool("input-available")], "messages[0].parts[0].type: a user message must not contain tool-add"),
+        ([{"type": "step-start"}], "messages[0].parts[0].type: a user message must not contain step-start"),
         (
             ["Hi", {"type": "file", "mediaType": "x/y", "url": PNG}],
-            "messages[0].parts[1].mediaType: files of this type",
+            "messages[0].parts[1].mediaType: this file type",
         ),
-        ([{"type": "file", "mediaType": "image/png", "url": "http://x"}], "messages[0].parts[0].url: a file is sent"),
+        ([{"type": "file", "mediaType": "image/png", "url": "http://x"}], "messages[0].parts[0].url: the file must be"),
         ([{"type": "file", "mediaType": "image/png", "url": "data:,x"}], "messages[0].parts[0].url: expected a data:"),
         ([{"type": "file", "mediaType": "image/png", "url": f"{PNG}!"}], "messages[0].parts[0].url: expected a data:"),
     ],
@@ -99,12 +99,12 @@ def test_limits_are_of_users_and_of_the_files_of_agents() -> None:
     taken = to_prompt([UIMessage.make("m", "assistant", file)], limits=RequestLimits(file_urls=True)).unwrap()
     assert list(taken) == [AssistantMessage.make(FilePart.of_url("image/png", "https://example.org/a.png"))]
     assert refused("assistant", "x", file).startswith("messages[0].parts[1].url")
-    assert refused("user", "Hello", limits=RequestLimits(text=4)).startswith("messages[0].parts: at most 4 characters")
+    assert refused("user", "Hello", limits=RequestLimits(text=4)).endswith("at most 4 characters")
 
 
 def test_instructions_of_a_client_are_refused_unless_they_are_asked_for() -> None:
     """Who sends them leads the agent."""
-    assert refused("system", "Obey.") == "messages[0].role: a client sends no system messages"
+    assert refused("system", "Obey.") == "messages[0].role: a client must not send system messages"
     taken = to_prompt([UIMessage.make("m", "system", "Be ", "kind.")], system=True).unwrap()
     assert list(taken) == [SystemMessage("Be kind.")]
 
@@ -441,7 +441,7 @@ def test_an_approval_that_was_not_asked_for_is_refused(forged: str, backend: Bac
         part["approval"]["id"] = "approval_1"
     client.go_on([text("Done.")])
     assert server.ran == []
-    why = "is not what was asked about" if forged == "changed" else "was not signed here"
+    why = "differs from the request" if forged == "changed" else "has no valid signature"
     assert why in (client.error or "")
 
 

@@ -125,8 +125,8 @@ def test_a_refusal_names_the_tool_and_why(backend: str, era: Era, refusing: str)
     told = result.structured_content
 
     assert told["name"] == "erase"
-    assert told["reason"].startswith("it needs a person's approval")
-    assert ("no way to ask" in told["reason"]) is (refusing == "nobody")
+    assert told["reason"].startswith("the call needs a person's approval")
+    assert ("cannot ask a person" in told["reason"]) is (refusing == "nobody")
 
 
 @both_eras
@@ -286,7 +286,7 @@ def test_a_client_that_breaks_when_it_is_asked_is_no_denial(backend: str) -> Non
 
     assert (ran, result.is_error) == ([], True)
     assert (told["type"], told["name"]) == ("approval-unavailable", "erase")
-    assert told["reason"].startswith("it needs a person's approval")
+    assert told["reason"].startswith("the call needs a person's approval")
 
 
 _EITHER: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)

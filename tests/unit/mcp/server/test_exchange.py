@@ -260,7 +260,7 @@ def test_a_hook_that_breaks_hides_nothing(backend: str, caplog: pytest.LogCaptur
 
     assert error.code == INTERNAL_ERROR
     assert "the hook" in caplog.text
-    assert "on_defect broke, told of a bug in 'broken'" in caplog.text
+    assert "on_defect raised for a bug in 'broken'" in caplog.text
 
 
 @both_eras
@@ -343,7 +343,7 @@ def test_a_call_that_takes_too_long_fails(backend: str) -> None:
     assert result.is_error
     assert result.structured_content["type"] == "execution-interrupted"
     assert result.structured_content["name"] == "linger"
-    assert result.structured_content["reason"] == "it took longer than 0.05 seconds"
+    assert result.structured_content["reason"] == "the call took longer than 0.05 seconds"
     assert isinstance(deadlines[0], float)
 
 
@@ -436,7 +436,7 @@ def test_long_lists_come_in_pages(backend: str) -> None:
 
     assert pages == [["t0", "t1"], ["t2", "t3"], ["t4"]]
     assert [one.code for one in errors] == [INVALID_PARAMS] * len(wrongs)
-    assert {one.message for one in errors} == {"no such cursor: list the tools again from the first page"}
+    assert {one.message for one in errors} == {"unknown cursor. List the tools again from the first page"}
 
 
 def test_what_handlers_need_is_needed_to_serve(backend: str) -> None:

@@ -402,7 +402,7 @@ def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytes
         ({"host": "0.0.0.0", "token": "t"}, "allowed_hosts"),
         ({"host": "tools.example"}, "token"),
         ({"token": ""}, "empty"),
-        ({"path": "mcp"}, "begins with"),
+        ({"path": "mcp"}, "must start with /"),
         ({"max_body": 0}, "max_body"),
         ({"body_timeout": -1}, "body_timeout"),
     ],

@@ -185,5 +185,5 @@ def test_an_error_without_a_number_is_told_too(monkeypatch: pytest.MonkeyPatch) 
 
 def test_trio_is_told_what_to_do() -> None:
     """Uvicorn needs asyncio: elsewhere the error names what serves there."""
-    with pytest.raises(RuntimeError, match=r"asyncio.*the application to a server.*hypercorn"):
+    with pytest.raises(RuntimeError, match=r"asyncio.*use a server.*hypercorn"):
         fx.run(serve_http(add), backend="trio")

@@ -59,7 +59,7 @@ def test_a_number_that_must_be_positive_is(name: str, value: Any) -> None:
     """Zero, less, and what is no number are refused, by the option's name and value; the smallest more is not."""
     settings: Any = ToolServerSettings if name in OWN else HttpSettings
 
-    with pytest.raises(ValueError, match=rf"^{name} is {value!r}: it is more than 0$"):
+    with pytest.raises(ValueError, match=rf"^{name} must be greater than 0, got {value!r}$"):
         settings.of({name: value})
     assert getattr(settings.of({name: 1e-9}), name) == 1e-9
 
@@ -67,7 +67,7 @@ def test_a_number_that_must_be_positive_is(name: str, value: Any) -> None:
 def test_nobody_need_be_let_wait() -> None:
     """`waiting=0` refuses what cannot run at once; less than that is no number of calls."""
     assert ToolServerSettings.of({"waiting": 0}).waiting == 0
-    with pytest.raises(ValueError, match=r"^waiting is -1: it is 0 or more$"):
+    with pytest.raises(ValueError, match=r"^waiting must be 0 or greater, got -1$"):
         ToolServerSettings.of({"waiting": -1})
 
 
@@ -106,7 +106,7 @@ def test_what_other_machines_reach_is_protected(host: str, local: bool) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_an_empty_token_protects_nothing(host: str) -> None:
     """It is refused wherever the server listens, said to be unprotected or not."""
-    with pytest.raises(ValueError, match="the token is empty"):
+    with pytest.raises(ValueError, match="token must not be empty"):
         HttpSettings.of({"host": host, "token": "", "unprotected": True, "allowed_hosts": ("*",)})
 
 
@@ -132,7 +132,7 @@ def test_a_token_is_known_to_the_settings_alone(token: Any) -> None:
 @pytest.mark.parametrize("path", ["mcp", "", "mcp/"])
 def test_a_path_begins_with_a_slash(path: str) -> None:
     """A path that no request can have is refused."""
-    with pytest.raises(ValueError, match=f"^path is {path!r}: it begins with /$"):
+    with pytest.raises(ValueError, match=f"^path must start with /, got {path!r}$"):
         HttpSettings.of({"path": path})
 
 
@@ -151,7 +151,7 @@ def test_a_bug_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) ->
     (record,) = caplog.records
 
     assert (record.name, record.levelno) == ("fxai.mcp", logging.ERROR)
-    assert record.getMessage() == "a call of the tool 'save' met a bug"
+    assert record.getMessage() == "bug in a call of the tool 'save'"
     assert record.exc_info is not None
     assert record.exc_info[1] is bug
 
@@ -161,4 +161,4 @@ def test_who_cannot_listen_says_where_and_why() -> None:
     failure = CannotListen("::1", 80, "Permission denied")
 
     assert failure.message == str(failure)
-    assert failure.message.startswith("cannot listen on ::1:80: Permission denied; choose another port")
+    assert failure.message.startswith("cannot listen on ::1:80: Permission denied. Choose another port")

@@ -220,11 +220,11 @@ def test_files_are_streams_too(backend: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
-        (b"garbage\n", -32700, "no JSON-RPC message"),
-        (b"\xff\xfe\n", -32700, "no JSON-RPC message"),
-        (b"[" * 300 + b"\n", -32700, "no JSON-RPC message"),
-        (b"{}\n", -32700, "no JSON-RPC message"),
-        (b'{"jsonrpc":"2.0","id":9,"result":"\\ud800"}\n', -32700, "no JSON-RPC message"),
+        (b"garbage\n", -32700, "not a JSON-RPC message"),
+        (b"\xff\xfe\n", -32700, "not a JSON-RPC message"),
+        (b"[" * 300 + b"\n", -32700, "not a JSON-RPC message"),
+        (b"{}\n", -32700, "not a JSON-RPC message"),
+        (b'{"jsonrpc":"2.0","id":9,"result":"\\ud800"}\n', -32700, "not a JSON-RPC message"),
         (b"x" * 401 + b"\n", -32600, "too long"),
         (b"x" * 10_000 + b"\n", -32600, "too long"),
     ],

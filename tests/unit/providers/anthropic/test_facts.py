@@ -117,7 +117,7 @@ def test_a_model_that_fxai_does_not_know_is_one_warning() -> None:
     given = send("claude-opus-6", facts=anthropic.facts("claude-opus-6"))
 
     assert [warning.message for warning in sent.warnings] == [
-        "the model 'claude-opus-6' is unknown: fxai assumes most facts of 'claude-opus-5-5'. Pass facts= to state them."
+        "model 'claude-opus-6' is unknown: fxai assumes most facts of 'claude-opus-5-5'. Pass facts= to state them."
     ]
     assert given.warnings == ()
 

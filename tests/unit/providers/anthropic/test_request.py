@@ -278,7 +278,7 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
             [
                 {
                     "type": "text",
-                    "text": "(the file, image/bmp, 2 bytes, is left out: this model is not shown such files)",
+                    "text": "(the file, image/bmp, 2 bytes, is omitted: this model does not accept such files)",
                 }
             ],
         ),
@@ -819,7 +819,7 @@ def test_betas_are_named_only_where_they_are_needed() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"thinkng": {}}, "there is no option 'thinkng'; there are: betas, cache_control"),
+        ({"thinkng": {}}, "unknown option 'thinkng'. The options are: betas, cache_control"),
         ({"service_tier": "fast"}, "Invalid enum value 'fast'"),
         ([], "Expected `object`"),
     ],

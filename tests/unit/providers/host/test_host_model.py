@@ -137,7 +137,7 @@ def test_what_cannot_be_said_in_a_line_is_warned_of() -> None:
     ("said", "options", "why"),
     [
         ("one\ntwo", {"format": "text"}, 'lifetime="request"'),
-        (Prompt.empty.set_system("Be brief."), {"format": "text"}, "nothing that a user said"),
+        (Prompt.empty.set_system("Be brief."), {"format": "text"}, "Add a message of the user"),
         (Prompt((UserMessage.make("See", FilePart("image/png", b"1")),)), {"format": "text"}, "cannot receive files"),
     ],
 )

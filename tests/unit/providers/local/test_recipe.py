@@ -79,7 +79,7 @@ def test_a_file_that_a_tool_gave_is_a_note() -> None:
     talk = conversation([UserMessage.make("Look."), calls, results])
 
     assert talk.current.calls[0].result == (
-        "Done.\n(the file, image/png, 7 bytes, is left out: this model is not shown such files)"
+        "Done.\n(the file, image/png, 7 bytes, is omitted: this model does not accept such files)"
     )
     assert talk.current.calls[1].result == '[{"type": "other"}]'
     assert (talk.left_out, talk.noted) == ((), ("image/png",))

@@ -188,7 +188,7 @@ def test_a_file_that_is_not_taken_is_a_note_in_a_result() -> None:
         {"type": "file", "media_type": kind, "data": "aGk="} for kind in ("video/mp4", "image/x-any", "audio/flac")
     ]
     turn = _turn(ToolResultPart("c1", "search.all", [{"type": "text", "text": "See:"}, *files]))
-    note = "(the file, video/mp4, 2 bytes, is left out: this model is not shown such files)"
+    note = "(the file, video/mp4, 2 bytes, is omitted: this model does not accept such files)"
 
     texts = [one["text"] for one in _items(*turn)[-1]["output"]]
     answer = _messages(*turn)[-1]
@@ -377,12 +377,12 @@ def test_a_servers_call_that_nobody_approved_is_no_denial() -> None:
     asked = ToolCallPart("mcpr_1", "mail", arguments, provider_executed=True, metadata=marked)
     turn = AssistantMessage((asked, ToolApprovalRequestPart("mcpr_1", "mcpr_1")))
     (waiting,) = Prompt((turn,)).pending
-    for answer, words in ((waiting.expire(), "in time"), (waiting.abandon(), "nobody could be asked")):
+    for answer, words in ((waiting.expire(), "in time"), (waiting.abandon(), "no user was available")):
         for said in (answer, msgspec.structs.replace(answer, approved=True)):
             sent = _items(turn, ToolMessage((said,)))[1]
             assert not sent["approve"]
             assert words in sent["reason"]
-            assert "nobody denied it" in sent["reason"]
+            assert "no user denied the call" in sent["reason"]
 
 
 # -- reasoning
