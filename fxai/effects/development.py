@@ -120,7 +120,8 @@ def drop(effect: object, is_over: Callable[[], bool] = sys.is_finalizing) -> Non
     for code, made in places:
         source, span = _source_of(code.co_filename), _span(code, made)
         statement = source.dropped.get(span)
-        if statement is not None and code is frame.f_code and _is_inside(_span(code, frame.f_lasti), statement):
+        is_after = code is frame.f_code and frame.f_lasti > made  # otherwise the called function drops it
+        if statement is not None and is_after and _is_inside(_span(code, frame.f_lasti), statement):
             _warn("an effect was dropped here, and never run: write `yield from` before it", code, span)
             return
         if span in source.unread:

@@ -148,6 +148,22 @@ def test_a_plain_function_is_told_of_too() -> None:
         fx.run_sync(fx.gen(program)())
 
 
+def _hold_effects(mail: str) -> None:
+    held: list[Any] = [mailer.send(mail)]
+    assert held
+
+
+def test_the_end_of_a_function_drops_its_effects_without_a_warning() -> None:
+    """The statement of the caller still runs while the end of the function frees its variables."""
+    options = {"mail": "a"}
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        _hold_effects(**options)  # with `**`, the frame of the caller is the current frame at that time
+        gc.collect()
+
+    assert found == []
+
+
 def test_effects_that_wait_are_not_told_of() -> None:
     """Constants, parts of others, those of branches that are not taken, of layers and of handlers that nobody calls."""
 
