@@ -1,4 +1,4 @@
-"""Level 6. Models of Anthropic over the Messages API, and Anthropic's own tools. Use `layer` to add a model.
+"""Models of Anthropic over the Messages API, and Anthropic's own tools. Use `layer` to add a model.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> prepare_tools(Toolkit.make(bash()), model="claude-sonnet-5").tools

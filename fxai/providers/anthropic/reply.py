@@ -247,7 +247,7 @@ class Blocks:
         if stop is None and self._is_empty:
             error = "the answer is empty, and the server states no reason"
         if error is not None:
-            raise ReplyError("/stop_reason", "the answer broke off", reason_of_body(error))
+            raise ReplyError("/stop_reason", "the answer ended early", reason_of_body(error))
         said = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
@@ -374,7 +374,7 @@ _HELD: Final = frozenset(
 
 
 def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Return metadata with these fields and with all unknown fields. The API can require unknown fields later."""
+    """Return metadata with these fields, and with unknown fields, which later requests omit: an API can reject them."""
     extras = {key: block[key] for key in keys if block.get(key) is not None}
     beside = {key: one for key, one in block.items() if key not in _HELD and key not in keys and one is not None}
     extras.update({"beside": beside} if beside else {})

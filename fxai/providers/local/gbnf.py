@@ -272,13 +272,13 @@ def _hold_expressible(node: Node) -> None:
                 _hold_expressible(inner)
         case Repeat(inner, _, _, possessive):
             if possessive:
-                raise PatternError("possessive repetition")
+                raise PatternError("unsupported possessive repetition")
             _hold_expressible(inner)
         case Other(text):
             if text[0] == "\\":
-                raise PatternError(f"the escape '{text[:2]}'")
-            kind = "the anchor" if text in "^$" else "look-around" if text[-1] in "=!" else "the group"
-            raise PatternError(f"{kind} {text!r} inside a pattern")
+                raise PatternError(f"unsupported escape '{text[:2]}'")
+            kind = "anchor" if text in "^$" else "look-around" if text[-1] in "=!" else "group"
+            raise PatternError(f"unsupported {kind} {text!r} inside a pattern")
 
 
 def _cap(node: Node, limit: int) -> Node:
@@ -383,7 +383,7 @@ def _render_set(ranges: Ranges) -> str:
     options = ["[" + "".join(_render_range(low, high) for low, high in plain) + "]"] if plain else []
     options += [f'"{text}"' for text in escaped]
     if not options:
-        raise PatternError("a control character")
+        raise PatternError("unsupported control character")
     return options[0] if len(options) == 1 else f"({' | '.join(options)})"
 
 
@@ -435,7 +435,7 @@ def _set_ranges(text: str) -> Ranges:
             pending.pop()
             high = _member_ranges(pending.pop())
             if _is_broad(high) or high[0][0] < low[0][0]:
-                raise PatternError("a broken range in a class")
+                raise PatternError("invalid range in a class")
             low = ((low[0][0], high[0][0]),)
         found += low
     ranges = _union(found)
@@ -458,7 +458,7 @@ def _escape_ranges(text: str) -> Ranges:
         return ranges if char.islower() else _overlap(_without(ranges), _ASCII)
     code = _CONTROLS.get(char, -1) if len(text) == 2 else -1 if char in "cpPk" else int(text[2:].strip("{}"), 16)
     if code < 0 and char.isalnum():
-        raise PatternError(f"the escape '{text[:2]}'")
+        raise PatternError(f"unsupported escape '{text[:2]}'")
     code = ord(char) if code < 0 else code
     return ((code, code),)
 

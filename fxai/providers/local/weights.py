@@ -242,7 +242,9 @@ def _part_files(weights: Weights) -> list[Path]:
         spec = find_spec(module)
         folders = list(spec.submodule_search_locations or ()) if spec is not None else []
         if not folders:
-            raise _unavailable(weights.name, "not-installed", f"package {module.replace('_', '-')}. {_REMEDY}.")
+            raise _unavailable(
+                weights.name, "not-installed", f"package {module.replace('_', '-')} is missing. {_REMEDY}."
+            )
         path = Path(folders[0], file)
         if not path.is_file():
             raise _unavailable(weights.name, "missing", f"{path} is missing. {_REMEDY} again.")

@@ -1,4 +1,4 @@
-"""Level 6. OpenAI's models over Responses and Chat Completions, as layers and pure functions, and OpenAI's own tools.
+"""OpenAI's models over Responses and Chat Completions, as layers and pure functions, and OpenAI's own tools.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> prepare_tools(Toolkit.make(web_search()), model="gpt-5.5").tools

@@ -157,7 +157,7 @@ class ChatReader:
         for chunk in self._events.end():
             yield from self._read_chunk("", chunk)
         if is_cut and not self._reason:
-            raise cut("the model was done")
+            raise cut("the model finished")
         if not self._has_answer:
             raise failure_of("the stream ended without an answer")
         yield from self._finish()

@@ -378,7 +378,7 @@ class OpenAIModel(LanguageModel):
     # -- continuation of answers that the provider stores
 
     def _shorten(self, whole: WireRequest) -> tuple[WireRequest, str | None]:
-        """Return the request with only its new items and the id of the earlier answer, or whole and None."""
+        """Return a request with only the new items and the id of the earlier answer, or `whole` and None."""
         fields = whole.fields
         if whole.api != "responses" or "previous_response_id" in fields or "conversation" in fields:
             return whole, None

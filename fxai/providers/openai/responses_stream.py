@@ -462,7 +462,7 @@ class ResponsesReader:
         for event in self._events.end():
             yield from self._read_object("", event)
         if not self.done:
-            raise cut("the response was completed")
+            raise cut("the response was complete")
 
     def _parts(self, kind: str, event: Item) -> Iterable[StreamPart]:
         if kind in _EVENTS:

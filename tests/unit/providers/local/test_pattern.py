@@ -72,7 +72,7 @@ def test_strings_keep_their_length_bounds(least: int, more: int) -> None:
         ("\\p{L}", "escape '\\p'"),
         ("(^a|b$)", "anchor"),
         ("a++", "possessive"),
-        ("[z-a]", "broken range"),
+        ("[z-a]", "invalid range"),
         ("(a", "without its ')'"),
         ("[a", "without its ']'"),
         ("a)", "unbalanced"),

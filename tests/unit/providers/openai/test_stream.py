@@ -578,7 +578,7 @@ def test_a_completion_may_end_without_saying_done() -> None:
 
     assert Response.from_stream([*parts, *reader.end()]).finish_reason == "stop"
     assert reader.end() == []
-    with pytest.raises(openai.ReplyError, match="the stream ended before the model was done"):
+    with pytest.raises(openai.ReplyError, match="the stream ended before the model finished"):
         cut.end()
 
 
