@@ -146,7 +146,7 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
         (("runs", "list", "--status", "gone"), 2, "'gone'"),
         (("run", "--store", "x.db", "Hello"), 2, "--store requires --durable"),
         (("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:rest", "Other."), 2, "another prompt"),
-        (("runs", "list", "--store", ":memory:"), 2, "give the path of a file"),
+        (("runs", "list", "--store", ":memory:"), 2, "Use the path of a file"),
     ],
 )
 def test_wrong_use_is_one_line(fxai: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
