@@ -99,7 +99,7 @@ class StoreKeeper(Keeper):
     def __init__(
         self, background: Background, store: Conversations, id: str | None = None, state: StateFile | None = None
     ) -> None:
-        """Continue the conversation `id`, or start a new one. Write the state also to the file `state`."""
+        """Continue the conversation `id`, or start a new conversation. Write the state also to the file `state`."""
         self._stored = _Stored(store, id or secrets.token_hex(6))
         super().__init__(background, StateMemory(self._stored, state))
         self._background = background
@@ -319,7 +319,7 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
         CliError: If no conversation or several conversations match.
     """
     if not known:
-        raise CliError("no conversation is stored", "Start one with fxai chat.", code=WRONG_USE)
+        raise CliError("no conversation is stored", "Start a conversation with fxai chat.", code=WRONG_USE)
     if not wanted:
         return known[0].id
     named = [one for one in known if one.id == wanted]

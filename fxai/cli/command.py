@@ -36,7 +36,7 @@ Examples:
 
 In a terminal, type /help to see all commands. Press Ctrl-C to stop an answer. If no answer is running, Ctrl-C, Ctrl-D,
 or /exit ends the chat. If a call needs approval, fxai shows its arguments and runs it only after you approve it. The
-agent defines which of its own tools need approval. The tools of --mcp need approval unless their server marks them
+agent defines which of its tools need approval. The tools of --mcp need approval unless their server marks them
 read-only or you pass --yes.
 
 If you pipe input into the command, fxai sends each line as a prompt. To answer a pending approval, use the next line:
@@ -59,7 +59,7 @@ Exit codes: 0 you ended the chat, 1 the chat could not start or a piped prompt f
     metavar="[WHICH]",
     is_flag=False,
     flag_value="",
-    help="Conversation to continue: its id, or words of its title. Default: the last one.",
+    help="Conversation to continue: its id, or words of its title. Default: the last conversation.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the conversations that you can resume.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line, like fxai run --json.")
@@ -311,7 +311,7 @@ def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 def run(prompt: str | None, as_json: bool, debug: bool, durable: str | None, store: str | None, **chosen: Any) -> None:
     """Run an agent on PROMPT. Show its turns, calls, results, failures, and answer as they arrive.
 
-    If PROMPT is missing or -, read it from stdin. If stdin is empty, the example agent runs three prompts of its own.
+    If PROMPT is missing or -, read it from stdin. If stdin is empty, the example agent runs its three default prompts.
     """
     if store is not None and durable is None:
         raise click.UsageError("--store requires --durable RUN.")
@@ -413,7 +413,7 @@ def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> N
 
 @cli.command(epilog=_MORE_MODELS)
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
-@click.option("--check", is_flag=True, help="Ask each provider for which a key is set.")
+@click.option("--check", is_flag=True, help="Ask each provider that has a key.")
 @option.as_json
 @option.color
 @option.debug

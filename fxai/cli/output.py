@@ -97,7 +97,7 @@ class Record:
 
     @property
     def waiting(self) -> tuple[Pending, ...]:
-        """The calls that the run left pending. None are pending if the run ended for another reason."""
+        """The pending calls at the end of the run."""
         return pending_in(self._calls) if self.finish_reason == "pending" else ()
 
     def summary(self, seconds: float, trouble: CliError | None = None) -> Summary:

@@ -31,7 +31,7 @@ _MULTIPLEXERS: Final = ("screen", "tmux")
 
 
 def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
-    """Return the protocol of the terminal in this environment, or None if no protocol is known."""
+    """Return the protocol of the terminal in this environment, or None if fxai knows no protocol."""
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if "TMUX" in environment or "STY" in environment or term.startswith(_MULTIPLEXERS) or environment.get("NO_COLOR"):
         return None

@@ -263,7 +263,7 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
 
 
 def success_of(ended: Exit[_A, Any]) -> _A:
-    """Return the value of a successful program, or raise the error of a failed one."""
+    """Return the value of a successful program, or raise the error of a failed program."""
     if isinstance(ended, Succeeded):
         return ended.value
     raise error_of(ended.cause)

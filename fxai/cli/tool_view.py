@@ -74,7 +74,7 @@ class SentTool(msgspec.Struct, frozen=True):
         warnings: Options that fxai did not apply, one line per option.
         error: The reason why no request can contain it, or None.
         rewritten: Changes that the request form of the API makes, one line per change.
-        provided: True if the provider defines the tool. Such a tool has no schema of yours, and fxai hides its secrets.
+        provided: True if the provider defines the tool. The tool then has no schema, and fxai hides its secrets.
     """
 
     name: str
@@ -161,7 +161,7 @@ class RequestPreview(msgspec.Struct, frozen=True):
 
 
 def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> RequestPreview:
-    """Return the tools in a request. If no request can contain all of them, show each tool in a request of its own."""
+    """Return the tools in a request. If no request can contain all of them, show each tool in a separate request."""
     prepare = _preparer(wish)
     try:
         whole = prepare(tools)

@@ -51,8 +51,8 @@ def serve_app(
         app: The application. The server does not run its own lifespan.
         host: The address to listen on.
         port: The port; 0 selects a free port.
-        lifespan: Context manager that the server enters before it accepts requests and exits after it accepts no more.
-            During the exit, the server still serves open requests.
+        lifespan: Context manager that the server enters before it accepts requests and exits after it stops accepting
+            requests. During the exit, the server still serves open requests.
         head_timeout: Seconds to wait for the head of a request.
         on_listening: Function that receives the address `http://HOST:PORT` when the server accepts requests.
 

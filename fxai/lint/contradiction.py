@@ -1,4 +1,4 @@
-"""Contradictions in schemas. Use `contradictions` to find schemas for which no value is valid.
+"""Contradictions in schemas. Use `contradictions` to find schemas without a valid value.
 
 A contradiction is certain for values of the type that the keyword applies to. The search does not find every
 contradiction.

@@ -232,7 +232,7 @@ class SpanInterceptor(Interceptor):
 
 @final
 class _Traced:
-    """An operation from its start to its end."""
+    """An operation with its span."""
 
     def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool = False) -> None:
         self._instruments = instruments

@@ -60,7 +60,7 @@ def bearer_token(token: str, user: str = "user") -> Identify:
         ValueError: If the token is shorter.
     """
     if len(token) < 16:
-        raise ValueError("token must have at least 16 characters. Create one with secrets.token_urlsafe().")
+        raise ValueError("token must have at least 16 characters. Create it with secrets.token_urlsafe().")
 
     def identify(request: Request) -> str | None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -79,7 +79,7 @@ class RefusedError(Exception):
         self.code = code
         self.message = message
         self.retry_after = retry_after
-        """Seconds until the client can try again. None if the client receives no such number."""
+        """Seconds until the client can try again. None if the client receives no number."""
 
 
 def unknown_conversation() -> RefusedError:
@@ -109,7 +109,7 @@ def _host_name(host: str) -> str | None:
 
 
 def check_host(scope: HttpScope, allowed: Sequence[str]) -> None:
-    """Refuse a request to an unknown host name. Such a request can come from a page whose own name points here.
+    """Refuse a request to an unknown host name. A page whose own name points here can send such requests.
 
     The host name `testserver` is allowed if the server itself has this name. Test clients use it without a socket.
     """

@@ -83,7 +83,7 @@ class ConversationSummary(msgspec.Struct, frozen=True):
     created: float
     """Start time, in seconds since 1970."""
     changed: float
-    """Time at which its last turn started or ended."""
+    """Time of the last start or end of a turn."""
 
 
 @final
@@ -97,7 +97,7 @@ class Conversation(msgspec.Struct, frozen=True):
     created: float
     """Start time, in seconds since 1970."""
     changed: float
-    """Time at which its last turn started or ended."""
+    """Time of the last start or end of a turn."""
     turns: tuple[Turn, ...] = ()
     """The turns in the order of their start."""
     head: str | None = None
@@ -108,7 +108,7 @@ class Conversation(msgspec.Struct, frozen=True):
         return next((turn for turn in self.turns if turn.id == turn_id), None)
 
     def path(self, turn_id: str | None = None) -> tuple[Turn, ...]:
-        """Return the turns from the first one to a turn. Default: to the head."""
+        """Return the turns from the first turn to a turn. Default: to the head."""
         turns = {turn.id: turn for turn in self.turns}
         path: list[Turn] = []
         next_id = self.head if turn_id is None else turn_id
@@ -217,7 +217,7 @@ def _place_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _messages(path: tuple[Turn, ...]) -> Iterator[UIMessage]:
-    """Yield the messages of a path. If a run continues a message, its message replaces the earlier one."""
+    """Yield the messages of a path. If a run continues a message, its message replaces the earlier message."""
     answers = {part.approval_id: part for turn in path for part in _answers(turn)}
     shown: UIMessage | None = None
     for turn in path:

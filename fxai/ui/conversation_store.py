@@ -75,7 +75,7 @@ class ConversationError(msgspec.Struct, frozen=True):
 
 @final
 class Busy(msgspec.Struct, frozen=True):
-    """A conflict with an active turn of the conversation, in this process or in another one."""
+    """A conflict with an active turn of the conversation, in this process or in another process."""
 
     conversation_id: str
 

@@ -262,7 +262,7 @@ class MessageBuilder:
         self._inputs.clear()
 
     def _set_call(self, chunk: Chunk, state: str, **members: Any) -> dict[str, Any]:
-        """Set the state of a call, and return its part. Create the part if the step has no such call."""
+        """Set the state of a call, and return its part. Create the part if the step has no part for the call."""
         name, id_, dynamic = chunk["toolName"], chunk["toolCallId"], bool(chunk.get("dynamic"))
         part = self._step.get((id_, dynamic))
         named = {"type": "dynamic-tool", "toolName": name} if dynamic else {"type": f"{TOOL}{name}"}

@@ -49,9 +49,15 @@ ConvertData: TypeAlias = Callable[[Part], UserContent | None]
 """Converts data of an application (a part `data-NAME`) to content for the model, or returns None to omit it."""
 
 RefusalCode: TypeAlias = Literal["invalid", "unknown", "changed", "not-waiting", "unanswered", "file"]
-"""The reason of a refusal. "invalid": the form is wrong. "unknown": the message to continue does not exist. "changed":
-a part differs from the sent one. "not-waiting": no call needs the answers. "unanswered": a pending call has no answer.
-"file": a file is not allowed."""
+"""The reason of a refusal.
+
+- "invalid": the form of the request is invalid.
+- "unknown": the message to continue does not exist.
+- "changed": a part differs from the stored part.
+- "not-waiting": no call needs the answers.
+- "unanswered": a pending call has no answer.
+- "file": a file is not allowed.
+"""
 
 _STATUS: Final[Mapping[RefusalCode, int]] = {"invalid": 400, "file": 415}
 
@@ -236,8 +242,8 @@ def accept(
         tools: The tools whose results are validated if the client answers their calls.
 
     Fails with:
-        Refusal: If the message to continue is unknown, if a part differs from the sent one, if an answer is unexpected
-            or has the wrong type, if a pending call has no answer, or if a file is not allowed.
+        Refusal: If the message to continue is unknown, if a part differs from the stored part, if an answer is
+            unexpected or has the wrong type, if a pending call has no answer, or if a file is not allowed.
     """
     try:
         known = conversation or Conversation(request.id, "", "", 0.0, 0.0)

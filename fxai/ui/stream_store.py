@@ -166,7 +166,7 @@ class StreamStore(Service):
         """Return a new store that ends with the process.
 
         Args:
-            keep: Seconds for which clients can read a stream after its end.
+            keep: Seconds after the end of a stream during which clients can read it.
             most_bytes: Maximum size of a stream in bytes.
         """
         return _Streams(keep, most_bytes)

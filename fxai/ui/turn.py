@@ -78,7 +78,7 @@ class ChatTurn(msgspec.Struct, frozen=True):
     state: PromptState | None = None
     """The state of a stateful prompt before the turn, or None if it has no state yet."""
     body: Mapping[str, Any] = {}
-    """The other members of the client's request. The application must check this JSON data."""
+    """All other members of the client's request. The application must check this JSON data."""
 
     @property
     def prompt(self) -> Prompt:
@@ -293,7 +293,7 @@ class TurnRun(msgspec.Struct, frozen=True, eq=False):
     before: UIMessage | None = None
     """The message that the turn continues, or None."""
     late: Prompt = Prompt.empty
-    """Answers to approvals that earlier turns left open. They are in the history of `turn`, and in `record`."""
+    """Answers to open approvals of earlier turns. They are in the history of `turn`, and in `record`."""
     pages: TurnPages | None = None
     """The registry for the page of the turn while it runs."""
 

@@ -136,9 +136,9 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["clok", "{}"], 2, "has no tool 'clok'; did you mean 'clock'"),
+        (["clok", "{}"], 2, "has no tool 'clok'. Did you mean 'clock'?"),
         (["clock", '{"zone": 1}'], 1, "invalid arguments for 'clock': /zone"),
-        (["clock", "{"], 2, "'{' is no JSON"),
+        (["clock", "{"], 2, "'{' is not valid JSON"),
     ],
 )
 def test_a_wrong_call_says_what_would_be_right(fxai: Run, arguments: list[str], code: int, said: str) -> None:
@@ -197,7 +197,7 @@ def test_a_tool_that_was_added_is_held_back_until_it_is_approved(fxai: Run, tmp_
     approved = fxai("mcp", "tools", *chosen, "--approve", "later", "--approve", "c1ock")
 
     assert [each.code for each in (first, held, approved)] == [0, 1, 0]
-    assert "the tool later is held back, it is new; look at it" in held.err
+    assert "tool later is blocked: it is new. Look at it" in held.err
     assert "tool c1ock is blocked: it is new, and its name resembles the name of another tool. Look" in held.err
 
 
@@ -365,7 +365,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     ),
     (["served.py:tools", "--http", "0", "--token-env", "NO_SUCH"], 2, "variable NO_SUCH is not set. Set it"),
     (["served.py:tools", "--http", "0.0.0.0:0", "--token-env", "PATH"], 2, "missing --allow-host"),
-    (["served.py:tools", "--allow-host", "x"], 2, "are for --http; fxai mcp serve --help"),
+    (["served.py:tools", "--allow-host", "x"], 2, "require --http. Run fxai mcp serve --help"),
     (["served.py:nothing"], 2, "unknown name 'nothing'"),
 ]
 
