@@ -1,9 +1,9 @@
-"""Exits and causes: how a program ended, and why it did not succeed.
+"""Exits and causes, which describe how and why a program ended. Use them to inspect the outcome of a run.
 
-An `Exit` is `Succeeded`, with a value, or `Failed`, with a `Cause`. There are three reasons for not succeeding, which
-are never mixed: a typed failure (`Fail`), a defect, which is an exception that no type declares (`Die`), and an
-interruption (`Interrupt`). A `Cause` holds every reason in the order in which they arose, so that a failure and a
-finalizer that failed after it are both kept.
+An `Exit` is `Succeeded` with a value, or `Failed` with a `Cause`. A cause contains reasons of three kinds, which fxai
+never mixes: a typed failure (`Fail`), a defect (`Die`), which is an exception that no type declares, and an
+interruption (`Interrupt`). A `Cause` stores all reasons in the order of their occurrence. It keeps a failure
+and also the failure of a later finalizer.
 
 >>> cause = Cause((Fail("lost"),)).combine(Cause((Interrupt(),)))
 >>> cause.failures, cause.interrupted
@@ -29,21 +29,21 @@ _E_co = TypeVar("_E_co", covariant=True, default=Never)
 
 @final
 class Fail(msgspec.Struct, Generic[_E_co], frozen=True):
-    """An expected failure: a value of the error channel."""
+    """An expected failure. Its `error` is a value of the type `E`."""
 
     error: _E_co
 
 
 @final
 class Die(msgspec.Struct, frozen=True):
-    """A defect: an exception that no type declares, with its traceback."""
+    """A defect. It is an exception that no type declares, with its traceback."""
 
     defect: BaseException
 
 
 @final
 class Interrupt(msgspec.Struct, frozen=True):
-    """The program was cancelled."""
+    """A cancellation of the program."""
 
 
 Reason: TypeAlias = Fail[_E] | Die | Interrupt
@@ -51,16 +51,16 @@ Reason: TypeAlias = Fail[_E] | Die | Interrupt
 
 @final
 class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
-    """Every reason why a program did not succeed, in the order they arose."""
+    """The reasons why a program failed, in the order of their occurrence."""
 
-    _reasons: tuple[Fail[_E_co] | Die | Interrupt, ...] = msgspec.field(name="reasons")  # or two causes, if many
+    _reasons: tuple[Fail[_E_co] | Die | Interrupt, ...] = msgspec.field(name="reasons")  # two causes if it is long
 
     if not TYPE_CHECKING:
-        __match_args__ = ("reasons",)  # checkers take the field's, of the same type
+        __match_args__ = ("reasons",)  # checkers use the field, which has the same type
 
     @property
     def reasons(self) -> tuple[Fail[_E_co] | Die | Interrupt, ...]:
-        """The reasons, first one first."""
+        """The reasons in the order of their occurrence."""
         held: Any = self._reasons
         if held.__class__ is _Joined:
             msgspec.structs.force_setattr(self, "_reasons", self._flat())
@@ -95,44 +95,44 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
 
     @property
     def failures(self) -> tuple[_E_co, ...]:
-        """The typed failures, first one first."""
+        """The typed failures in the order of their occurrence."""
         return tuple(r.error for r in self.reasons if isinstance(r, Fail))
 
     @property
     def defects(self) -> tuple[BaseException, ...]:
-        """The unexpected exceptions, first one first."""
+        """The unexpected exceptions in the order of their occurrence."""
         return tuple(r.defect for r in self.reasons if isinstance(r, Die))
 
     @property
     def interrupted(self) -> bool:
-        """True when cancellation is among the reasons."""
+        """True if the reasons contain a cancellation."""
         return any(isinstance(r, Interrupt) for r in self.reasons)
 
     def combine(self, other: Cause[_E2]) -> Cause[_E_co | _E2]:
-        """The cause with the reasons of both, these first."""
+        """Return the cause with the reasons of this cause and of `other`, in this order."""
         reasons: Any = self._reasons
         if reasons.__class__ is not _Joined and len(reasons) < _MANY:
             return Cause((*reasons, *other.reasons))
         return Cause(cast(Any, _Joined(self, other)))
 
     def whole(self) -> Cause[_E_co]:
-        """This cause, once its reasons are put together: msgspec encodes it then."""
+        """Return this cause after it joined its reasons to a tuple, which msgspec can encode."""
         _ = self.reasons
         return self
 
     def besides_interruption(self) -> Cause[_E_co]:
-        """The cause without interruption: what else went wrong, in finalizers mostly."""
+        """Return the cause without interruptions. The remaining reasons come mostly from finalizers."""
         return Cause(tuple(r for r in self.reasons if not isinstance(r, Interrupt)))
 
     def map(self, f: Callable[[_E_co], _E2]) -> Cause[_E2]:
-        """The same cause, with each typed failure changed by `f`."""
+        """Return the cause with `f` applied to each typed failure."""
         return Cause(tuple(Fail(f(r.error)) if isinstance(r, Fail) else r for r in self.reasons))
 
     def squash(self) -> BaseException:
-        """The gravest reason as an exception: a failure, else a defect, else the interruption.
+        """Return the most important reason as an exception: a failure, otherwise a defect, otherwise the interruption.
 
-        A failure that is an exception is given as itself, any other one inside a `FailureError`. Reasons that
-        are not the one given stand in the exception's notes, so that none is lost.
+        A failure that is an exception stays unchanged. A `FailureError` wraps any other failure. The notes of the
+        exception list the other reasons, so that no reason is lost.
         """
         gravest = min(self.reasons, key=_gravity, default=None)
         others = [reason for reason in self.reasons if reason is not gravest]
@@ -152,7 +152,7 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
 
 
 def attach(error: BaseException, cause: Cause[Any]) -> None:
-    """Keeps what failed while `error` passed, finalizers mostly: in a note, and for `attachment`; each reason once."""
+    """Store later failures, mostly of finalizers, with `error`, each once: in a note and for `attachment`."""
     known = attachment(error).reasons
     seen = {id(reason) for reason in known}
     new = tuple(reason for reason in cause.reasons if id(reason) not in seen)
@@ -162,7 +162,7 @@ def attach(error: BaseException, cause: Cause[Any]) -> None:
 
 
 def attachment(error: BaseException) -> Cause[Any]:
-    """What `attach` stored with the exception."""
+    """Return the cause that `attach` stored with the exception."""
     cause: Cause[Any] = vars(error).get(_ATTACHED, _NOTHING)
     return cause
 
@@ -175,7 +175,7 @@ _MANY = 64
 
 
 class _Joined(msgspec.Struct, eq=False):
-    """The reasons of two causes, joined when they are read: a tuple each time would make many failures quadratic."""
+    """The reasons of two causes, joined on the first read. Joining them earlier would make many failures quadratic."""
 
     first: Cause[Any]
     second: Cause[Any]
@@ -204,7 +204,7 @@ def _words(reason: Fail[Any] | Die | Interrupt) -> str:
 
 
 class FailureError(Exception):
-    """Raised by `fx.run` for a typed failure that is not an exception itself; `cause` holds all of it."""
+    """The exception that `fx.run` raises for a typed failure that is not an exception. `cause` contains all reasons."""
 
     def __init__(self, cause: Cause[Any]) -> None:
         super().__init__(*cause.failures)
@@ -215,7 +215,7 @@ class FailureError(Exception):
 
 
 class InterruptedProgramError(Exception):
-    """Raised by `fx.run` when a program was interrupted from inside, with no cancellation of its task."""
+    """The exception that `fx.run` raises if a program interrupts itself, without a cancellation of its task."""
 
 
 class ForeignCancellationError(Exception):
@@ -241,14 +241,14 @@ _A_co = TypeVar("_A_co", covariant=True)
 
 @final
 class Succeeded(msgspec.Struct, Generic[_A_co], frozen=True):
-    """The program gave `value`."""
+    """The exit of a program that succeeded with `value`."""
 
     value: _A_co
 
 
 @final
 class Failed(msgspec.Struct, Generic[_E_co], frozen=True):
-    """The program gave no value, because of `cause`."""
+    """The exit of a program that did not succeed because of `cause`."""
 
     cause: Cause[_E_co]
 
@@ -257,17 +257,18 @@ Exit: TypeAlias = Succeeded[_A] | Failed[_E]
 
 
 def ending(error: BaseException | None) -> Exit[None, Never]:
-    """The exit of a block of plain Python that was left by `error`, or by none."""
+    """Return the exit of a block of plain Python that raised `error`, or that raised no exception if it is None."""
     if error is None:
         return Succeeded(None)
     return Failed(Cause((Die(error) if isinstance(error, Exception) else Interrupt(),)))
 
 
 def outcome(exit_: Exit[_A, _E]) -> Result[_A, _E]:
-    """The exit as a `Result`: the first typed failure is a `Failure`.
+    """Return the exit as a `Result`. The first typed failure becomes a `Failure`.
 
     Raises:
-        BaseException: the defect or the interruption, when there is no typed failure: they are never values here.
+        BaseException: The defect or the interruption, if the cause contains a defect or no typed failure. They are
+            never values of a `Result`.
     """
     if isinstance(exit_, Succeeded):
         return Success(exit_.value)

@@ -1,4 +1,4 @@
-"""Contexts: the services that a program can use, in an immutable map from keys to services.
+"""Contexts, which map keys to the services of a program. Use them to pass existing services to a program.
 
 >>> from fxai.effects.service import Tag
 >>> class Greeting(Tag[str]):
@@ -26,7 +26,7 @@ _I_contra = TypeVar("_I_contra", contravariant=True)
 
 
 class Key(Protocol[_I, _S]):
-    """Identity `I`, which is the member of `R`, and the service `S` that it stands for."""
+    """A key of a context. `I` is its identity and the member of `R`. `S` is the type of its service."""
 
     def __fx_id__(self, x: _I, /) -> _I: ...
     def __fx_service__(self, x: _S, /) -> _S: ...
@@ -34,7 +34,7 @@ class Key(Protocol[_I, _S]):
 
 
 class ServiceKey(Protocol[_I_co, _S_co]):
-    """A key, for what only asks by it: covariant in both, so that mypy infers it where the answer is an argument."""
+    """A key for reading only. It is covariant in both types, so mypy can infer it if the answer is an argument."""
 
     def __fx_id__(self, x: Any, /) -> _I_co: ...
     def __fx_service__(self, x: Any, /) -> _S_co: ...
@@ -42,7 +42,7 @@ class ServiceKey(Protocol[_I_co, _S_co]):
 
 
 class MissingServiceError(LookupError):
-    """A program was run without a service that it needs: the checkers say so first, unless `Any` hid it."""
+    """The error of a program without a service that it needs. Checkers report it first, unless `Any` hides it."""
 
     def __init__(self, key: object) -> None:
         super().__init__(key)
@@ -54,33 +54,33 @@ class MissingServiceError(LookupError):
         return getattr(self.key, "__qualname__", None) or str(self.key)
 
     def __str__(self) -> str:
-        remedy = "add `.provide(…)` with a layer that supplies it"
-        return f"the service {self.service} is needed and no layer gave it: {remedy}"
+        remedy = "Add `.provide(…)` with a layer that supplies it."
+        return f"the service {self.service} is missing. {remedy}"
 
 
 @final
 class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
-    """An immutable map from keys to services; a context of `A | B` is a context of `A`."""
+    """An immutable map from keys to services. A context of `A | B` is also a context of `A`."""
 
     services: Mapping[object, Any]
-    """By raw key; never changed."""
+    """The services by raw key. Do not change the map."""
 
     @staticmethod
     def empty() -> ContextOf[None]:
-        """The context without services."""
+        """Return the context without services."""
         return EMPTY
 
     @staticmethod
     def make(key: Key[_I, _S], service: _S) -> ContextOf[_I | None]:
-        """The context of one service."""
+        """Return the context of one service."""
         return ContextOf({key.__fx_key__(): service})
 
     def add(self, key: Key[_I, _S], service: _S) -> ContextOf[_I_contra | _I]:
-        """The context with one service more; one of the same key is replaced."""
+        """Return the context with one more service. It replaces a service with the same key."""
         return ContextOf({**self.services, key.__fx_key__(): service})
 
     def merge(self, other: ContextOf[_I]) -> ContextOf[_I_contra | _I]:
-        """The context of both; for keys in both, the services of `other`."""
+        """Return the context of both. For common keys, `other` wins."""
         if not self.services:
             return cast("ContextOf[_I_contra | _I]", other)
         if not other.services:
@@ -89,7 +89,7 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
 
     @staticmethod
     def of_all(contexts: Iterable[ContextOf[Any]]) -> ContextOf[Any]:
-        """The context of all the services of all; for a key in several, the service of the last."""
+        """Return the context of all services in `contexts`. For a common key, the last context wins."""
         services: dict[object, Any] = {}
         for context in contexts:
             services.update(context.services)
@@ -97,20 +97,20 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
 
     @staticmethod
     def get(context: ContextOf[_I], key: Key[_I, _S]) -> _S:
-        """The service of `key`, which the checkers know to be there.
+        """Return the service of `key`. The type of the context contains the key.
 
         Raises:
-            MissingServiceError: it is not there after all.
+            MissingServiceError: If the context does not contain the key, despite its type.
         """
         return cast(_S, context.fetch(key.__fx_key__()))
 
-    # -- by raw key, untyped: for the floors above that make keys of their own
+    # -- by raw key, untyped: for higher packages that make their own keys
 
     def fetch(self, key: object) -> Any:
-        """The service under a raw key.
+        """Return the service of a raw key.
 
         Raises:
-            MissingServiceError: there is none.
+            MissingServiceError: If the context does not contain the key and the key has no default.
         """
         try:
             return self.services[key]
@@ -121,11 +121,11 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
             return default()
 
     def find(self, key: object, default: Any = None) -> Any:
-        """The service under a raw key, or `default`."""
+        """Return the service of a raw key, or `default`."""
         return self.services.get(key, default)
 
     def put(self, key: object, service: object) -> ContextOf[Any]:
-        """The context with a service under a raw key."""
+        """Return the context with a service under a raw key."""
         return ContextOf({**self.services, key: service})
 
     def __iter__(self) -> Iterator[object]:
@@ -140,61 +140,61 @@ EMPTY: ContextOf[None] = ContextOf({})
 
 @final
 class Enclosure(msgspec.Struct, frozen=True, eq=False):
-    """What a layer puts around each program that it is provided to: no type names it, it is found under its class."""
+    """The code of a layer that wraps each program with its services. No type names it; its key is its class."""
 
     around: Callable[[Any], Any]
 
 
 class Branches(Protocol):
-    """The places of the children of one concurrent operator."""
+    """The contexts of the children of one concurrent operator."""
 
     def context_of(self, index: int) -> Any:
         """Return the context of the child with this index."""
         ...
 
     def cut(self) -> None:
-        """Note that the operator interrupted children, which may have reached less than before."""
+        """Record that the operator interrupted children, so that they may have done less than before."""
         ...
 
     def deadline(self, scope: Any, clock: Any, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Return a context in which the scope of the only child is cancelled at the deadline of a timeout."""
+        """Return a context that cancels the scope of the only child at the deadline of a timeout."""
         ...
 
     async def is_late(self, *, has_fired: bool) -> bool:
-        """Return whether the timeout of the only child counts as fired. An earlier program may have noted that."""
+        """Return true if the timeout of the only child counts as fired. An earlier program can have recorded that."""
         ...
 
 
 class Branching(Protocol):
-    """Gives each child of a concurrent operator a place of its own. A context holds it under this class.
+    """A service that assigns a position to each child of a concurrent operator. Its key in a context is this class.
 
     The order in which children run depends on the schedule. Their index does not.
     """
 
     def branch(self, kind: str, context: Any) -> Branches:
-        """Return the places of the children of an operator that starts now in this context."""
+        """Return the positions of the children of an operator that starts in this context."""
         ...
 
 
 class Placed:
-    """A service that each child of a concurrent operator has its own of. Layers do not depend on the child."""
+    """A service that differs for each child of a concurrent operator. Layers do not depend on the child."""
 
     __slots__ = ()
 
     @property
     def trunk_of(self) -> object:
-        """The same object for all children."""
+        """An object that is the same for all children."""
         raise NotImplementedError
 
 
 def branches_of(context: ContextOf[Any], kind: str) -> Branches | None:
-    """Return the places of the children of an operator. None if nothing in the context needs them."""
+    """Return the positions of the children of an operator, or None if the context contains no `Branching`."""
     branching: Branching | None = context.services.get(Branching)
     return None if branching is None else branching.branch(kind, context)
 
 
 def enclose(effect: _S, services: ContextOf[Any]) -> _S:
-    """The effect with what the layer that has built these services puts around it, if that does."""
+    """Return the effect, wrapped by the `Enclosure` in these services if they contain one."""
     found: Enclosure | None = services.services.get(Enclosure)
     return effect if found is None else cast(_S, found.around(effect))
 

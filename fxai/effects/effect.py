@@ -1,14 +1,14 @@
 """Effects: programs as values.
 
-An `Effect[A, E, R]` is a lazy, immutable description of a program. It succeeds with an `A`, fails with an
-`E`, and needs the services `R`. Nothing happens until it is run, and it can be run any number of times.
+An `Effect[A, E, R]` is a lazy, immutable description of a program. The program succeeds with an `A`, fails with an
+`E`, and needs the services `R`. fxai executes nothing until you run the effect. You can run an effect many times.
 
 >>> from fxai.effects import fx
 >>> half = fx.succeed(42).map(lambda n: n // 2)
 >>> fx.run_sync(half.flat_map(lambda n: fx.succeed(n) if n > 20 else fx.fail("too small")))
 21
 
-Inside a generator, `yield from` runs a step and gives its value:
+Inside a generator, `yield from` runs an effect and returns its value:
 
 >>> @fx.gen
 ... def sum_of(a: int, b: int) -> Gen[int]:
@@ -18,10 +18,10 @@ Inside a generator, `yield from` runs a step and gives its value:
 >>> fx.run_sync(sum_of(2, 3))
 5
 
-The class is called `EffectOf`; `Effect` is how users write it. The `R` of an `EffectOf` is a union that always
-holds `None` ("needs nothing else"): the `None` lets both checkers compute what is left of a union when a layer
-supplies part of it. The alias `Effect` adds it. In the parameters of your own generic functions write `EffectOf`: mypy
-solves the `R` of `Effect[A, E, R]` with the classes' common base where a program needs several services.
+The class is called `EffectOf`. Users write `Effect`. The `R` of an `EffectOf` is a union that always contains `None`,
+which means "needs nothing else". With this `None`, both checkers can compute the remaining services if a layer supplies
+part of the union. The alias `Effect` adds the `None`. In the parameters of your own generic functions, write
+`EffectOf`. If a program needs several services, mypy solves the `R` of `Effect[A, E, R]` with their common base class.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ _In_contra = TypeVar("_In_contra", contravariant=True)
 
 @final
 class Timeout(msgspec.Struct, frozen=True):
-    """The failure of a program that took longer than it was given; `seconds` is what it was given."""
+    """The failure of a program that exceeded its time limit. `seconds` is the limit."""
 
     seconds: float
 
 
 class Policy(Protocol[_In_contra]):
-    """When an effect is run again, by its failures or values of type `In`: a `Schedule`."""
+    """The rule for running an effect again, based on its failures or values of type `In`. `Schedule` implements it."""
 
     def __fx_input__(self, x: _In_contra, /) -> None:
-        """For checkers: what it decides by."""
+        """Declare the type of the policy's input to the checkers."""
 
     def retrying(self, effect: EffectOf[_B, _E2, _R2], /) -> EffectOf[_B, _E2, _R2]:
-        """The effect, run again after its failures."""
+        """Return an effect that runs `effect` again after its failures."""
         ...
 
     def repeating(self, effect: EffectOf[_B, _E2, _R2], /) -> EffectOf[_B, _E2, _R2]:
-        """The effect, run again after its values."""
+        """Return an effect that runs `effect` again after its values."""
         ...
 
 
@@ -84,10 +84,10 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     """A lazy description of a program: `A` on success, `E` on expected failure, `R` needed to run it."""
 
     op: ClassVar[int]
-    __fx_run__: ClassVar[Callable[[Any], Awaitable[Any]]]  # set by `runtime`, which stands on this
+    __fx_run__: ClassVar[Callable[[Any], Awaitable[Any]]]  # set by `runtime`, which imports this module
 
     def __iter__(self) -> Generator[EffectOf[Any, _E_co, _R_co], Any, _A_co]:
-        """`yield from effect` inside a generator under `fx.gen`: runs it and gives its value."""
+        """Run the effect with `yield from effect`, inside a generator under `fx.gen`, and return its value."""
         if _observers:
             note_handled()
         value: _A_co = yield self
@@ -98,15 +98,18 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     @overload
     def __await__(self) -> Unprovided: ...
     def __await__(self) -> Any:
-        """`await effect` in a coroutine, where it needs nothing more: what `fx.run_async(effect)` gives or raises.
+        """Run the effect with `await effect` in a coroutine, like `fx.run_async(effect)`.
+
+        The effect must need no services.
 
         Raises:
-            TypeError: a program waits for it, by `fx.wait` say, where it would run without the services around.
+            TypeError: If a program awaits the effect, for example with `fx.wait`. The effect would run without the
+                services of the program.
         """
         frame = currentframe()
         caller = frame and frame.f_back
         if caller and caller.f_globals.get("__name__") in _INTERPRETER:
-            raise TypeError("fx.wait takes an awaitable that is no effect: write the effect itself, or fx.suspend(…)")
+            raise TypeError("fx.wait must get an awaitable, got an effect. Write the effect itself, or fx.suspend(…).")
         return EffectOf.__fx_run__(self).__await__()
 
     if not TYPE_CHECKING:
@@ -122,42 +125,43 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     if not MYPY:
 
-        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it
+        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # pyright reports each use as an error
             refuse_as_value(self)
 
     # -- success
 
     def map(self, f: Callable[[_A_co], _B]) -> EffectOf[_B, _E_co, _R_co]:
-        """The effect with its value changed by `f`; an exception in `f` is a defect."""
+        """Return an effect that applies `f` to the value. An exception in `f` is a defect."""
         return Map(self, f)
 
     def as_(self, value: _B) -> EffectOf[_B, _E_co, _R_co]:
-        """The effect with `value` in place of its own."""
+        """Return an effect that replaces the value with `value`."""
         return As(self, value)
 
     def flat_map(self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]]) -> EffectOf[_B, _E_co | _E2, _R_co | _R2]:
-        """This effect, then the one that `f` makes of its value."""
+        """Return an effect that runs this effect, then the effect that `f` returns for its value."""
         return FlatMap(self, f)
 
     def and_then(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_B, _E_co | _E2, _R_co | _R2]:
-        """This effect, then `other`; gives the value of `other`."""
+        """Return an effect that runs this effect, then `other`, and returns the value of `other`."""
         return Then(self, other)
 
     def tap(self, f: Callable[[_A_co], EffectOf[Discarded, _E2, _R2]]) -> EffectOf[_A_co, _E_co | _E2, _R_co | _R2]:
-        """This effect, then the one that `f` makes of its value; keeps this one's value."""
+        """Return an effect that runs `f(value)` after this effect and keeps the value of this effect."""
         return FlatMap(self, lambda a: As(f(a), a))
 
     # -- failure
 
     def map_error(self, f: Callable[[_E_co], _E2]) -> EffectOf[_A_co, _E2, _R_co]:
-        """The effect with each typed failure changed by `f`; defects and interruption pass."""
+        """Return an effect that applies `f` to each typed failure. Defects and interruptions stay unchanged."""
         return Fold(self, lambda c: FailCause(c.map(f)) if _fails(c) else None, None)
 
     def catch_all(self, f: Callable[[_E_co], EffectOf[_B, _E2, _R2]]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
-        """On a typed failure, the effect that `f` makes of it; defects and interruption pass.
+        """Return an effect that handles a typed failure with the effect `f(failure)`.
 
-        A failure with a defect beside it, of a finalizer say, passes too, so that no defect is lost; this holds for
-        all that handles typed failures. To handle one kind only, give the others back:
+        Defects and interruptions stay unhandled. If a cause also contains a defect, for example from a finalizer, the
+        failure stays unhandled too, so that no defect is lost. This rule applies to every method that handles typed
+        failures. To handle only one kind of failure, fail again with the others:
         `catch_all(lambda e: handle(e) if isinstance(e, Lost) else fx.fail(e))`.
         """
 
@@ -170,17 +174,17 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     def catch_cause(
         self, f: Callable[[Cause[_E_co]], EffectOf[_B, _E2, _R2]]
     ) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
-        """On any cause, defects too, the effect that `f` makes of it; a cancellation of the task passes."""
+        """Return an effect that handles every cause with `f(cause)`, except a cancellation of the task."""
         return Fold(self, lambda cause: _require_effect(f(cause.whole())), None)
 
     def or_else(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
-        """On a typed failure, `other` instead."""
+        """Return an effect that runs `other` after a typed failure."""
         return Fold(self, lambda c: None if _failure(c) is None else _require_effect(other), None)
 
     def match(
         self, on_failure: Callable[[_E_co], _B], on_success: Callable[[_A_co], _C]
     ) -> EffectOf[_B | _C, Never, _R_co]:
-        """The effect that cannot fail: both ways of ending made into a value."""
+        """Return an effect that cannot fail. `on_failure` or `on_success` computes its value."""
 
         def fail(cause: Cause[Any]) -> EffectOf[_B] | None:
             failure = _failure(cause)
@@ -189,15 +193,15 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         return Fold(self, fail, lambda a: Succeed(on_success(a)))
 
     def or_die(self) -> EffectOf[_A_co, Never, _R_co]:
-        """The effect whose typed failures are defects: for failures that would be a bug here."""
+        """Return an effect that turns typed failures into defects. Use it if a failure would be a bug here."""
         return Fold(self, lambda c: FailCause(Cause((Die(c.squash()),))) if _fails(c) else None, None)
 
     def result(self) -> EffectOf[Result[_A_co, _E_co], Never, _R_co]:
-        """The effect that gives a `Result` and does not fail; defects and interruption pass."""
+        """Return an effect that succeeds with a `Result`. Defects and interruptions stay unchanged."""
         return self.match(Failure, Success)
 
     def exit(self) -> EffectOf[Exit[_A_co, _E_co], Never, _R_co]:
-        """The effect that gives an `Exit`, defects included; a cancellation of the task passes."""
+        """Return an effect that succeeds with an `Exit`, even after a defect. Cancelling the task still cancels it."""
         return Fold(self, lambda c: Succeed(Failed(c.whole())), lambda a: Succeed(Succeeded(a)))
 
     # -- finalizers
@@ -205,76 +209,77 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     def on_exit(
         self, f: Callable[[Exit[_A_co, _E_co]], EffectOf[Discarded, Never, _R2]]
     ) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
-        """Runs what `f` makes of the exit, whichever it is, exactly once, and cannot be interrupted in it."""
+        """Return an effect that runs `f(exit)` after this effect, always, exactly once, and uninterrupted."""
         return OnExit(self, lambda exit_: As(f(exit_), None))
 
     def ensuring(self, finalizer: EffectOf[Discarded, Never, _R2]) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
-        """Runs `finalizer` after this effect, however it ended, exactly once and uninterrupted."""
+        """Return an effect that runs `finalizer` after this effect, always, exactly once, and uninterrupted."""
         return OnExit(self, lambda _: As(finalizer, None))
 
     def uninterruptible(self) -> EffectOf[_A_co, _E_co, _R_co]:
-        """The effect that a cancellation waits for."""
+        """Return an effect that a cancellation cannot interrupt. The cancellation waits until it ends."""
         return Mask(self)
 
     # -- time
 
     def timeout(self, seconds: float) -> EffectOf[_A_co, _E_co | Timeout, _R_co]:
-        """Fails with `Timeout` after `seconds` by the `Clock`, when its finalizers have run."""
+        """Return an effect that fails with `Timeout` after `seconds` of the `Clock`, once its finalizers ended."""
         return AwaitExit(lambda fiber: fiber.timeout(self, seconds))
 
     def delay(self, seconds: float) -> EffectOf[_A_co, _E_co, _R_co]:
-        """The effect, begun `seconds` later by the `Clock`."""
+        """Return an effect that starts `seconds` later, measured with the `Clock`."""
         return Then(Await(lambda fiber: fiber.clock().sleep(seconds)), self)
 
     def retry(self, schedule: Policy[_E_co]) -> EffectOf[_A_co, _E_co, _R_co]:
-        """Tries again after typed failures for as long as `schedule` says; then the last failure stands.
+        """Return an effect that tries again after typed failures until `schedule` ends, then fails with the last one.
 
-        A failure that has `is_retryable` and says False is not tried again, and one with a `retry_after`
-        in seconds is waited for at least that long.
+        If the attribute `is_retryable` of a failure is False, fxai does not try again. If a failure has a
+        `retry_after` in seconds, fxai waits at least that long.
         """
         return schedule.retrying(self)
 
     def repeat(self, schedule: Policy[_A_co]) -> EffectOf[_A_co, _E_co, _R_co]:
-        """Runs again after each success for as long as `schedule` says; gives the last value."""
+        """Return an effect that runs again after each success, until `schedule` ends. It returns the last value."""
         return schedule.repeating(self)
 
     # -- services
 
     def provide(self, layer: Callable[[EffectOf[_A_co, _E_co, _R_co | None]], _T]) -> _T:
-        """The effect with the services of `layer`: what the layer supplies is no longer needed.
+        """Return the effect with the services of `layer`. The effect no longer needs these services.
 
-        The layer is built when the effect starts and released when it ends. A layer that is already built
-        further out is shared. In the body of a function whose own `R` is a type variable, write `layer(effect)`: the
-        checkers cannot solve `effect.provide(layer)` there.
+        The effect builds the layer when it starts and releases the layer when it ends. If an enclosing program has
+        built the layer already, the effect shares it. In the body of a function whose own `R` is a type variable,
+        write `layer(effect)`, because the checkers cannot solve `effect.provide(layer)` there.
         """
         return layer(self)
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> EffectOf[_A_co, _E_co, None]:
-        """The effect with services that exist already."""
+        """Return the effect with existing services."""
         return Local(self, lambda outer: outer.merge(context))
 
-    # -- what is told of it
+    # -- tracing
 
     def span(self, name: str, /, **attributes: AttributeValue) -> EffectOf[_A_co, _E_co, _R_co]:
-        """The effect in a span of its own where the program is traced (see `fxai.telemetry`); else as it was.
+        """Return the effect in its own span. If no tracer is in the context, the effect stays unchanged.
 
-        `name` says what it does, the same in each run; what differs is an attribute. See also `fx.annotate_span`.
+        `name` describes the work and is the same in each run. Pass variable data as attributes. See also
+        `fx.annotate_span` and `fxai.telemetry`.
         """
         return Observe(self, Named(name, attributes))
 
     def pipe(self, f: Callable[[EffectOf[_A_co, _E_co, _R_co]], _T]) -> _T:
-        """`f(self)`: for functions of the floors above, in reading order."""
+        """Return `f(self)`. Use it to write functions of higher packages in reading order."""
         return f(self)
 
     if not TYPE_CHECKING:
 
         @classmethod
         def __class_getitem__(cls, _: Any) -> Any:
-            return cls  # subscripts are for checkers only; `Effect[int, E, R]` stays this class
+            return cls  # only checkers use subscripts, so `Effect[int, E, R]` stays this class
 
 
 AnyEffect: TypeAlias = EffectOf[Any, Any, Any]
-"""An effect whose types are looked at nowhere: what an interpreter, or an operator of any effects, takes and gives."""
+"""An effect of unknown types. The interpreter and generic operators use it."""
 
 if TYPE_CHECKING:
     Effect: TypeAlias = EffectOf[_A, _E, _R | None]
@@ -283,32 +288,32 @@ else:
     Effect = EffectOf
 
     class Gen:
-        """The return annotation of a generator under `fx.gen`: `Gen[A, E, R]`; a tool's types are read from it."""
+        """The return annotation of a generator under `fx.gen`: `Gen[A, E, R]`. Tools read their types from it."""
 
         def __class_getitem__(cls, arguments: Any) -> Any:
             return GenericAlias(cls, arguments)
 
 
-# The instructions. Their numbers are what the interpreter branches on: first those that begin with a source, then those
-# that go on at once.
+# The instructions. The interpreter branches on their numbers: first the instructions that start with a source, then the
+# instructions that complete immediately.
 
 
 class Instruction(AnyEffect, eq=False):
-    """An effect that the interpreter knows by its `op`.
+    """An effect that the interpreter identifies by its `op`.
 
-    Where one needs several closures, a class with the same `op` and its functions as methods costs less.
+    If an instruction needs several closures, a class with the same `op` and with methods costs less.
     """
 
 
 @final
 class Succeed(Instruction, eq=False):
-    """The effect of `value`."""
+    """The effect that succeeds with `value`."""
 
     value: Any
     op = 0
 
     def __iter__(self) -> Generator[Any, object, Any]:
-        """Gives the value with no trip through the interpreter; one in many takes a turn, so loops stay fair."""
+        """Return the value without the interpreter. Every 4,096th call lets other tasks run, for fairness."""
         if next(_turns):
             if _observers:
                 note_handled()
@@ -318,7 +323,7 @@ class Succeed(Instruction, eq=False):
 
 @final
 class Map(Instruction, eq=False):
-    """The value changed by `f`."""
+    """The effect that applies `f` to the value of the source."""
 
     source: Any
     f: Callable[[Any], Any]
@@ -327,7 +332,7 @@ class Map(Instruction, eq=False):
 
 @final
 class FlatMap(Instruction, eq=False):
-    """The effect that `f` makes of the value."""
+    """The effect that runs the source, then `f(value)`."""
 
     source: Any
     f: Callable[[Any], Any]
@@ -336,17 +341,17 @@ class FlatMap(Instruction, eq=False):
 
 @final
 class Fold(Instruction, eq=False):
-    """The effects that follow a cause, or a value."""
+    """The effect that handles the cause or the value of the source."""
 
     source: Any
-    on_cause: Callable[[Any], Any]  # an effect, or None: not handled here
-    on_value: Callable[[Any], Any] | None  # None: pass the value on
+    on_cause: Callable[[Any], Any]  # returns an effect, or None if it does not handle the cause
+    on_value: Callable[[Any], Any] | None  # None: keep the value
     op = 3
 
 
 @final
 class As(Instruction, eq=False):
-    """Another value in place of the source's."""
+    """The effect that replaces the value of the source."""
 
     source: Any
     value: Any
@@ -355,7 +360,7 @@ class As(Instruction, eq=False):
 
 @final
 class Then(Instruction, eq=False):
-    """Another effect after the source."""
+    """The effect that runs another effect after the source."""
 
     source: Any
     other: Any
@@ -364,7 +369,7 @@ class Then(Instruction, eq=False):
 
 @final
 class OnExit(Instruction, eq=False):
-    """The effect with a finalizer made of its exit."""
+    """The effect that runs a finalizer, `f(exit)`, after the source."""
 
     source: Any
     f: Callable[[Any], Any]
@@ -373,7 +378,7 @@ class OnExit(Instruction, eq=False):
 
 @final
 class Generate(Instruction, eq=False):
-    """A generator of effects, run to its return."""
+    """The effect that runs a generator of effects until it returns."""
 
     f: Callable[..., Any]
     args: tuple[Any, ...]
@@ -381,7 +386,7 @@ class Generate(Instruction, eq=False):
     op = 7
 
     def __iter__(self) -> Generator[Any, Any, Any]:
-        """Shallow nesting is delegated natively, which is fast; deeper nesting goes by the interpreter's stack."""
+        """Delegate shallow nesting natively, which is fast. Deeper nesting uses the stack of the interpreter."""
         here = nesting.here
         depth = here.depth
         if depth >= _NATIVE_DEPTH:
@@ -400,15 +405,15 @@ class Generate(Instruction, eq=False):
 
 @final
 class Fetch(Instruction, eq=False):
-    """The service under a raw key."""
+    """The effect that returns the service of a raw key."""
 
-    key: Any  # a raw key
+    key: Any
     op = 8
 
 
 @final
 class Sync(Instruction, eq=False):
-    """The effect of calling `f`; what it raises is a defect."""
+    """The effect that calls `f`. An exception in `f` is a defect."""
 
     f: Callable[[], Any]
     op = 9
@@ -416,7 +421,7 @@ class Sync(Instruction, eq=False):
 
 @final
 class Ask(Instruction, eq=False):
-    """What `f` gives of the context."""
+    """The effect that returns `f(context)`."""
 
     f: Callable[[Any], Any]
     op = 10
@@ -424,7 +429,7 @@ class Ask(Instruction, eq=False):
 
 @final
 class Suspend(Instruction, eq=False):
-    """The effect that `f` gives, made anew for each run."""
+    """The effect that calls `f` in each run and runs the effect that `f` returns."""
 
     f: Callable[[], Any]
     op = 11
@@ -432,29 +437,29 @@ class Suspend(Instruction, eq=False):
 
 @final
 class Within(Instruction, eq=False):
-    """The effect that `f` makes of the context."""
+    """The effect that runs `f(context)`."""
 
-    f: Callable[[Any], Any]  # of the context, an effect
+    f: Callable[[Any], Any]  # ContextOf -> effect
     op = 12
 
 
 @final
 class Observe(Instruction, eq=False):
-    """The effect, told of to the tracer of the context, if there is one."""
+    """The effect that reports the source to the tracer of the context, if a tracer exists."""
 
     source: Any
     operation: Operation
     op: ClassVar[int] = Within.op
 
     def f(self, context: ContextOf[Any]) -> Any:
-        """The effect, in a span where there is a tracer."""
+        """Return the source, in a span if the context contains a tracer."""
         tracer: Tracer | None = context.services.get(Tracer)
         return self.source if tracer is None else tracer.trace(self.operation, self.source)
 
 
 @final
 class Wait(Instruction, eq=False):
-    """The value of the awaitable that `f` gives."""
+    """The effect that awaits the awaitable that `f` returns."""
 
     f: Callable[[], Any]
     op = 13
@@ -462,7 +467,7 @@ class Wait(Instruction, eq=False):
 
 @final
 class Await(Instruction, eq=False):
-    """The value of an awaitable that `f` makes of the fiber."""
+    """The effect that awaits `f(fiber)` and returns its value."""
 
     f: Callable[[Any], Any]  # Fiber -> awaitable of the value
     op = 14
@@ -470,7 +475,7 @@ class Await(Instruction, eq=False):
 
 @final
 class AwaitExit(Instruction, eq=False):
-    """The exit of an awaitable that `f` makes of the fiber, or the exit at once."""
+    """The effect that ends with the exit of `f(fiber)`, which is an awaitable or an exit."""
 
     f: Callable[[Any], Any]  # Fiber -> awaitable of an Exit
     op = 15
@@ -486,7 +491,7 @@ class FailCause(Instruction, eq=False):
 
 @final
 class Local(Instruction, eq=False):
-    """The effect in the context that `f` makes."""
+    """The effect that runs the source in the context `f(context)`."""
 
     source: Any
     f: Callable[[Any], Any]
@@ -495,7 +500,7 @@ class Local(Instruction, eq=False):
 
 @final
 class Mask(Instruction, eq=False):
-    """The effect that is not interrupted."""
+    """The effect that runs the source uninterrupted."""
 
     source: Any
     op = 18
@@ -513,12 +518,12 @@ if development.ON:
     development.watch(EffectOf, *Instruction.__subclasses__())
 
 
-# What the interpreter itself puts between instructions.
+# The interpreter inserts these between instructions.
 
 
 @final
 class Restore(msgspec.Struct, eq=False):
-    """Go back to the context `env`."""
+    """The instruction to return to the context `env`."""
 
     env: Any
     op: ClassVar[int] = 20
@@ -526,7 +531,7 @@ class Restore(msgspec.Struct, eq=False):
 
 @final
 class Resume(msgspec.Struct, eq=False):
-    """A finalizer has run: go on with the value or the cause from before it."""
+    """The instruction to continue with an earlier value or cause after a finalizer."""
 
     value: Any
     cause: Any
@@ -535,7 +540,7 @@ class Resume(msgspec.Struct, eq=False):
 
 @final
 class Start(msgspec.Struct, eq=False):
-    """Begin `effect`."""
+    """The instruction to start `effect`."""
 
     effect: Any
     op: ClassVar[int] = 24
@@ -543,7 +548,7 @@ class Start(msgspec.Struct, eq=False):
 
 @final
 class Mark(msgspec.Struct, eq=False):
-    """A place that holds nothing."""
+    """An empty entry of the stack."""
 
     op: int
 
@@ -552,33 +557,33 @@ class _Here:
     __slots__ = ("begun", "depth", "handled")
 
     def __init__(self) -> None:
-        self.depth: int = 0  # generators delegated natively, in the step that runs now
+        self.depth: int = 0  # generators delegated natively, in the current step
         self.begun: int = 0  # steps of children inside the steps of their parents
-        self.handled: BaseException | None = None  # where a generator yielded last, while `observe` runs it
+        self.handled: BaseException | None = None  # at the last yield of a generator, while `observe` resumes it
 
 
 class _Nesting(threading.local):
     def __init__(self) -> None:
-        self.here: _Here = _Here()  # a thread's own attributes are slow: each step reads one of them, once
+        self.here: _Here = _Here()  # the attributes of a thread are slow, so each step reads only this attribute, once
 
 
-_INTERPRETER = ("fxai.effects.fiber", "fxai.effects.cancellation")  # the modules that await what a program waits for
+_INTERPRETER = ("fxai.effects.fiber", "fxai.effects.cancellation")  # the modules that await for a program
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
 nesting: _Nesting = _Nesting()
-_observers: list[None] = []  # one for each call of `observe`, in any thread
-_turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter there is
+_observers: list[None] = []  # an entry for each active call of `observe`, in any thread
+_turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter in Python
 
 
 def note_handled() -> None:
-    """Note which exception the generator handles that yields a step now."""
+    """Record the exception that the current generator handles."""
     nesting.here.handled = sys.exception()
 
 
 def observe(step: Callable[[], Any]) -> tuple[Any, bool]:
-    """Resume a generator by `step`; return its next step, and True if it yields that in an `except` or a `finally`.
+    """Resume a generator with `step`. Return its next effect, and True if it yields inside an `except` or a `finally`.
 
-    Python keeps the exception that a generator handles for each generator, and tells it only inside of the generator.
-    `yield from effect` runs `__iter__` of the effect there, and that notes the exception.
+    Python stores the handled exception separately for each generator, and only code inside the generator can read it.
+    `yield from effect` runs `__iter__` of the effect inside the generator, so `__iter__` records the exception.
     """
     here = nesting.here
     around = here.handled = sys.exception()
@@ -591,35 +596,35 @@ def observe(step: Callable[[], Any]) -> tuple[Any, bool]:
 
 
 def not_a_generator(raised: TypeError, step: Any) -> TypeError:
-    """What to raise where a function under `fx.gen` gave no generator; any other error as it is."""
+    """Return the error to raise if a function under `fx.gen` returned no generator. Return other errors unchanged."""
     message = str(raised)
     if step.op != Generate.op or not message.endswith("is not an iterator"):
         return raised
     name = getattr(step.f, "__name__", "the function")
-    why = "has no `yield from`, so it is no generator: write `yield from` before its steps, or take the decorator away"
+    why = "contains no `yield from`. Write `yield from` before its steps, or remove the decorator."
     if "'coroutine'" in message:
-        why = "is a coroutine function: write `def` for `async def`, and `yield from fx.wait(lambda: …)` for `await …`"
-    return TypeError(f"@fx.gen is for a generator function, and {name} {why}")
+        why = "is a coroutine function. Write `def` for `async def`, and `yield from fx.wait(lambda: …)` for `await …`."
+    return TypeError(f"@fx.gen must decorate a generator function, and {name} {why}")
 
 
 def _require_effect(effect: Any) -> Any:
-    """What a handler made, which has to be an effect: to the interpreter None would mean that it does not handle."""
+    """Return the effect of a handler. Reject None, because the interpreter reads None as "does not handle"."""
     if effect is None:
         raise not_an_effect(None)
     return effect
 
 
 def require_no_effect(value: object) -> None:
-    """Does nothing for the value of a program that ran.
+    """Check that the value of a finished program is not an effect.
 
     Raises:
-        TypeError: it is an effect itself, which was not run.
+        TypeError: If the value is an effect. fxai did not run this effect.
     """
     if isinstance(value, EffectOf):
         raise TypeError(
-            "a program gave an effect that was not run: write `return (yield from effect)` for "
+            "the program returned an effect that was not run. Write `return (yield from effect)` for "
             "`return effect` in a generator, `flat_map` for `map`, `fx.suspend` for `fx.sync`, or "
-            "`.flat_map(lambda effect: effect)` to run what a program gives"
+            "`.flat_map(lambda effect: effect)` to run the returned effect."
         )
 
 
@@ -628,7 +633,7 @@ def _fails(cause: Cause[Any]) -> bool:
 
 
 def _failure(cause: Cause[Any]) -> Fail[Any] | None:
-    """The first typed failure of a cause that holds no defect."""
+    """Return the first typed failure of a cause. Return None if the cause contains a defect."""
     found: Fail[Any] | None = None
     for reason in cause.reasons:
         if isinstance(reason, Die):

@@ -1,4 +1,4 @@
-"""`fx`: everything that makes, joins and runs effects, under one short name.
+"""The functions that create, combine, and run effects. Import this module as `fx`.
 
 >>> from fxai.effects import fx
 >>> fx.run_sync(fx.for_each([1, 2, 3], lambda n: fx.succeed(n * n)))

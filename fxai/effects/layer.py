@@ -1,13 +1,14 @@
-"""Layers: how services are built.
+"""Layers, which build services. Use them to supply the services that a program needs.
 
-A `Layer[Out, E, In]` builds the services `Out`, may fail with `E`, and needs the services `In` to do so. In one
-build each layer value is built once and shared; what it acquired is released in reverse order when the program
-that it was provided to ends. A layer that is built already further out is shared too, not built again.
+A `Layer[Out, E, In]` builds the services `Out`, can fail with `E`, and needs the services `In` to build them. One build
+builds each layer value once and shares it. When the program that received the layer ends, fxai releases the acquired
+resources in reverse order. If an enclosing program has already built a layer, fxai shares it and does not build it
+again.
 
-A `MemoMap` does this: the outermost `provide` brings one into the context, nested ones find it there. A built layer is
-shared with every program that asks for it in a context where no service is another than in the one it was built in, so
-a layer that is fed other services is built anew. Each user holds it by a finalizer in its own scope; the last one to
-close releases what the layer acquired.
+The class `MemoMap` implements this sharing. The outermost `provide` adds a memo map to the context, and nested calls
+find it there. A program shares a built layer if its context contains the services with which the layer was built. If
+the context contains other services, fxai builds the layer again. Each user of a layer adds a finalizer to its own
+scope. The last scope to close releases the resources of the layer.
 
 >>> from fxai.effects import Tag, fx
 >>> class Name(Tag[str]):
@@ -58,22 +59,25 @@ _ABSENT = object()
 
 @final
 class MemoMap(msgspec.Struct, eq=False):
-    """The layers that are built or being built, in one program."""
+    """The layers of one program that are built or in construction."""
 
     _entries: dict[object, list[_Entry]] = {}
 
     @staticmethod
     def of(context: ContextOf[Any]) -> MemoMap:
-        """The memo map of the program around, or a new one."""
+        """Return the memo map of the context, or a new memo map."""
         found = context.find(MemoMap)
         return MemoMap() if found is None else cast(MemoMap, found)
 
     def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
-        """The context in which nested provides share this map."""
+        """Return the context in which nested programs share this map."""
         return context if context.find(MemoMap) is self else context.put(MemoMap, self)
 
     def share(self, layer: object, build: Build, scope: Scope) -> AnyEffect:
-        """What `layer` builds: shared where it is built in such a context already; held until `scope` closes."""
+        """Return the effect of the services of `layer`, held until `scope` closes.
+
+        The effect shares the services if they were built in a matching context. Otherwise it builds them.
+        """
 
         def begin(context: ContextOf[Any]) -> AnyEffect:
             for entry in self._entries.get(layer, ()):
@@ -89,7 +93,7 @@ class MemoMap(msgspec.Struct, eq=False):
         return Within(begin)
 
     def forget(self, entry: _Entry) -> None:
-        """Takes the entry out, so that the layer is built anew when asked for again."""
+        """Remove the entry, so that the next program builds the layer again."""
         entries = self._entries.get(entry.layer, [])
         if entry in entries:
             entries.remove(entry)
@@ -107,15 +111,16 @@ class _Entry(msgspec.Struct, eq=False):
     _ready: anyio.Event | None = None
 
     def serves(self, context: ContextOf[Any]) -> bool:
-        """True when nothing that was there when this was built is another in `context`.
+        """Return true if every service of the context of this entry is also in `context`.
 
-        A service that is not there any more is none that the layer needs; a reference is, by its default.
+        A service that is missing in `context` is not a dependency of the layer, so fxai ignores it. A missing
+        reference is a difference, because it has a default.
         """
         mine = self._context
         return mine is context or all(_same(key, mine.find(key), context.find(key, _ABSENT)) for key in mine)
 
     def hold(self, scope: Scope, *, is_shared: bool = False) -> None:
-        """Keeps the entry until `scope` closes."""
+        """Hold the entry until `scope` closes."""
         self._holders += 1
         self._scope.is_of_one = scope.is_of_one and not is_shared
         scope.add(self._let_go)
@@ -129,7 +134,7 @@ class _Entry(msgspec.Struct, eq=False):
         return self._scope.close(exit_)
 
     def build(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
-        """Builds it, and wakes the programs that wait for it."""
+        """Return the effect that builds the layer and wakes the waiting programs."""
 
         def settle(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
             self._exit = exit_
@@ -146,7 +151,7 @@ class _Entry(msgspec.Struct, eq=False):
         return NOTHING
 
     def join(self, again: Callable[[], AnyEffect]) -> EffectOf[ContextOf[Any], Any, Any]:
-        """What another fiber builds; built by this one after all where that was interrupted."""
+        """Return the effect that waits for the build of another fiber. If that was interrupted, this fiber builds."""
         if self._exit is not None:
             return self._outcome(self._exit, again)
 
@@ -193,7 +198,7 @@ _T_contra = TypeVar("_T_contra", contravariant=True)
 
 @final
 class Many:
-    """A member of unions of many, which keeps mypy from joining them to `object`. A type only, never made."""
+    """A member of large unions, which keeps mypy from joining them to `object`. A type only, without instances."""
 
 
 @final
@@ -203,7 +208,7 @@ class Needs(Generic[_T_co]):
 
 @final
 class StillMissing(Generic[_T_co, _E_co, _In_co]):
-    """What a layer does not supply of what it was asked for; its failures and needs. A type only, never made."""
+    """The required services that a layer does not supply, with its failures and needs. A type only."""
 
 
 @final
@@ -216,20 +221,20 @@ class Supply(Generic[_Out_contra, _E_co, _In_co]):
 
 
 class _Built(Protocol[_T_co, _E_co, _In_co]):
-    """A layer, seen by what it builds."""
+    """The type of a layer, reduced to the services that it builds."""
 
     def __fx_built__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
 
 
 class _Joins(Protocol[_T_contra, _T_co]):
-    """A layer, seen by what it makes together with the one before it."""
+    """The type of a layer, reduced to the merged layer that it forms with another layer."""
 
     def __fx_join__(self, first: _T_contra, /) -> _T_co: ...
 
 
 @final
 class Merging(Generic[_Out_contra, _E_co, _In_co]):
-    """Marks the layer that `provide_merge` gives to another one; its type parameters are the layer's."""
+    """The marker that `provide_merge` passes to another layer. It has the type parameters of the layer."""
 
     __slots__ = ("layer",)
 
@@ -238,77 +243,77 @@ class Merging(Generic[_Out_contra, _E_co, _In_co]):
 
 
 class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
-    """How to build the services `Out`: a layer of `A | B` is a layer of `A`."""
+    """A constructor of the services `Out`. A layer of `A | B` is also a layer of `A`."""
 
     __slots__ = ("__fx_build__", "__fx_make__", "__fx_merged__", "__fx_shared__")
 
     def __init__(self, build: Build, *, shared: bool = True, merged: tuple[AnyLayer, ...] = ()) -> None:
         self.__fx_build__: Build = build
-        self.__fx_make__: Make | None = None  # all that building does, where nothing is run and nothing acquired
+        self.__fx_make__: Make | None = None  # the whole build, if it runs no effect and acquires nothing
         self.__fx_shared__: bool = shared
-        self.__fx_merged__: tuple[AnyLayer, ...] = merged or (self,)  # what `merge` put together
+        self.__fx_merged__: tuple[AnyLayer, ...] = merged or (self,)  # the parts that `merge` combined
 
     if not TYPE_CHECKING:
 
         @classmethod
         def __class_getitem__(cls, _: Any) -> Any:
-            return cls  # subscripts are for checkers only
+            return cls  # only checkers use subscripts
 
     # -- constructors
 
     @staticmethod
     def succeed(key: Key[_I, _S], service: _S) -> LayerOf[_I, Never, None]:
-        """The layer of a service that exists."""
+        """Return the layer of an existing service."""
         context: ContextOf[Any] = ContextOf.make(key, service)
         return LayerOf.of(lambda _: context)
 
     @staticmethod
     def sync(key: Key[_I, _S], make: Callable[[], _S]) -> LayerOf[_I, Never, None]:
-        """Return the layer of what `make` returns, called once per build.
+        """Return the layer of the service that `make` returns. Each build calls `make` once.
 
         Raises:
             TypeError: If `make` is a class with abstract methods.
         """
         missing = ", ".join(sorted(getattr(make, "__abstractmethods__", ())))
         if missing:
-            raise TypeError(f"Layer.sync cannot make {make!r}, which does not define {missing}: give a class that does")
+            raise TypeError(f"Layer.sync cannot call {make!r}, which does not define {missing}. Pass a concrete class.")
         return LayerOf(lambda _, __: Suspend(lambda: Succeed(ContextOf.make(key, make()))))
 
     @staticmethod
     def effect(key: Key[_I, _S], effect: EffectOf[_S, _E, _R]) -> LayerOf[_I, _E, _R | None]:
-        """The layer of what `effect` gives."""
+        """Return the layer of the value of `effect`."""
         return LayerOf(lambda _, __: effect.map(lambda service: ContextOf.make(key, service)))
 
     @staticmethod
     def scoped(key: Key[_I, _S], effect: EffectOf[_S, _E, Scope | _R2]) -> LayerOf[_I, _E, _R2 | None]:
-        """The layer of what `effect` gives; what it acquires is released when the layer is."""
+        """Return the layer of the value of `effect`. The layer releases the resources of `effect`."""
         return LayerOf(lambda _, scope: scope.around(effect).map(lambda service: ContextOf.make(key, service)))
 
     @staticmethod
     def effect_context(effect: EffectOf[ContextOf[_I], _E, _R]) -> LayerOf[_I, _E, _R | None]:
-        """The layer of all the services of the context that `effect` gives."""
+        """Return the layer of all services in the context that `effect` returns."""
         return LayerOf(lambda _, __: effect)
 
     @staticmethod
     def scoped_context(effect: EffectOf[ContextOf[_I], _E, Scope | _R2]) -> LayerOf[_I, _E, _R2 | None]:
-        """The layer of all the services of a context; what `effect` acquires is released when the layer is."""
+        """Return the layer of all services in a context. The layer releases the resources of `effect`."""
         return LayerOf(lambda _, scope: scope.around(effect))
 
     @staticmethod
     def empty() -> LayerOf[Never, Never, None]:
-        """The layer of nothing: `layer.merge(Layer.empty())` is `layer`."""
+        """Return the layer without services. `layer.merge(Layer.empty())` equals `layer`."""
         return LayerOf.of(lambda _: EMPTY)
 
     @staticmethod
     def of(make: Make) -> AnyLayer:
-        """The layer of what `make` makes of the services around it, at once: nothing is run, acquired or shared."""
+        """Return the layer of `make(context)`. Building it runs no effect, acquires nothing, and shares nothing."""
         layer: AnyLayer = LayerOf(lambda _, __: Ask(make), shared=False)
         layer.__fx_make__ = make
         return layer
 
     @staticmethod
     def suspend(make: Callable[[], LayerOf[_Out2, _E, _R]]) -> LayerOf[_Out2, _E, _R]:
-        """The layer that `make` gives, made when it is built."""
+        """Return a layer that calls `make` when it is built and builds the layer that `make` returns."""
         return LayerOf(lambda memo, scope: Suspend(lambda: make().build_in(memo, scope)))
 
     @overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
@@ -319,19 +324,19 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def unwrap(effect: EffectOf[LayerOf[_Out2, _E, _R], _E2, _R2]) -> LayerOf[_Out2, _E | _E2, _R | _R2]: ...
     @staticmethod
     def unwrap(effect: EffectOf[AnyLayer, Any, Any]) -> AnyLayer:
-        """The layer that `effect` gives."""
+        """Return a layer that runs `effect` and builds the layer that `effect` returns."""
         return LayerOf(lambda memo, scope: effect.flat_map(lambda layer: layer.build_in(memo, scope)))
 
     # -- building
 
     def build_in(self, memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
-        """The effect that builds the layer, or shares what `memo` holds; released with `scope`."""
+        """Return the effect that builds the layer or shares it from `memo`. Closing `scope` releases the layer."""
         if not self.__fx_shared__:
             return self.__fx_build__(memo, scope)
         return memo.share(self, self.__fx_build__, scope)
 
     def build(self) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co | Scope | None]:
-        """The effect that builds the layer into the scope around."""
+        """Return the effect that builds the layer in the enclosing scope."""
 
         def begin(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
             return self.build_in(MemoMap.of(context), context.fetch(Scope))
@@ -342,13 +347,13 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     @overload
     def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]: ...
-    @overload  # for mypy, where the target is declared and the other layer supplies several services
+    @overload  # for mypy, if the target is declared and the other layer supplies several services
     def merge(self, other: _Joins[LayerOf[_Out_contra, _E_co, _In_co], _T]) -> _T: ...
     def merge(self, other: Any) -> Any:
-        """The layer of the services of both, built side by side; for a key in both, the other's service."""
+        """Return the layer of the services of both layers, built concurrently. For a common key, `other` wins."""
         return _merge((*self.__fx_merged__, *other.__fx_merged__))
 
-    # mypy infers `Layer.succeed(…)` in place from the type of the parameter, so a few layers have a type each.
+    # mypy infers the type of an inline `Layer.succeed(…)` from the parameter, so the first four layers have own types.
     @overload
     @staticmethod
     def merge_all(a: LayerOf[_I, _E, _R], b: LayerOf[_I2, _E, _R], /) -> MergedOf[_I | _I2, _E, _R]: ...
@@ -369,9 +374,9 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def merge_all(*layers: Any) -> AnyLayer:
         """Return the layer of the services of any number of layers: `Layer.merge_all(a, b, c)`.
 
-        The layers are built side by side. Use it for many layers: `a | b | c` of a hundred takes checkers minutes. If
-        layers fail differently, mypy knows only `object` as the failure. If a target is declared, mypy is exact with
-        `Layer.merge_all(a, b, c).layer`.
+        fxai builds the layers concurrently. Use this method for many layers: checkers need minutes for a hundred
+        layers in the form `a | b | c`. If layers fail differently, mypy infers only `object` as the failure. If a
+        target is declared, mypy infers exact types with `Layer.merge_all(a, b, c).layer`.
         """
         return _merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__))
 
@@ -380,23 +385,23 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @overload
     def __or__(self, other: _Joins[LayerOf[_Out_contra, _E_co, _In_co], _T]) -> _T: ...
     def __or__(self, other: Any) -> Any:
-        """`a | b`: `a.merge(b)`."""
+        """Return `a.merge(b)` for `a | b`."""
         return self.merge(other)
 
     def provide(self, dependency: Callable[[LayerOf[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
-        """The layer fed by `dependency`: what that supplies is no longer needed, and is not in the output."""
+        """Return this layer with the services of `dependency`, which are neither needed nor in the output."""
         return dependency(self)
 
     def provide_merge(self, dependency: Callable[[Merging[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
-        """The layer fed by `dependency`, whose services stay in the output.
+        """Return this layer with the services of `dependency`, which stay in the output.
 
-        The same as `a.provide(b) | b`, which is how to write it where mypy reports a false error: it does when this
-        layer supplies several services and would still need several others.
+        The result equals `a.provide(b) | b`. Write that form if mypy reports a false error. mypy does so if this layer
+        supplies several services and still needs several other services.
         """
         return dependency(Merging(self))
 
     def fresh(self) -> LayerOf[_Out_contra, _E_co, _In_co]:
-        """The layer that is not shared: built anew, with inputs of its own, wherever it is used."""
+        """Return a layer without sharing. Each use builds it again, with its own inputs."""
 
         def build(_: MemoMap, scope: Scope) -> AnyEffect:
             return Suspend(lambda: self.__fx_build__(MemoMap(), scope))
@@ -404,24 +409,25 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         return LayerOf(build, shared=False)
 
     def map_error(self, f: Callable[[_E_co], _E2]) -> LayerOf[_Out_contra, _E2, _In_co]:
-        """The layer with each typed failure changed by `f`."""
+        """Return the layer with `f` applied to each typed failure."""
         return LayerOf(lambda memo, scope: self.build_in(memo, scope).map_error(f))
 
     def map_context(self, f: Callable[[ContextOf[Any]], ContextOf[Any]]) -> LayerOf[_Out_contra, _E_co, _In_co]:
-        """The layer with what it builds changed by `f`, which keeps the services `Out`; `f` is run for each use."""
+        """Return the layer with `f` applied to its context in each use. `f` must keep the services `Out`."""
         make = self.__fx_make__
         if make is not None:
             return LayerOf.of(lambda context: f(make(context)))
         return LayerOf(lambda memo, scope: self.build_in(memo, scope).map(f), shared=False)
 
     def or_die(self) -> LayerOf[_Out_contra, Never, _In_co]:
-        """The layer whose typed failures are defects."""
+        """Return the layer with its typed failures as defects."""
         return LayerOf(lambda memo, scope: self.build_in(memo, scope).or_die())
 
     def catch_all(self, f: Callable[[_E_co], LayerOf[_Out2, _E2, _R2]]) -> LayerOf[_Out2, _E2, _In_co | _R2]:
-        """On a typed failure, the layer that `f` makes of it, once what the failed one acquired is released.
+        """Return a layer that handles a typed failure with the layer `f(failure)`.
 
-        Annotate the target: `Out` is what both supply.
+        fxai first releases the resources of the failed layer. Annotate the target: `Out` is the set of services that
+        both layers supply.
         """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
@@ -431,13 +437,13 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         return LayerOf(build)
 
     def retry(self, schedule: Schedule[_E_co, Any]) -> LayerOf[_Out_contra, _E_co, _In_co]:
-        """The layer, built again after typed failures for as long as the `Schedule` says.
+        """Return a layer that builds again after typed failures until `schedule` ends.
 
-        What a failed attempt acquired is released before the next one.
+        fxai releases the resources of a failed attempt before the next attempt.
         """
         return LayerOf(lambda memo, scope: _attempt(lambda own: self.__fx_build__(memo, own), scope).retry(schedule))
 
-    # -- for checkers: which services it supplies
+    # -- for checkers: the supplied services
 
     def __fx_join__(
         self, first: LayerOf[_Out2, _E2, _R2], /
@@ -451,7 +457,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def __fx_supply__(self) -> Supply[_Out_contra, _E_co, _In_co]:
         raise NotImplementedError
 
-    # -- use: a layer is what `provide` takes
+    # -- use: `provide` calls the layer
 
     @overload
     def __call__(self, target: EffectOf[_A, _E, _Out_contra | _R2]) -> EffectOf[_A, _E | _E_co, _In_co | _R2]: ...
@@ -464,7 +470,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         self, target: Merging[_Out2, _E2, _Out_contra | _R2]
     ) -> LayerOf[_Out2 | _Out_contra, _E2 | _E_co, _In_co | _R2]: ...
     def __call__(self, target: Any) -> Any:
-        """The target with the services of this layer; users write `target.provide(layer)`."""
+        """Return `target` with the services of this layer. Users write `target.provide(layer)`."""
         if isinstance(target, EffectOf):
             make = self.__fx_make__
             return _Provided(target, self) if make is None else _Joined(target, make)
@@ -477,19 +483,19 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
 @final
 class MergedOf(LayerOf[_Out, _E_co, _In_co]):
-    """Many layers as one: a layer that is, for checkers, of exactly the services `Out`."""
+    """Many layers as one layer. For checkers, it supplies exactly the services `Out`."""
 
     __slots__ = ()
 
     @property
     def layer(self) -> LayerOf[_Out, _E_co, _In_co]:
-        """The same as a layer whose type is that of any other."""
+        """The layer as the type `LayerOf`."""
         return self
 
 
 @final
 class _Joined(Instruction, eq=False):
-    """An effect with services that are made at once."""
+    """An effect with services that need no effect to build."""
 
     source: Any
     make: Make
@@ -504,7 +510,7 @@ class _Joined(Instruction, eq=False):
 
 @final
 class _Provided(Instruction, eq=False):
-    """An effect with the services of a layer, which is built when it starts and released when it ends."""
+    """An effect with the services of a layer. It builds the layer at its start and releases the layer at its end."""
 
     source: Any
     layer: AnyLayer
@@ -522,7 +528,7 @@ class _Provided(Instruction, eq=False):
 
 
 def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
-    """The layer of the services of all, where a later one's is taken for a key that several have."""
+    """Return the layer of the services of all layers. For a common key, the last layer wins."""
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
         return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
@@ -535,7 +541,7 @@ def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
 
 
 def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
-    """The layer `target` with the services of another one, which stay in its output to `keep` them."""
+    """Return `target` with the services of `dependency`. With `keep`, these services stay in its output."""
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
         def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
@@ -548,7 +554,7 @@ def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
 
 
 def _attempt(build: Callable[[Scope], AnyEffect], scope: Scope) -> AnyEffect:
-    """What `build` gives in a scope of its own, which closes with `scope`, or at once when the build fails."""
+    """Return the effect of `build` in its own scope. The scope closes with `scope`, or immediately after a failure."""
 
     def begin() -> AnyEffect:
         own = Scope()
@@ -559,7 +565,7 @@ def _attempt(build: Callable[[Scope], AnyEffect], scope: Scope) -> AnyEffect:
 
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, Any]
-"""A layer whose types are looked at nowhere."""
+"""A layer of unknown types."""
 
 if TYPE_CHECKING:
     Layer: TypeAlias = LayerOf[_Out, _X, _N | None]

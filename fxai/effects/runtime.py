@@ -1,4 +1,4 @@
-"""Runtimes: where a program, which is a value, is run.
+"""Functions and runtimes that run programs. Use them at the edge of an application.
 
 >>> from fxai.effects import fx
 >>> run_result(fx.fail("no"))
@@ -30,22 +30,23 @@ _Out = TypeVar("_Out")
 _R_contra = TypeVar("_R_contra", contravariant=True)
 
 Runnable: TypeAlias = EffectOf[_A, _E, None] | EffectOf[_A, _E, Never]
-"""An effect that needs nothing more, as all that run one take it.
+"""An effect that needs no more services. All functions that run an effect accept this type.
 
-It is a union so that mypy does not expect it of the layer in `run(program.provide(layer))`, and blame that one.
+The type is a union. Otherwise mypy would derive the type of the layer in `run(program.provide(layer))` from it, and
+report the mistake for the layer.
 """
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
 
 def run(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> _A:
-    """The value of `effect`, run on an event loop of its own.
+    """Run `effect` on a new event loop and return its value.
 
     Raises:
-        BaseException: a typed failure, itself if it is an exception, else as `FailureError` with the cause;
-            a defect as itself; `InterruptedProgramError` when the program interrupted itself.
-        RuntimeError: an event loop runs here already: await `run_async` there.
-        TypeError: `effect` is no effect, or gives one that was not run.
+        BaseException: If the effect fails. fxai raises a failure that is an exception, or a `FailureError` with the
+            cause, or the defect, or `InterruptedProgramError` if the program interrupted itself.
+        RuntimeError: If an event loop already runs in this thread. Await `run_async` there.
+        TypeError: If `effect` is not an effect, or if its value is an effect that was not run.
     """
     end = run_exit(effect, backend=backend)
     if isinstance(end, Succeeded):
@@ -54,18 +55,18 @@ def run(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> _A:
 
 
 def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A, _E]:
-    """How `effect` ended, run on an event loop of its own; nothing that goes wrong in it is raised.
+    """Run `effect` on a new event loop and return its exit. Failures and defects of the effect are not raised.
 
     Raises:
-        RuntimeError: an event loop runs here already: await `run_async_exit` there.
-        TypeError: `effect` is no effect, or gives one that was not run.
+        RuntimeError: If an event loop already runs in this thread. Await `run_async_exit` there.
+        TypeError: If `effect` is not an effect, or if its value is an effect that was not run.
     """
     given: Any = effect
     if not isinstance(cast(object, given), EffectOf):
         raise not_an_effect(given)
     ends: list[Exit[_A, _E]] = []
 
-    async def main() -> None:  # gives nothing: asyncio writes out what a task gave when it is left, however long it is
+    async def main() -> None:  # returns None, because asyncio formats the result of a task that it shuts down
         ends.append(await run_fiber(given, EMPTY))
 
     try:
@@ -74,28 +75,28 @@ def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[
         running = event_loop()
         if running is None:
             raise
-        remedy = "await fx.run_async(effect), or fx.run_async_exit(effect)"
-        raise RuntimeError(f"an event loop ({running}) runs here: {remedy}") from None
+        remedy = "Await fx.run_async(effect) or fx.run_async_exit(effect) instead."
+        raise RuntimeError(f"an event loop ({running}) already runs in this thread. {remedy}") from None
     (end,) = ends
     return _verify(end)
 
 
 def run_result(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
-    """The value of `effect` or its typed failure, as a `Result`; a defect or an interruption is raised."""
+    """Run `effect` and return its value or its typed failure as a `Result`. Raise its defect or interruption."""
     return outcome(run_exit(effect, backend=backend))
 
 
 def run_io_result(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> IOResult[_A, _E]:
-    """What `run_result` gives, marked as coming from the outside world."""
+    """Run `effect` like `run_result` and return an `IOResult`, which marks the result as impure."""
     return IOResult.from_result(run_result(effect, backend=backend))
 
 
 def run_sync(effect: Runnable[_A, _E]) -> _A:
-    """The value of an effect that awaits nothing; no event loop is started, and no coroutine is made.
+    """Run an effect that awaits nothing and return its value, without an event loop and without a coroutine.
 
     Raises:
-        BaseException: as `run`.
-        RuntimeError: the effect awaits something.
+        BaseException: If the effect fails, like `run`.
+        RuntimeError: If the effect awaits something.
     """
     given: Any = effect
     try:
@@ -107,7 +108,7 @@ def run_sync(effect: Runnable[_A, _E]) -> _A:
 
 
 async def run_async(effect: Runnable[_A, _E]) -> _A:
-    """The value of `effect`, run in the current task; raises as `run` does, and what cancels the task."""
+    """Run `effect` in the current task and return its value. Raise errors like `run`, and cancellations of the task."""
     given: Any = effect
     end: Exit[_A, _E] = await run_fiber(given, EMPTY)
     return _value(end)
@@ -121,7 +122,7 @@ async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
 
     Raises:
         BaseException: The cancellation of the task.
-        TypeError: If `effect` is no effect, or gives one that was not run.
+        TypeError: If `effect` is not an effect, or if its value is an effect that was not run.
     """
     given: Any = effect
     end: Exit[_A, _E] = await run_fiber(given, EMPTY)
@@ -130,7 +131,7 @@ async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
 
 @final
 class Runtime(Generic[_R_contra]):
-    """Services that are built: programs run with them, any number and at once, until the block of `runtime` ends."""
+    """Built services. Until the block of `runtime` ends, you can run any number of programs with them, concurrently."""
 
     __slots__ = ("_context", "_scope")
 
@@ -146,12 +147,12 @@ class Runtime(Generic[_R_contra]):
         """
         if self._scope is not None and self._scope.closed:
             raise RuntimeError(
-                "this Runtime has ended: its services were released. Run programs inside `async with runtime(layer)`."
+                "this Runtime has ended and has released its services. Run programs inside `async with runtime(layer)`."
             )
         return self._context
 
     async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
-        """The value of `effect`, run in the current task with these services; raises as `run_async` does.
+        """Run `effect` in the current task with these services and return its value. Raise errors like `run_async`.
 
         Raises:
             RuntimeError: If the block of `runtime` has ended.
@@ -167,17 +168,17 @@ class Runtime(Generic[_R_contra]):
         return _value(end)
 
     async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:
-        """How `effect` ended, run in the current task with these services.
+        """Run `effect` in the current task with these services and return its exit.
 
         Raises:
             RuntimeError: If the block of `runtime` has ended.
-            TypeError: If `effect` gives an effect that was not run.
+            TypeError: If the value of `effect` is an effect that was not run.
         """
         context = self._open()
         return _verify(await run_fiber(enclose(effect, context), context))
 
     async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
-        """The value of `effect` or its typed failure; a defect or an interruption is raised.
+        """Run `effect` and return its value or its typed failure. Raise its defect or interruption.
 
         Raises:
             RuntimeError: If the block of `runtime` has ended.
@@ -186,8 +187,8 @@ class Runtime(Generic[_R_contra]):
 
 
 @final
-class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with runtime(layer) as services`
-    """A context manager that builds `layer` once, gives a `Runtime`, and releases the layer when left."""
+class runtime(Generic[_Out]):  # noqa: N801  # callers use it like a function: `async with runtime(layer) as services`
+    """A context manager that builds `layer` once, returns a `Runtime`, and releases the layer at the end."""
 
     __slots__ = ("_layer", "_scope")
 

@@ -1,4 +1,4 @@
-"""Schedules: how often an effect is run again, and when.
+"""Schedules, which decide how often and when an effect runs again. Use them with `retry` and `repeat`.
 
 >>> from fxai.effects import fx
 >>> tries: list[int] = []
@@ -35,16 +35,16 @@ _Out_co = TypeVar("_Out_co", covariant=True, default=object)
 
 @runtime_checkable
 class Retryable(Protocol):
-    """A failure that says whether trying again can help, and how many seconds to wait first (None: no matter)."""
+    """A failure that states whether another attempt can help, and the seconds to wait first."""
 
     @property
     def is_retryable(self) -> bool:
-        """False: `retry` gives up at once."""
+        """True if another attempt can help. If it is False, `retry` stops immediately."""
         ...
 
     @property
     def retry_after(self) -> float | None:
-        """The least number of seconds to wait, or None."""
+        """The minimum number of seconds to wait. None for no minimum."""
 
 
 class _Again(msgspec.Struct, frozen=True):
@@ -57,9 +57,10 @@ _Step: TypeAlias = "Callable[[float, Any], _Again | None]"  # (seconds since the
 
 @final
 class Schedule(Generic[_In_contra, _Out_co]):
-    """When to go on: after each input (a failure for `retry`, a value for `repeat`), a delay and an output, or the end.
+    """A rule that returns a delay and an output for each input, or ends.
 
-    A schedule is a value without state: each retry or repeat counts for itself.
+    The input is a failure for `retry` and a value for `repeat`. A schedule has no state, so each retry and each repeat
+    counts separately.
     """
 
     __slots__ = ("__label__", "__start__")
@@ -75,28 +76,28 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     @staticmethod
     def recurs(times: int) -> Schedule[object, int]:
-        """At most `times` times again, with no delay; the output is how often it went on so far."""
+        """Return a schedule that continues at most `times` times, without delay. Its output is the count so far."""
         return _delays(lambda: repeat(0.0, times), f"recurs({times})")
 
     @staticmethod
     def forever() -> Schedule[object, int]:
-        """Without end and delay."""
+        """Return a schedule that never ends and never waits."""
         return _delays(lambda: repeat(0.0), "forever()")
 
     @staticmethod
     def spaced(seconds: float) -> Schedule[object, int]:
-        """Without end, `seconds` after each end."""
+        """Return a schedule that never ends and waits `seconds` after each run."""
         return _delays(lambda: repeat(seconds), f"spaced({seconds})")
 
     @staticmethod
     def fixed(seconds: float) -> Schedule[object, int]:
-        """Without end, at multiples of `seconds` after the first start; those that were missed are left out."""
+        """Return an endless schedule with runs at multiples of `seconds` after the start. It skips missed runs."""
         if seconds <= 0:
             return Schedule.forever()
 
         def start() -> _Step:
             numbers = count(1)
-            ticks = [0]  # the last one that was waited for: it counts as passed, even where a clock wakes early
+            ticks = [0]  # the last tick; it counts as passed even if a clock wakes the program early
 
             def step(elapsed: float, _: object) -> _Again:
                 ticks[0] = max(ticks[0], int(elapsed / seconds)) + 1
@@ -108,30 +109,33 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     @staticmethod
     def exponential(seconds: float, factor: float = 2) -> Schedule[object, int]:
-        """Without end; the first delay is `seconds`, each next one `factor` times the last."""
+        """Return an endless schedule. The first delay is `seconds`. `factor` multiplies each further delay."""
         return _delays(lambda: _growing(float(seconds), factor), f"exponential({seconds}, {factor})")
 
     @staticmethod
     def linear(seconds: float) -> Schedule[object, int]:
-        """Without end; the delays are `seconds`, twice that, and so on."""
+        """Return an endless schedule with the delays `seconds`, `2 * seconds`, `3 * seconds`, and so on."""
         return _delays(lambda: (seconds * n for n in count(1)), f"linear({seconds})")
 
     @staticmethod
     def delays(seconds: Iterable[float]) -> Schedule[object, int]:
-        """Once for each of `seconds`, after that delay."""
+        """Return a schedule that continues once for each delay in `seconds`."""
         given = tuple(seconds)
         return _delays(lambda: iter(given), f"delays({given})")
 
     # -- combinators
 
     def __and__(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, tuple[_Out, _Out2]]:
-        """Goes on while both do, after the longer delay."""
+        """Return a schedule that continues while both schedules continue, after the longer delay."""
         return _join(self, other, "&", lambda a, b: a and b and _Again(max(a.delay, b.delay), (a.output, b.output)))
 
     def __or__(
         self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]
     ) -> Schedule[_In2, tuple[_Out | None, _Out2 | None]]:
-        """Goes on while either does, after the shorter delay; the output of one that has ended is None."""
+        """Return a schedule that continues while either schedule continues, after the shorter delay.
+
+        The output of an ended schedule is None.
+        """
 
         def either(a: _Again | None, b: _Again | None) -> _Again | None:
             alive = [x for x in (a, b) if x is not None]
@@ -141,7 +145,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
         return _join(self, other, "|", either)
 
     def and_then(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, _Out | _Out2]:
-        """This one until it ends, then `other`."""
+        """Return a schedule that follows this schedule until it ends, then follows `other`."""
 
         def start() -> _Step:
             steps = [self.__start__(), other.__start__()]
@@ -159,19 +163,19 @@ class Schedule(Generic[_In_contra, _Out_co]):
         return Schedule(start, f"{self.__label__}.and_then({other.__label__})")
 
     def map(self, f: Callable[[_Out_co], _Out]) -> Schedule[_In_contra, _Out]:
-        """The schedule with its output changed by `f`."""
+        """Return the schedule with `f` applied to its output."""
         return _each(self, lambda again, _, __: _Again(again.delay, f(again.output)), "map(…)")
 
     def modify_delay(self, f: Callable[[float], float]) -> Schedule[_In_contra, _Out_co]:
-        """The schedule with its delays, in seconds, changed by `f`."""
+        """Return the schedule with `f` applied to its delays in seconds."""
         return _each(self, lambda again, _, __: _Again(f(again.delay), again.output), "modify_delay(…)")
 
     def capped(self, seconds: float) -> Schedule[_In_contra, _Out_co]:
-        """The schedule with no delay longer than `seconds`."""
+        """Return the schedule with each delay limited to `seconds`."""
         return _each(self, lambda again, _, __: _Again(min(again.delay, seconds), again.output), f"capped({seconds})")
 
     def jittered(self, low: float = 0.8, high: float = 1.2) -> Schedule[_In_contra, _Out_co]:
-        """The schedule with each delay multiplied by a random number between `low` and `high`."""
+        """Return the schedule with each delay multiplied by a random number from `low` to `high`."""
         import random  # slow to import, and few schedules are jittered
 
         def spread(again: _Again, _: float, __: object) -> _Again:
@@ -180,26 +184,26 @@ class Schedule(Generic[_In_contra, _Out_co]):
         return _each(self, spread, f"jittered({low}, {high})")
 
     def up_to(self, seconds: float) -> Schedule[_In_contra, _Out_co]:
-        """The schedule that ends once `seconds` have passed since it started."""
+        """Return the schedule that ends `seconds` after its start."""
         return _each(self, lambda again, elapsed, _: again if elapsed < seconds else None, f"up_to({seconds})")
 
     def while_input(self, holds: Callable[[_In2], bool]) -> Schedule[_In2, _Out_co]:
-        """The schedule that ends at the first input for which `holds` is false."""
+        """Return the schedule that ends at the first input for which `holds` is false."""
         changed = _each(self, lambda again, _, given: again if holds(given) else None, "while_input(…)")
         return cast("Schedule[_In2, _Out_co]", changed)
 
     def until_input(self, holds: Callable[[_In2], bool]) -> Schedule[_In2, _Out_co]:
-        """The schedule that ends at the first input for which `holds` is true."""
+        """Return the schedule that ends at the first input for which `holds` is true."""
         return self.while_input(lambda given: not holds(given))
 
     # -- use: `effect.retry(schedule)` and `effect.repeat(schedule)`
 
     def __fx_input__(self, x: _In_contra, /) -> None:
-        """For checkers: what it decides by."""
+        """Declare the type of the input to the checkers."""
         raise NotImplementedError
 
     def retrying(self, effect: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
-        """`effect.retry(self)`."""
+        """Return `effect.retry(self)`."""
 
         def loop() -> Gen[_A, _E, _R]:
             step, started = self.__start__(), (yield from _MONOTONIC)
@@ -219,7 +223,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
         return Generate(loop, (), {})
 
     def repeating(self, effect: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
-        """`effect.repeat(self)`."""
+        """Return `effect.repeat(self)`."""
 
         def loop() -> Gen[_A, _E, _R]:
             step, started = self.__start__(), (yield from _MONOTONIC)
@@ -246,7 +250,7 @@ _NO_PAUSE: EffectOf[None] = Ask(lambda _: None)
 def _growing(delay: float, factor: float) -> Iterator[float]:
     while True:
         yield delay
-        delay *= factor  # in the end infinite, which a cap still bounds; a power would overflow
+        delay *= factor  # grows to infinity, and a cap still limits infinity; a power would overflow
 
 
 def _delays(delays: Callable[[], Iterator[float]], label: str) -> Schedule[object, int]:
@@ -273,7 +277,7 @@ def _join(
 
 
 def _part(schedule: Schedule[Any, Any], sign: str) -> str:
-    """The label as a part of one that `sign` joins."""
+    """Return the label for use in a label that `sign` joins."""
     joined = " & " in schedule.__label__ or " | " in schedule.__label__
     return f"({schedule.__label__})" if joined and f" {sign} " not in schedule.__label__ else schedule.__label__
 
@@ -282,7 +286,7 @@ def _each(
     schedule: Schedule[_In_contra, Any], f: Callable[[_Again, float, Any], _Again | None], label: str
 ) -> Schedule[_In_contra, Any]:
     def start() -> _Step:
-        inner = [schedule.__start__()]  # empty once it has ended
+        inner = [schedule.__start__()]  # empty after the end
 
         def step(elapsed: float, given: Any) -> _Again | None:
             again = inner[0](elapsed, given) if inner else None

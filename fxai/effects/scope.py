@@ -1,4 +1,4 @@
-"""Scopes: resources that were acquired are released, the last one first, each exactly once.
+"""Scopes, which release acquired resources in reverse order, each exactly once. Use them for connections and files.
 
 >>> from fxai.effects import fx
 >>> log: list[str] = []
@@ -51,40 +51,40 @@ Finalizer: TypeAlias = Callable[[Exit[Any, Any]], EffectOf[Any, Any, None]]
 
 @final
 class Scope(Service):
-    """A stack of finalizers, run when the scope closes: last added first, each exactly once."""
+    """A stack of finalizers. Closing the scope runs each finalizer exactly once, the last added finalizer first."""
 
     closed: bool = False
-    """True once closing has begun."""
+    """True after closing started."""
     is_of_one: bool = False
-    """True if one program has the services of this scope, so that its end is the end of the program."""
-    _released: bool = False  # no finalizer can be added any more
-    _finalizers: dict[object, Finalizer] | None = None  # by token, in the order they were added
+    """True if only one program uses the services of this scope, so that the scope ends with the program."""
+    _released: bool = False  # True if `add` refuses finalizers
+    _finalizers: dict[object, Finalizer] | None = None  # by token, in the order of addition
 
     @property
     def empty(self) -> bool:
-        """True when closing would run nothing."""
+        """True if closing would run no finalizer."""
         return not self._finalizers
 
     def around(self, effect: EffectOf[_A, _E, Any]) -> EffectOf[_A, _E, Any]:
-        """The effect in this scope: what it acquires is released when this one closes."""
+        """Return the effect in this scope. Closing the scope releases the resources of the effect."""
         return _Inside(effect, self)
 
     def require_open(self) -> None:
-        """Does nothing while finalizers can be added, also while others run.
+        """Check that you can still add finalizers. This is possible while finalizers run.
 
         Raises:
-            RuntimeError: the scope is closed already: nothing would ever run the finalizer.
+            RuntimeError: If the scope is closed. No close would run the finalizer.
         """
         if self._released:
-            raise RuntimeError("the scope is closed: what is acquired now would never be released")
+            raise RuntimeError("the scope is closed. Acquire the resource in an open scope, which can release it.")
 
     def add(self, finalizer: Finalizer) -> object:
-        """Adds what is run, with the exit of the program, when the scope closes. Gives the token that `remove` takes.
+        """Add a finalizer, which receives the exit of the program when the scope closes. Return a token for `remove`.
 
-        While the scope is closing, it is run next.
+        If the scope is closing, it runs the new finalizer next.
 
         Raises:
-            RuntimeError: the scope is closed already: nothing would ever run the finalizer.
+            RuntimeError: If the scope is closed. No close would run the finalizer.
         """
         if self._released:
             self.require_open()
@@ -95,19 +95,19 @@ class Scope(Service):
         return token
 
     def remove(self, token: object) -> None:
-        """Takes a finalizer out that has nothing to do any more."""
+        """Remove a finalizer that has no work left."""
         if self._finalizers is not None:
             self._finalizers.pop(token, None)
 
     def close(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
-        """The effect that runs all finalizers, uninterrupted; those that fail do not stop the others.
+        """Return the effect that runs all finalizers, uninterrupted. A failed finalizer does not stop the others.
 
-        What failed among them is a defect of the program that the scope belongs to, with every reason in it.
+        Failures of finalizers become defects of the program that owns the scope. The cause contains every reason.
         """
         return Suspend(lambda: self.release(exit_))
 
     def release(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
-        """Begins to close; gives the effect of the rest of `close`, which has to be run."""
+        """Start closing and return the effect that completes `close`. You must run this effect."""
         self.closed = True
         if self._finalizers:
             return Mask(Generate(self._run_all, (exit_,), {}))
@@ -120,7 +120,7 @@ class Scope(Service):
         while self._finalizers:
             try:
                 end = yield from Suspend(partial(self._finalizers.popitem()[1], exit_)).exit()
-            except BaseException as raised:  # a cancellation that cannot be held off ends this finalizer, not the rest
+            except BaseException as raised:  # an unblockable cancellation ends this finalizer, but not the others
                 fatal = raised
                 continue
             if isinstance(end, Failed):
@@ -139,9 +139,9 @@ NOTHING: EffectOf[None, Never, None] = Succeed(None)
 def add_finalizer(
     finalizer: Callable[[Exit[Any, Any]], EffectOf[Discarded, Any, _R]],
 ) -> EffectOf[None, Never, _R | Scope | None]:
-    """Adds `finalizer` to the scope around: it is run when that closes, with the exit of the program.
+    """Return the effect that adds `finalizer` to the enclosing scope.
 
-    It is run with the services that are there now.
+    When the scope closes, `finalizer` receives the exit of the program. It runs with the current services.
     """
 
     def add(context: ContextOf[Any]) -> None:
@@ -154,14 +154,15 @@ def add_finalizer(
 def acquire_release(
     acquire: EffectOf[_A, _E, _R], release: Callable[[_A], EffectOf[Discarded, Any, _R2]]
 ) -> EffectOf[_A, _E, _R | _R2 | Scope | None]:
-    """The value of `acquire`; `release` is run on it when the scope around closes, with the services there were.
+    """Return the effect of `acquire`. When the enclosing scope closes, it runs `release` on the value.
 
-    Acquiring cannot be interrupted, so that nothing is acquired without its release being known.
+    `release` uses the services of the acquisition. A cancellation cannot interrupt `acquire`, so every acquired
+    resource has a finalizer.
     """
 
     def within(context: ContextOf[Any]) -> EffectOf[_A, _E, _R]:
         scope: Scope = context.fetch(Scope)
-        scope.require_open()  # known before anything is acquired
+        scope.require_open()  # before the program acquires anything
 
         def hold(value: _A) -> _A:
             scope.add(lambda _: Local(As(release(value), None), lambda _: context))
@@ -177,11 +178,12 @@ def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> Effect
 @overload
 def acquire_cm(manager: Callable[[], AbstractContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]: ...
 def acquire_cm(manager: Callable[[], Any]) -> EffectOf[Any, Never, Any]:
-    """What a context manager gives, an asynchronous or an ordinary one; it is left when the scope around closes.
+    """Return the effect that enters a context manager, asynchronous or ordinary. Closing the enclosing scope exits it.
 
-    It is given the exception that ended the program, if one did. What it raises is a defect. An ordinary one is entered
-    and left inline, as by `fx.sync`, and should not block; what is both is taken as asynchronous. Managers that hold a
-    cancel scope or task group of their own must be entered and left by one task: use `fx.wait` around those.
+    The manager receives the exception that ended the program, if any. An exception of the manager is a defect. fxai
+    enters and exits an ordinary manager inline, like `fx.sync`, so the manager should not block. fxai treats a manager
+    that is both ordinary and asynchronous as asynchronous. One task must enter and exit a manager that contains its own
+    cancel scope or task group. For such a manager, wrap the whole block in `fx.wait`.
     """
 
     def leave(entered: Any, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
@@ -193,7 +195,7 @@ def acquire_cm(manager: Callable[[], Any]) -> EffectOf[Any, Never, Any]:
 
     def enter(entered: Any) -> EffectOf[Any, Never, Any]:
         if not _is_async(entered) and not _has(entered, "__enter__"):
-            raise TypeError(f"fx.acquire_cm takes a function that makes a context manager, and it made {entered!r}")
+            raise TypeError(f"fx.acquire_cm must get a function that returns a context manager, got {entered!r}")
         opened: EffectOf[Any, Never, None]
         opened = Await(lambda _: entered.__aenter__()) if _is_async(entered) else Sync(entered.__enter__)
         return opened.flat_map(lambda value: add_finalizer(lambda exit_: leave(entered, exit_)).as_(value))
@@ -210,7 +212,7 @@ def _has(manager: object, method: str) -> bool:
 
 
 def scoped(effect: EffectOf[_A, _E, Scope | _R2]) -> EffectOf[_A, _E, _R2]:
-    """The effect with a scope of its own, closed when it ends: `Scope` is no longer needed."""
+    """Return the effect in its own scope, which closes at its end. The effect no longer needs `Scope`."""
     return _Scoped(effect)
 
 

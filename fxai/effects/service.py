@@ -1,8 +1,9 @@
-"""Services: keys of a context that are classes.
+"""Service classes, which are keys of a context. Use them to declare the services that programs need.
 
-A class that names `Service` among its bases is a key, and what implements it is its service. `Tag` makes a key whose
-service is any type, `ClassKey` one of a class of another package, and `Reference` one with a default, which no layer
-has to give. `Clock`, the time, is such a reference: a test gives its own.
+If a class names `Service` among its bases, the class is a key. Its implementations are the services of this key. `Tag`
+makes a key for a service of any type, and `ClassKey` makes a key for a class of another package. `Reference` makes a
+key with a default, so no layer must supply its service. The reference `Clock` supplies the time. A test can replace
+the clock.
 
 >>> from abc import abstractmethod
 >>> from fxai.effects import fx
@@ -39,7 +40,7 @@ _T = TypeVar("_T")
 
 
 class ServiceMeta(ABCMeta):
-    """Lets a service class be asked for by its name: `db = yield from Db`."""
+    """The metaclass that makes `db = yield from Db` return the service of the class `Db`."""
 
     def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], Any, _T]:
         key: Any = cls
@@ -48,9 +49,9 @@ class ServiceMeta(ABCMeta):
 
 
 class Service(metaclass=ServiceMeta):
-    """The root of service interfaces: `class Db(Service)` with abstract methods.
+    """The base class of service interfaces: `class Db(Service)` with abstract methods.
 
-    The class that names `Service` among its bases is the key; implementations inherit it and are no keys.
+    A class that names `Service` among its bases is a key. Implementations inherit from the key and are not keys.
     """
 
     __fx_root__: ClassVar[Any] = None
@@ -68,7 +69,7 @@ class Service(metaclass=ServiceMeta):
     def __fx_key__(cls) -> object:
         if cls.__fx_root__ is not cls:
             root = getattr(cls.__fx_root__, "__name__", "a service")
-            raise TypeError(f"{cls.__name__} implements {root} and is no key itself; use {root} as the key")
+            raise TypeError(f"{cls.__name__} implements {root} and is not a key itself. Use {root} as the key.")
         return cls
 
     @classmethod
@@ -81,7 +82,7 @@ class Service(metaclass=ServiceMeta):
 
 
 class ReferenceMeta(ServiceMeta):
-    """Lets a reference be asked for by its name, with nothing added to `R`."""
+    """The metaclass that makes `clock = yield from Clock` return the service without an addition to `R`."""
 
     def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], Any, _T]:
         key: Any = cls
@@ -89,22 +90,22 @@ class ReferenceMeta(ServiceMeta):
         return service
 
     def __fx_default__(cls) -> Any:
-        """The service where a context has none."""
+        """Return the default service, for a context without this key."""
         reference: Any = cls
         return reference.default()
 
 
 class Reference(Service, metaclass=ReferenceMeta):
-    """The root of services that have a default: asking for one adds nothing to `R`, a layer replaces it."""
+    """The base class of services with a default. Using one adds nothing to `R`. A layer can replace the default."""
 
     @classmethod
     @abstractmethod
     def default(cls) -> Self:
-        """The service where no layer gives one."""
+        """Return the service for programs without a layer for this key."""
 
 
 class TagMeta(type):
-    """Lets a tag be asked for by its name: `key = yield from ApiKey`."""
+    """The metaclass that makes `key = yield from ApiKey` return the service of the tag `ApiKey`."""
 
     def __iter__(cls: Key[_I, _S]) -> Generator[EffectOf[Any, Never, _I | None], Any, _S]:
         service: _S = yield Fetch(cls.__fx_key__())
@@ -112,7 +113,7 @@ class TagMeta(type):
 
 
 class Tag(Generic[_S], metaclass=TagMeta):
-    """A key whose identity is not its interface: `class ApiKey(Tag[str])`; `key = yield from ApiKey` asks for it."""
+    """A key with a service of any type: `class ApiKey(Tag[str])`. `key = yield from ApiKey` returns the service."""
 
     @classmethod
     def __fx_key__(cls) -> object:
@@ -129,7 +130,7 @@ class Tag(Generic[_S], metaclass=TagMeta):
 
 @final
 class ClassKey(Generic[_T]):
-    """A key for a class of another package: `pool = ClassKey(ConnectionPool)`; `yield from pool` asks for it."""
+    """A key for a class of another package: `pool = ClassKey(Pool)`. `yield from pool` returns the service."""
 
     __slots__ = ("_cls",)
 
@@ -151,28 +152,28 @@ class ClassKey(Generic[_T]):
 
 
 class Clock(Reference):
-    """What time it is, and waiting."""
+    """The service that measures time and waits."""
 
     @abstractmethod
     def now(self) -> float:
-        """Seconds since 1970-01-01T00:00Z."""
+        """Return the seconds since 1970-01-01T00:00Z."""
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds since some fixed moment; never goes back."""
+        """Return the seconds since a fixed moment. The number never decreases."""
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None:
-        """Returns `seconds` later; at once, after a turn of the event loop, when that is not positive."""
+        """Wait for `seconds`. If `seconds` is 0 or less, return after one turn of the event loop."""
 
     @abstractmethod
     def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
-        """A context in which `scope` is cancelled once `seconds` have passed."""
+        """Return a context that cancels `scope` after `seconds`."""
 
     @classmethod
     @override
     def default(cls) -> Self:
-        """The live clock."""
+        """Return the real clock."""
         return LIVE  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # the key's only default
 
 

@@ -1,13 +1,14 @@
-"""Streams: many values, one after another, each only when it is asked for.
+"""Streams, which produce values on demand. Use them for responses, events, and data that do not fit in memory.
 
-A `Stream[A, E, R]` gives any number of `A`, may fail with `E`, and needs the services `R`. Its reader pulls it,
-so a slow reader slows the producer; it holds a scope, so that stopping early runs every finalizer.
+A `Stream[A, E, R]` produces any number of values of type `A`, can fail with `E`, and needs the services `R`. The reader
+pulls each value, so a slow reader slows the producer. Each reading has a scope. If a reader stops early, the scope runs
+every finalizer.
 
 >>> from fxai.effects import fx
 >>> fx.run_sync(Stream.from_iterable(range(10)).filter(lambda n: n % 2).map(str).take(3).collect())
 ['1', '3', '5']
 
-Plain asynchronous Python reads one with `async with stream.iterate() as items: async for item in items`.
+Asynchronous Python code reads a stream with `async with stream.iterate() as items: async for item in items`.
 """
 
 from __future__ import annotations
@@ -48,46 +49,47 @@ Emit: TypeAlias = Callable[[_B], EffectOf[None]]
 
 @final
 class StreamOf(Generic[_A_co, _E_co, _R_co]):
-    """Values one after another: `A` each, `E` on expected failure, `R` needed to read it."""
+    """A stream of values of type `A`. It can fail with `E` and needs the services `R`."""
 
     __slots__ = ("__fx_open__", "__fx_parts__")
 
     def __init__(self, open_: Open, parts: tuple[object, tuple[Open, ...]] | None = None) -> None:
-        self.__fx_open__: Open = open_  # in a scope, gives the pull: an effect of the next value, or of END
+        self.__fx_open__: Open = open_  # in a scope, returns the pull: an effect of the next value, or of END
         self.__fx_parts__: tuple[object, tuple[Open, ...]] | None = (
-            parts  # by what it was joined, and what: many in a row are one, not one around another
+            parts  # the operator and the streams that it joined, so that many joined streams stay one flat operation
         )
 
     if not TYPE_CHECKING:
 
         @classmethod
         def __class_getitem__(cls, _: Any) -> Any:
-            return cls  # subscripts are for checkers only
+            return cls  # only checkers use subscripts
 
         __contains__ = __format__ = __str__ = refuse_as_value
     if not MYPY:
 
-        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it
+        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # pyright reports each use as an error
             refuse_as_value(self)
 
     # -- constructors
 
     @staticmethod
     def empty() -> StreamOf[Never, Never, None]:
-        """The stream of nothing."""
+        """Return the stream without values."""
         return StreamOf(Succeed(Succeed(END)))
 
     @staticmethod
     def make(*items: _B) -> StreamOf[_B, Never, None]:
-        """The stream of `items`."""
+        """Return the stream of `items`."""
         return StreamOf.from_iterable(items)
 
     @staticmethod
     def from_iterable(items: Iterable[_B]) -> StreamOf[_B, Never, None]:
-        """The stream of what `items` gives, taken one by one; its iterator is made anew for each reading.
+        """Return the stream of the values in `items`. Each reading makes a new iterator and takes values lazily.
 
         Raises:
-            TypeError: it is an effect, which is iterable for `yield from` alone; `from_effect` makes a stream of one.
+            TypeError: If `items` is an effect, which only `yield from` can iterate. To make a stream of an effect, call
+                `from_effect`.
         """
         if isinstance(cast(object, items), EffectOf):
             refuse_as_value(items)
@@ -95,12 +97,12 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     @staticmethod
     def from_effect(effect: EffectOf[_B, _E, _R]) -> StreamOf[_B, _E, _R]:
-        """The stream of one value."""
+        """Return the stream of the value of `effect`."""
         return StreamOf(Sync(lambda: _pull.once(effect)))
 
     @staticmethod
     def fail(error: _E2) -> StreamOf[Never, _E2, None]:
-        """The stream that fails at once."""
+        """Return the stream that fails immediately."""
         return StreamOf(Succeed(_pull.failure(error)))
 
     @overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
@@ -111,22 +113,22 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     def unwrap(effect: EffectOf[StreamOf[_B, _E, _R], _E2, Scope | _R2]) -> StreamOf[_B, _E | _E2, _R | _R2]: ...
     @staticmethod
     def unwrap(effect: EffectOf[AnyStream, Any, Any]) -> AnyStream:
-        """The stream that `effect` gives; what it acquires is released when the stream ends."""
+        """Return the stream in the value of `effect`. The end of the stream releases the resources of `effect`."""
         return StreamOf(effect.flat_map(lambda stream: stream.__fx_open__))
 
     @staticmethod
     def suspend(make: Callable[[], StreamOf[_B, _E, _R]]) -> StreamOf[_B, _E, _R]:
-        """The stream that `make` gives, made anew for each reading."""
+        """Return a stream that calls `make` in each reading and reads the stream that `make` returns."""
         return StreamOf(Suspend(lambda: make().__fx_open__))
 
     @staticmethod
     def unfold(state: _B, f: Callable[[_B], EffectOf[tuple[_C, _B] | None, _E, _R]]) -> StreamOf[_C, _E, _R]:
-        """The stream of the first of each pair that `f` gives; the second is what it is given next; None ends it."""
+        """Return a stream that calls `f(state)` until None. `f` returns the next value and the next state."""
         return StreamOf(Sync(lambda: _pull.unfolding(state, f)))
 
     @staticmethod
     def from_async(make: Callable[[], AsyncIterable[_B]]) -> StreamOf[_B, Never, None]:
-        """The stream of an asynchronous iterable, closed with the stream; what it raises is a defect."""
+        """Return the stream of an asynchronous iterable, which it closes at its end. Exceptions are defects."""
         opened = acquire_release(Sync(lambda: make().__aiter__()), _pull.close_async)
         return StreamOf(opened.map(_pull.of_async))
 
@@ -134,9 +136,10 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     def emitting(
         produce: Callable[[Emit[_B]], EffectOf[Discarded, _E, _R]], *, buffer: int = 0
     ) -> StreamOf[_B, _E, _R]:
-        """The stream of what a program emits: `produce(emit)`, where `emit(value)` waits until it is read.
+        """Return the stream of the values that `produce(emit)` emits. `emit(value)` waits until a reader takes it.
 
-        The program runs beside the reader, `buffer` values ahead of it, and is interrupted when the reader stops.
+        The program runs concurrently with the reader, at most `buffer` values ahead. fxai interrupts the program when
+        the reader stops.
         """
 
         def body(channel: Channel[_B]) -> EffectOf[None, _E, _R]:
@@ -146,33 +149,33 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     @staticmethod
     def steps(produce: Callable[[Emit[_B]], EffectOf[Discarded, _E, _R]]) -> StreamOf[_B, _E, _R]:
-        """The stream of what a program emits in its own steps: `produce(emit)` runs from one emitted value to the next.
+        """Return the stream of the values that `produce(emit)` emits. The program runs only while the reader waits.
 
-        The program stands still until its reader asks for the next value; nothing runs beside the reader, and nothing
-        is kept between the two. Where the reader leaves, the program is interrupted where it stands. `emit` is an
-        effect of the program itself, also within `scoped`, `provide`, `catch_all` or another stream's `for_each`; run
-        in a forked or concurrent part, or within a `timeout`, it is a defect: `emitting` is for those.
+        After each emitted value, the program pauses until the reader requests the next value. No task runs between two
+        requests, and no value is stored. If the reader stops, fxai interrupts the program at its pause. `emit` is an
+        effect of the program itself. You can also run it within `scoped`, `provide`, `catch_all`, or the `for_each` of
+        another stream. In a forked or concurrent part, or within a `timeout`, `emit` is a defect. Use `emitting` there.
         """
         return StreamOf(_pull.steps(lambda emit: As(produce(emit), None)))
 
     @staticmethod
     def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
-        """The stream of what the program `body(channel)` puts or offers there."""
+        """Return the stream of the values that the program `body(channel)` puts or offers in the channel."""
         return StreamOf(_pull.of_channel(body, buffer))
 
     # -- values
 
     def map(self, f: Callable[[_A_co], _B]) -> StreamOf[_B, _E_co, _R_co]:
-        """The stream with each value changed by `f`."""
+        """Return the stream with `f` applied to each value."""
         return StreamOf(self.__fx_open__.map(lambda pull: Map(pull, lambda x: END if x is END else f(x))))
 
     def map_effect(
         self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]], *, concurrency: int = 1
     ) -> StreamOf[_B, _E_co | _E2, _R_co | _R2]:
-        """The stream of the values of `f`, in order; `concurrency` of them run at once, ahead of the reader.
+        """Return the stream of the ordered values of `f(value)`. `concurrency` effects run ahead of the reader.
 
         Raises:
-            ValueError: `concurrency` is less than 1.
+            ValueError: If `concurrency` is less than 1.
         """
         if _at_least_one("concurrency", concurrency) > 1:
             return StreamOf(_pull.concurrent(self.__fx_open__, f, concurrency))
@@ -180,96 +183,99 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf(self.__fx_open__.map(lambda pull: pull.flat_map(lambda x: end if x is END else f(x))))
 
     def tap(self, f: Callable[[_A_co], EffectOf[Discarded, _E2, _R2]]) -> StreamOf[_A_co, _E_co | _E2, _R_co | _R2]:
-        """The stream that runs `f` on each value before it gives it."""
+        """Return the stream that runs `f(value)` before it returns the value."""
         end: EffectOf[Any] = Succeed(END)
         return StreamOf(self.__fx_open__.map(lambda pull: pull.flat_map(lambda x: end if x is END else f(x).as_(x))))
 
     def filter(self, keep: Callable[[_A_co], bool]) -> StreamOf[_A_co, _E_co, _R_co]:
-        """The stream of the values for which `keep` is true."""
+        """Return the stream of the values for which `keep` is true."""
         return StreamOf(self.__fx_open__.map(lambda pull: Generate(_pull.keep_if, (pull, keep), {})))
 
     def scan(self, state: _B, f: Callable[[_B, _A_co], _B]) -> StreamOf[_B, _E_co, _R_co]:
-        """The stream of the states: `f(state, value)` for each value, each made from the one before."""
+        """Return the stream of the states. Each state is `f(state, value)` of the previous state."""
         return StreamOf(self.__fx_open__.map(lambda pull: _pull.scanning(pull, state, f)))
 
     def take(self, number: int) -> StreamOf[_A_co, _E_co, _R_co]:
-        """The first `number` values; nothing is pulled after them."""
+        """Return the stream of the first `number` values. It pulls no more values."""
         return StreamOf(self.__fx_open__.map(lambda pull: _pull.taking(pull, number)))
 
     def take_while(self, holds: Callable[[_A_co], bool]) -> StreamOf[_A_co, _E_co, _R_co]:
-        """The values before the first one for which `holds` is false."""
+        """Return the stream of the values before the first value for which `holds` is false."""
         return StreamOf(self.__fx_open__.map(lambda pull: _pull.ending(pull, holds)))
 
     def drop(self, number: int) -> StreamOf[_A_co, _E_co, _R_co]:
-        """All but the first `number` values."""
+        """Return the stream without the first `number` values."""
         return StreamOf(self.__fx_open__.map(lambda pull: _pull.dropping(pull, number)))
 
     def grouped(self, size: int) -> StreamOf[tuple[_A_co, ...], _E_co, _R_co]:
-        """The values in tuples of `size`; the last one may be shorter.
+        """Return the stream of tuples of `size` values. The last tuple can be shorter.
 
         Raises:
-            ValueError: `size` is less than 1.
+            ValueError: If `size` is less than 1.
         """
         number = _at_least_one("size", size)
         return StreamOf(self.__fx_open__.map(lambda pull: Generate(_pull.group, (pull, number), {})))
 
-    # -- streams together
+    # -- combination
 
     def flat_map(self, f: Callable[[_A_co], StreamOf[_B, _E2, _R2]]) -> StreamOf[_B, _E_co | _E2, _R_co | _R2]:
-        """The streams that `f` makes of the values, one after another; each is released before the next."""
+        """Return the values of the streams `f(value)`, one stream after another. Each stream ends before the next."""
         return StreamOf(_pull.flatten(self.__fx_open__, lambda x: f(x).__fx_open__))
 
     def concat(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
-        """The values of this one, then those of `other`."""
+        """Return the stream of the values of this stream, then of `other`."""
         parts = (*_parts(self, _pull.concatenate), *_parts(other, _pull.concatenate))
         return StreamOf(_pull.concatenate(parts), (_pull.concatenate, parts))
 
     def merge(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
-        """The values of both as they come; ends when both have; a failure of one stops the other."""
+        """Return the stream of the values of both streams as they arrive. A failure of one stream stops the other.
+
+        The stream ends when both streams ended.
+        """
         parts = (*_parts(self, _pull.merge), *_parts(other, _pull.merge))
         return StreamOf(_pull.merge(parts), (_pull.merge, parts))
 
     def zip(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[tuple[_A_co, _B], _E_co | _E2, _R_co | _R2]:
-        """The pairs of the values of both; ends with the shorter."""
+        """Return the stream of pairs of the values of both streams. It ends with the shorter stream."""
         return StreamOf(_pull.zip_pairs(self.__fx_open__, other.__fx_open__))
 
     def buffer(self, capacity: int) -> StreamOf[_A_co, _E_co, _R_co]:
-        """The stream whose producer runs beside the reader, at most `capacity` values ahead.
+        """Return the stream with a producer that runs concurrently, at most `capacity` values ahead of the reader.
 
         Raises:
-            ValueError: `capacity` is less than 1.
+            ValueError: If `capacity` is less than 1.
         """
-        ahead = _at_least_one("capacity", capacity) - 1  # one more waits to be put
+        ahead = _at_least_one("capacity", capacity) - 1  # the producer holds one more value
         return StreamOf(_pull.of_channel(lambda channel: _pull.pump(self.__fx_open__, channel), ahead))
 
     # -- failure and finalizers
 
     def map_error(self, f: Callable[[_E_co], _E2]) -> StreamOf[_A_co, _E2, _R_co]:
-        """The stream with its typed failure changed by `f`."""
+        """Return the stream with `f` applied to its typed failure."""
         return StreamOf(self.__fx_open__.map_error(f).map(lambda pull: pull.map_error(f)))
 
     def catch_all(self, f: Callable[[_E_co], StreamOf[_B, _E2, _R2]]) -> StreamOf[_A_co | _B, _E2, _R_co | _R2]:
-        """On a typed failure, goes on with the stream that `f` makes of it; what came before was given."""
+        """Return the stream that continues with the stream `f(failure)` after a typed failure. Earlier values stay."""
         return StreamOf(_pull.recovering(self.__fx_open__, lambda error: f(error).__fx_open__))
 
     def on_exit(
         self, f: Callable[[Exit[Any, Any]], EffectOf[Discarded, Never, _R2]]
     ) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
-        """Runs what `f` makes of the exit when the stream ends or its reader stops."""
+        """Return the stream that runs `f(exit)` when it ends or its reader stops."""
         return StreamOf(add_finalizer(f).flat_map(lambda _: self.__fx_open__))
 
     def ensuring(self, finalizer: EffectOf[Discarded, Never, _R2]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
-        """Runs `finalizer` when the stream ends or its reader stops."""
+        """Return the stream that runs `finalizer` when it ends or its reader stops."""
         return self.on_exit(lambda _: finalizer)
 
     # -- services
 
     def provide(self, layer: Callable[[StreamOf[_A_co, _E_co, _R_co | None]], _T]) -> _T:
-        """The stream with the services of `layer`, built when it is first read and released when it ends."""
+        """Return the stream with the services of `layer`, built at the first read and released at the end."""
         return layer(self)
 
     def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
-        """The stream with the services that `build` gives in the stream's scope."""
+        """Return the stream with the services that `build` returns in the scope of the stream."""
 
         def begin(given: ContextOf[Any]) -> AnyEffect:
             opened = enclose(self.__fx_open__, given).provide_context(given)
@@ -278,48 +284,51 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf(build.flat_map(begin))
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> StreamOf[_A_co, _E_co, None]:
-        """The stream with services that exist already."""
+        """Return the stream with existing services."""
         return self.provide_built(Succeed(context))
 
     def pipe(self, f: Callable[[StreamOf[_A_co, _E_co, _R_co]], _T]) -> _T:
-        """`f(self)`: for functions of the floors above, in reading order."""
+        """Return `f(self)`. Use it to write functions of higher packages in reading order."""
         return f(self)
 
     # -- reading
 
     def collect(self) -> EffectOf[list[_A_co], _E_co, _R_co]:
-        """All values."""
+        """Return the effect of all values in a list."""
         return scoped(Generate(_pull.collect, (self.__fx_open__,), {}))
 
     def fold(self, state: _B, f: Callable[[_B, _A_co], _B]) -> EffectOf[_B, _E_co, _R_co]:
-        """The last state: `f(state, value)` for each value, each made from the one before."""
+        """Return the effect of the last state. Each state is `f(state, value)` of the previous state."""
         return scoped(Generate(_pull.fold, (self.__fx_open__, state, f), {}))
 
     def for_each(self, f: Callable[[_A_co], EffectOf[Discarded, _E2, _R2]]) -> EffectOf[None, _E_co | _E2, _R_co | _R2]:
-        """Runs `f` on each value, one after another."""
+        """Return the effect that runs `f` on each value, one after another."""
         return self.tap(f).drain()
 
     def drain(self) -> EffectOf[None, _E_co, _R_co]:
-        """Reads to the end for what it does."""
+        """Return the effect that reads all values and discards them."""
         return scoped(Generate(_pull.drain, (self.__fx_open__,), {}))
 
     def first(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
-        """The first value, or `Nothing`; the rest is not pulled."""
+        """Return the effect of the first value, or of `Nothing`. It pulls no other value."""
         return scoped(Generate(_pull.first, (self.__fx_open__,), {}))
 
     def last(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
-        """The last value, or `Nothing`."""
+        """Return the effect of the last value, or of `Nothing`."""
         return scoped(Generate(_pull.last, (self.__fx_open__,), {}))
 
     def pull(self) -> EffectOf[EffectOf[_A_co, _E_co, _R_co], _E_co, _R_co | Scope | None]:
-        """Opens the stream in the scope around; gives the effect of its next value, or of `END`."""
+        """Return the effect that opens the stream in the enclosing scope and returns the effect of the next value.
+
+        After the last value, the returned effect succeeds with `END`.
+        """
         return self.__fx_open__
 
     def iterate(self: StreamOf[_B, _E, None]) -> AbstractAsyncContextManager[AsyncIterator[_B]]:
-        """The values for plain asynchronous Python: `async with stream.iterate() as items: async for item in items`.
+        """Return the values for asynchronous Python: `async with stream.iterate() as items: async for item in items`.
 
-        Leaving the block early stops the producer and runs its finalizers. A typed failure is raised: itself if it
-        is an exception, else as `FailureError`; a defect is raised as itself.
+        If the block ends early, fxai stops the producer and runs its finalizers. A failure that is an exception is
+        raised unchanged. Any other failure is raised as `FailureError`. A defect is raised unchanged.
         """
         return cast("AbstractAsyncContextManager[AsyncIterator[_B]]", Iteration(self.__fx_open__))
 
@@ -331,12 +340,12 @@ def _parts(stream: AnyStream, by: object) -> tuple[Open, ...]:
 
 def _at_least_one(name: str, number: int) -> int:
     if number < 1:
-        raise ValueError(f"{name} is {number}: it must be at least 1")
+        raise ValueError(f"{name} must be at least 1, got {number}")
     return number
 
 
 AnyStream: TypeAlias = StreamOf[Any, Any, Any]
-"""A stream whose types are looked at nowhere."""
+"""A stream of unknown types."""
 
 if TYPE_CHECKING:
     Stream: TypeAlias = StreamOf[_A, _X, _N | None]
@@ -346,7 +355,7 @@ else:
 
 @final
 class Iteration(Generic[_A]):
-    """One reading of a stream: a context manager that gives its values as an asynchronous iterator."""
+    """One reading of a stream. It is a context manager that returns the values as an asynchronous iterator."""
 
     __slots__ = ("_context", "_failed", "_open", "_pull", "_scope")
 
@@ -375,7 +384,7 @@ class Iteration(Generic[_A]):
 
     async def __anext__(self) -> _A:
         if self._pull is None:
-            raise RuntimeError("the stream is not open: read it inside `async with stream.iterate() as items`")
+            raise RuntimeError("the stream is not open. Read it inside `async with stream.iterate() as items`.")
         if self._scope.closed:
             raise StopAsyncIteration
 

@@ -580,5 +580,5 @@ def test_an_abstract_class_makes_no_service() -> None:
         def count(self) -> int: ...
 
     store: Any = Store
-    with pytest.raises(TypeError, match=r"Layer\.sync cannot make .*Store'>, which does not define count, read:"):
+    with pytest.raises(TypeError, match=r"Layer\.sync cannot call .*Store'>, which does not define count, read\."):
         Layer.sync(store, store)

@@ -11,7 +11,7 @@ import pytest
 
 from fxai.effects import Backend, Layer, Stream, fx, runtime
 
-NOT_RUN = re.escape("a program gave an effect that was not run: write `return (yield from effect)`")
+NOT_RUN = re.escape("the program returned an effect that was not run. Write `return (yield from effect)`")
 
 
 def _programs(lost: Callable[[], Any]) -> dict[str, Any]:

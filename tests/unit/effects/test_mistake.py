@@ -134,9 +134,9 @@ def test_a_program_does_not_wait_for_an_effect_as_an_awaitable(backend: Backend)
     """It would run without the services around, and its typed failures would be defects."""
     given: Any = fx.succeed(1)
 
-    with pytest.raises(TypeError, match=r"fx\.wait takes an awaitable that is no effect"):
+    with pytest.raises(TypeError, match=r"fx\.wait must get an awaitable, got an effect"):
         fx.run(fx.wait(lambda: given), backend=backend)
-    with pytest.raises(TypeError, match=r"fx\.wait takes an awaitable that is no effect"):
+    with pytest.raises(TypeError, match=r"fx\.wait must get an awaitable, got an effect"):
         fx.run(fx.wait(lambda: given).uninterruptible(), backend=backend)
 
 

@@ -175,7 +175,7 @@ def test_a_function_under_gen_that_is_no_generator_is_a_type_error_that_says_wha
         raise TypeError("'int' object is not callable")
 
     coroutine: Any = waits
-    with pytest.raises(TypeError, match=r"plain has no `yield from`"):
+    with pytest.raises(TypeError, match=r"plain contains no `yield from`"):
         fx.run(fx.gen(plain)())
     with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(TypeError, match="waits is a coroutine"):
         fx.run(fx.gen(coroutine)())
@@ -230,7 +230,7 @@ def test_run_inside_a_running_loop_refuses_and_names_what_to_use(backend: Backen
 
     async def main() -> None:
         for runner in runners:
-            with pytest.raises(RuntimeError, match=rf"event loop \({backend}\) runs here: await fx\.run_async"):
+            with pytest.raises(RuntimeError, match=rf"event loop \({backend}\) already runs in this thread\. Await fx"):
                 runner(effect, backend=backend)
 
     anyio.run(main, backend=backend)

@@ -211,7 +211,7 @@ def test_a_closed_scope_refuses_before_anything_is_acquired() -> None:
     assert journal.lines == []
     fx.run_sync(scope.close(Succeeded(None)))
     assert scope.closed
-    with pytest.raises(RuntimeError, match="never be released"):
+    with pytest.raises(RuntimeError, match="Acquire the resource in an open scope"):
         scope.add(lambda _: fx.succeed(None))
 
 
@@ -294,7 +294,7 @@ def test_what_is_no_context_manager_is_refused() -> None:
     """The message says what to give, and what was given."""
     program: Any = fx.scoped(fx.acquire_cm(cast(Any, lambda: 7)))
 
-    with pytest.raises(TypeError, match="a function that makes a context manager, and it made 7"):
+    with pytest.raises(TypeError, match="a function that returns a context manager, got 7"):
         fx.run_sync(program)
 
 

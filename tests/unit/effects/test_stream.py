@@ -112,11 +112,11 @@ def test_reading_gives_what_it_names() -> None:
 @pytest.mark.parametrize("number", [0, -1])
 def test_sizes_below_one_are_refused(number: int) -> None:
     """The error names the argument."""
-    with pytest.raises(ValueError, match=r"size is .* at least 1"):
+    with pytest.raises(ValueError, match="size must be at least 1"):
         Stream.make(1).grouped(number)
-    with pytest.raises(ValueError, match=r"capacity is .* at least 1"):
+    with pytest.raises(ValueError, match="capacity must be at least 1"):
         Stream.make(1).buffer(number)
-    with pytest.raises(ValueError, match=r"concurrency is .* at least 1"):
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
         Stream.make(1).map_effect(fx.succeed, concurrency=number)
 
 

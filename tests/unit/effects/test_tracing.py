@@ -89,7 +89,7 @@ def test_an_effect_that_is_awaited_is_refused_where_it_is_traced() -> None:
     wrong: Any = fx.succeed(1)
     waits: Effect[Any] = fx.wait(lambda: wrong)
 
-    with pytest.raises(TypeError, match="takes an awaitable that is no effect"):
+    with pytest.raises(TypeError, match="must get an awaitable, got an effect"):
         fx.run(waits.provide(Layer.succeed(Tracer, Names([]))))
 
 
