@@ -1,9 +1,9 @@
-"""Concurrency: programs that run side by side.
+"""Operators that run programs concurrently. Use them for parallel requests, races, background work, and locks.
 
-Those of `for_each`, `all_` and `race` are joined before the program around goes on; a forked one stays in the
-background until its scope closes; a `Lock` lets one through at a time, of all threads. Children run until their first
-wait inside their parent's step; only those that wait get a task. The first failure interrupts the other children, whose
-finalizers run before the parent goes on.
+`for_each`, `all_`, and `race` wait for their children before the enclosing program continues. A forked program runs in
+the background until its scope closes. A `Lock` admits one program at a time, across all threads. Each child runs inside
+the step of its parent until its first wait. Only a waiting child receives a task. The first failure interrupts the
+other children, and the parent continues after their finalizers.
 
 >>> from fxai.effects import fx
 >>> fx.run(fx.all_(fx.sleep(0.001).as_("a"), fx.succeed("b")))
@@ -75,10 +75,10 @@ _T = TypeVar("_T")
 
 
 def collect(effects: Iterable[EffectOf[_A, _E, _R]]) -> EffectOf[list[_A], _E, _R]:
-    """The values of `effects`, run one after another.
+    """Return the effect of the values of `effects`, which run one after another.
 
     Raises:
-        TypeError: it is one effect, which is iterable for `yield from` alone.
+        TypeError: If `effects` is a single effect, which only `yield from` can iterate.
     """
     return for_each(effects, lambda effect: effect)
 
@@ -86,23 +86,24 @@ def collect(effects: Iterable[EffectOf[_A, _E, _R]]) -> EffectOf[list[_A], _E, _
 def for_each(
     items: Iterable[_T], f: Callable[[_T], EffectOf[_B, _E, _R]], *, concurrency: int | None = 1
 ) -> EffectOf[list[_B], _E, _R]:
-    """The values of `f(item)` in the order of the items.
+    """Return the effect of the values of `f(item)`, in the order of the items.
+
+    If an effect fails, fxai interrupts the others and fails with the first failure. The cause also contains the
+    failures of the interrupted effects.
 
     Args:
-        items: read once per run, before anything starts.
-        f: gives the effect of an item.
-        concurrency: how many run at once: 1, the default, is one after another; None is all of them.
-
-    Fails with the first failure; the others are interrupted, and what fails in them meanwhile stands beside it.
+        items: Values, read once per run before any effect starts.
+        f: Function that returns the effect of an item.
+        concurrency: Maximum number of concurrent effects. None for no limit. Default: 1.
 
     Raises:
-        TypeError: `items` is an effect, which is iterable for `yield from` alone.
-        ValueError: `concurrency` is less than 1.
+        TypeError: If `items` is an effect, which only `yield from` can iterate.
+        ValueError: If `concurrency` is less than 1.
     """
     if isinstance(cast(object, items), EffectOf):
         refuse_as_value(items)
     if concurrency is not None and concurrency < 1:
-        raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
+        raise ValueError(f"concurrency must be at least 1, or None for no limit, got {concurrency}")
     if concurrency == 1:
         return Generate(_one_by_one, (items, f), {})
 
@@ -134,7 +135,7 @@ _EACH: EffectOf[Any, Never, None] = Ask(lambda context: branches_of(context, "ea
 
 
 def parallel(effects: Sequence[AnyEffect]) -> EffectOf[list[Any], Any, Any]:
-    """The values of all `effects`, run at once."""
+    """Return the effect of the values of all `effects`, which run concurrently."""
     return AwaitExit(lambda fiber: _children(fiber, "all", len(effects)).run(iter(effects), len(effects), list))
 
 
@@ -160,7 +161,7 @@ def all_(
     a: EffectOf[_A, _E, _R], b: EffectOf[_B, _E2, _R2], c: EffectOf[_C, _E3, _R3], d: EffectOf[_D, _E4, _R4], /
 ) -> EffectOf[tuple[_A, _B, _C, _D], _E | _E2 | _E3 | _E4, _R | _R2 | _R3 | _R4]: ...
 def all_(*effects: Any) -> Any:
-    """The values of two to four effects as a tuple, run at once; for more of one type, `for_each`."""
+    """Run two to four effects concurrently and return their values as a tuple. For more effects, use `for_each`."""
     return parallel(effects).map(tuple)
 
 
@@ -169,7 +170,7 @@ def race(a: EffectOf[_A, Never, _R], b: EffectOf[_B, Never, _R2]) -> EffectOf[_A
 @overload
 def race(a: EffectOf[_A, _E, _R], b: EffectOf[_B, _E2, _R2]) -> EffectOf[_A | _B, _E | _E2, _R | _R2]: ...
 def race(a: Any, b: Any) -> Any:
-    """The value of the first to succeed; the other is interrupted. Where both fail, both causes."""
+    """Return the value of the first success and interrupt the other effect. If both fail, combine their causes."""
 
     def first(values: list[Any]) -> Any:
         return next(v for v in values if v is not _NONE)
@@ -178,9 +179,10 @@ def race(a: Any, b: Any) -> Any:
 
 
 def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, _E | _E2, _R]:
-    """The effect, which is interrupted when what `hold` holds cancels its scope, and then fails with `failure`.
+    """Return an effect that fails with `failure` if `hold` cancels its scope.
 
-    What its finalizers fail with stands beside that. Where no event loop runs, nothing is held: nobody could cancel it.
+    The cause also contains the failures of its finalizers. Without an event loop, fxai does not call `hold`, because no
+    other code could cancel the scope.
     """
 
     def alone(env: Any) -> Children:
@@ -193,18 +195,18 @@ def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, 
 
 
 _NONE = object()
-_BEGUN = 24  # children begun inside their parents' steps, before one is left to its own task
+_BEGUN = 24  # children started inside the steps of their parents, before a child receives its own task
 _Started: TypeAlias = tuple[int, Fiber, Awaitable[Any], Variables]
 
 
 def begin(
     effect: AnyEffect, parent: Fiber, env: Any = None, *, later: bool = False
 ) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
-    """A child that has run until its first wait, in a copy of the context variables; what it waits for, if anything.
+    """Run a child until its first wait, in a copy of the context variables. Return it and its awaitable, if any.
 
-    Children of concurrent operators start so: those that never wait need no task, and what they do to context
-    variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`.
-    With `later` it has not begun, and waits for its turn.
+    Children of concurrent operators start this way. A child that never waits needs no task, and its changes to context
+    variables stay in the copy. If the child waits, start a task with `variables.run` and continue with `drive`. With
+    `later`, the child has not started and waits for its turn.
     """
     fiber = Fiber(parent.env if env is None else env)
     variables = copy_context()
@@ -222,11 +224,11 @@ def begin(
 
 
 class _Children(msgspec.Struct, eq=False):
-    """The children of one operator: their values, the causes of those that failed, and when to stop."""
+    """The children of one operator, with their values, the causes of their failures, and the state of the operator."""
 
     _fiber: Fiber
     _values: list[Any]
-    _decisive: type[Exit[Any, Any]]  # the first such exit stops the others
+    _decisive: type[Exit[Any, Any]]  # the first exit of this type stops the other children
     _branches: Branches | None = None
     _causes: list[Cause[Any]] = []
     _stopped: bool = False
@@ -234,10 +236,10 @@ class _Children(msgspec.Struct, eq=False):
     _running: int = 0
     _freed: anyio.Event | None = None
     _budget: int = FAIR  # instructions of children before other tasks get a turn
-    _tasks: Any = None  # their task group, once one of them waits
+    _tasks: Any = None  # the task group, once a child waits
 
     def run(self, effects: Iterator[AnyEffect], limit: int, give: Callable[[list[Any]], Any]) -> Any:
-        """The exit, at once when no child waits for anything; else what is to be waited for."""
+        """Return the exit if no child waits. Otherwise return the awaitable of the exit."""
         if not self._fiber.fair:
             return Inside(self._in_turn(effects, give))
         for index, effect in enumerate(effects):
@@ -250,7 +252,7 @@ class _Children(msgspec.Struct, eq=False):
         return self._exit(give)
 
     def _begin(self, index: int, effect: AnyEffect) -> _Started | None:
-        """The child, if it has to wait; else its end is known."""
+        """Start a child. Return it if it has to wait, and None if it has ended."""
         env = None if self._branches is None else self._branches.context_of(index)
         child, pending, variables = begin(effect, self._fiber, env, later=self._budget < 0)
         if pending is not None:
@@ -307,7 +309,7 @@ class _Children(msgspec.Struct, eq=False):
                 self._tasks.cancel()
 
     async def _room(self, limit: int) -> None:
-        """Waits until one child more may run, and takes a turn when it is time for one."""
+        """Wait until another child can run. If the budget is exhausted, let other tasks run."""
         while self._running >= limit and not self._stopped:
             self._freed = anyio.Event()
             await self._freed.wait()
@@ -324,7 +326,7 @@ class _Children(msgspec.Struct, eq=False):
                     report(raised)  # the winner's value is the result, and the cause is dropped
                 self._interrupt(at, child.besides())
                 raise
-            except BaseException as raised:  # KeyboardInterrupt, SystemExit: of a task they would stop the event loop
+            except BaseException as raised:  # KeyboardInterrupt or SystemExit in a task would stop the event loop
                 self._fatal = raised
                 self._stopped = True
             finally:
@@ -335,14 +337,14 @@ class _Children(msgspec.Struct, eq=False):
                     self._tasks.cancel()
 
     def _interrupt(self, at: int, besides: Cause[Any]) -> None:
-        if not self._stopped:  # so by a cancellation from outside, which is raised
+        if not self._stopped:  # a cancellation from outside, which fxai raises
             self._end(at, Failed(Cause((Interrupt(),)).combine(besides)))
         elif besides.reasons:
             self._causes.append(besides)
 
     def _end(self, index: int, exit_: Exit[Any, Any]) -> None:
         if isinstance(exit_, Succeeded):
-            if not (self._stopped and self._decisive is Succeeded):  # of two that won, the first
+            if not (self._stopped and self._decisive is Succeeded):  # the first of two winners counts
                 self._values[index] = exit_.value
         else:
             self._causes.append(exit_.cause)
@@ -374,35 +376,35 @@ _E_co = TypeVar("_E_co", covariant=True, default=Never)
 
 @final
 class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
-    """A program in the background: how to wait for it, ask how it ended, or stop it."""
+    """A handle of a program in the background. Use it to wait for the program, read its exit, or stop it."""
 
-    _scope: Scope  # that interrupts it
-    _own: Scope  # a part of that: what the program acquires is released after it was stopped, not before
-    _token: object = None  # of its finalizer
+    _scope: Scope  # its close interrupts the program
+    _own: Scope  # nested in `_scope`, so that resources of the program are released after the program stopped
+    _token: object = None  # the token of the finalizer in `_scope`
     _exit: Exit[Any, Any] | None = None
     _fatal: BaseException | None = None
     _done: anyio.Event | None = None
     _task: Held | None = None
-    _loop: object = None  # where it runs
+    _loop: object = None  # the event loop of the program
     _branches: Branches | None = None
 
     @property
     def ended(self) -> bool:
-        """True when the program has ended, its finalizers included."""
+        """True if the program and its finalizers ended."""
         return self._exit is not None
 
     def exit(self) -> EffectOf[Exit[_A_co, _E_co], Never, None]:
-        """How the program ended; waits for it."""
+        """Wait for the program and return its exit."""
         return AwaitExit(lambda _: self._wait(wrap=True))
 
     def join(self) -> EffectOf[_A_co, _E_co, None]:
-        """The program's value; its failure, defect or interruption is this effect's."""
+        """Wait for the program and return its value. End with its failure, defect, or interruption."""
         return AwaitExit(lambda _: self._wait(wrap=False))
 
     def interrupt(self) -> EffectOf[None, Never, None]:
-        """Stops the program and waits until its finalizers have run; nothing happens when it has ended.
+        """Stop the program and wait for its finalizers. If the program ended, do nothing.
 
-        What fails in them is in its `exit()`, and in the log `fxai.effects`.
+        Failures of the finalizers are in `exit()` and in the log `fxai.effects`.
         """
         return Suspend(lambda: self._stop(tells=False))
 
@@ -433,14 +435,14 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         return wait()
 
     def _require_home(self) -> None:
-        """Raise `RuntimeError` on another event loop than the program's: the wait would never end."""
+        """Raise `RuntimeError` if another event loop than the program's runs, because a wait would never end."""
         if event_loop() is not None and current_token() != self._loop:
             raise RuntimeError(
                 "this program was forked on another event loop, where it runs. Wait for it, or stop it, on that loop."
             )
 
     def start(self, fiber: Fiber, effect: AnyEffect, gives: object = None) -> Any:
-        """Starts the program; the exit of this handle, or of what it `gives`. With no event loop, that waits for it."""
+        """Start the program and return the exit with this handle or `gives`. Without a loop, run it to its end."""
         self._token = self._scope.add(self._release)
         self._branches = branches_of(fiber.env, "fork")
         around = fiber.env if self._branches is None else self._branches.context_of(0)
@@ -467,7 +469,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         except BaseException as raised:
             if stops_the_loop(raised):
                 raise
-            self._fatal = raised  # raised where the program is awaited, or its scope closes
+            self._fatal = raised  # raised again in `exit`, `join`, or the close of the scope
         finally:
             self._end(child.exit or Failed(Cause((Interrupt(),))))
             cast(anyio.Event, self._done).set()
@@ -478,10 +480,10 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             self._scope.remove(self._token)
 
     def _release(self, end: Exit[Any, Any]) -> EffectOf[None, Never, None]:
-        """Stops the program as `interrupt` does, where its scope closes; `end` is how that ended.
+        """Stop the program like `interrupt`, because its scope closes with the exit `end`.
 
-        A defect of the program that was stopped stands beside the failure of the scope's own program; where that
-        succeeded, its value stands, and the defect is in the log only.
+        If the program of the scope failed, its cause also receives a defect of the stopped program. If it succeeded,
+        its value stays, and only the log contains the defect.
         """
         stop = Suspend(lambda: self._stop(tells=isinstance(end, Failed)))
         return OnExit(stop, lambda _: self._own.release(end))
@@ -497,9 +499,9 @@ def _report(end: Exit[Any, Any], *, tells: bool) -> EffectOf[None, Never, None]:
 
 
 def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _R | Scope | None]:
-    """Starts `effect` in the background and gives its handle; it is interrupted when the scope around closes.
+    """Start `effect` in the background and return its handle. The close of the enclosing scope interrupts it.
 
-    What it acquires stays until then too, and is released after it was interrupted.
+    The scope also holds the resources of `effect` and releases them after the interruption.
     """
     return AwaitExit(lambda fiber: FiberHandle(fiber.env.fetch(Scope), Scope()).start(fiber, effect))
 
@@ -515,13 +517,13 @@ class _Turn:
         self._wake: Callable[[], bool] | None = None
 
     def give(self) -> bool:
-        """Give the lock to the program; return False if its event loop has ended."""
+        """Pass the lock to the program. Return False if its event loop has ended."""
         self.is_given = True
         return self._wake is None or self._wake()
 
     async def wait(self) -> None:
-        """Return when the program has the lock."""
-        from fxai.effects.waker import Waker  # few programs wait, and it imports what threads need
+        """Wait until the program holds the lock."""
+        from fxai.effects.waker import Waker  # only waiting programs need it, and it imports modules for threads
 
         waker = Waker()
         self._wake = waker.wake
@@ -531,20 +533,20 @@ class _Turn:
 
 @final
 class Lock(msgspec.Struct, eq=False, weakref=True):
-    """Mutual exclusion of the programs of a process, on any event loops; programs that wait are served in order."""
+    """A lock for the programs of a process, on any event loops. Waiting programs acquire it in their order."""
 
     is_held: bool = False
-    """Whether a program holds it."""
+    """True if a program holds the lock."""
     guard: AbstractContextManager[Any] = msgspec.field(default_factory=RLock)
-    """Held while the lock changes hands, and while a plain function does what the lock protects."""
+    """A thread lock, held while this lock changes its owner, or while a plain function uses the resource."""
     _queue: deque[_Turn] = msgspec.field(default_factory=deque[Any])
 
     def hold(self) -> EffectOf[None, Never, Scope]:
-        """Waits until the lock is free, and holds it until the scope closes."""
+        """Wait until the lock is free and hold it until the scope closes."""
         return Within(lambda context: self._hold(context.fetch(Scope), self._wait))
 
     def hold_or(self, instead: EffectOf[None, _E, None]) -> EffectOf[None, _E, Scope]:
-        """Holds the lock until the scope closes; if another program holds it, runs `instead`."""
+        """Hold the lock until the scope closes. If another program holds the lock, run `instead`."""
         return Within(lambda context: self._hold(context.fetch(Scope), lambda _: instead))
 
     def _hold(self, scope: Scope, wait: Callable[[Scope], EffectOf[None, Any, None]]) -> EffectOf[None, Any, None]:
@@ -567,12 +569,12 @@ class Lock(msgspec.Struct, eq=False, weakref=True):
                 if not mine.is_given:
                     self._queue.remove(mine)
                     return NOTHING
-            return self._release()  # the lock was handed to a program that has been cancelled
+            return self._release()  # a cancelled program received the lock
 
         return OnExit(Await(lambda _: mine.wait()), end)
 
     def _release(self) -> EffectOf[Any]:
-        """Hands the lock to the program that has waited longest, so that a newcomer does not overtake it."""
+        """Pass the lock to the program that has waited longest, so that a new program does not overtake it."""
         with self.guard:
             while self._queue:
                 if self._queue.popleft().give():
@@ -583,7 +585,7 @@ class Lock(msgspec.Struct, eq=False, weakref=True):
 
 @final
 class Locks:
-    """Locks by key, each there for as long as a program holds it or waits for it, on any event loops.
+    """Locks by key, for programs on any event loops. A lock exists while a program holds it or waits for it.
 
     >>> from fxai.effects import fx
     >>> locks = Locks()
@@ -599,7 +601,7 @@ class Locks:
         return len(self._locks)
 
     def hold(self, key: Hashable) -> EffectOf[None, Never, Scope | None]:
-        """Waits until the lock of the key is free, and holds it until the scope closes."""
+        """Wait until the lock of the key is free and hold it until the scope closes."""
 
         def hold() -> EffectOf[None, Never, Scope]:
             with self._guard:

@@ -1,11 +1,11 @@
-"""Constructors: effects from values, functions and coroutines, and from the containers of `returns`; and the way back.
+"""Functions that create effects from values, functions, coroutines, and containers of `returns`, or convert them back.
 
 >>> from fxai.effects import fx
 >>> fx.run_sync(lift(Success(2)).map(lambda n: n * 2))
 4
 """
 
-# The overloads of `sync` and `wait` overlap on purpose: one finds effects, one is for protocols in mypy.
+# The overloads of `sync` and `wait` overlap on purpose. One overload finds effects, one is for protocols in mypy.
 # pyright: reportOverlappingOverload=false
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _S = TypeVar("_S")
 if TYPE_CHECKING:
 
     def succeed(value: _A) -> EffectOf[_A, Never, None]:
-        """The effect of `value`."""
+        """Return the effect that succeeds with `value`."""
         ...
 
-    # A function that gives an effect is refused, because nothing would run that effect. The last overload is for values
-    # of protocols in mypy.
+    # The overloads reject a function that returns an effect, because fxai would not run that effect. The last overload
+    # is for values of protocols in mypy.
     @overload
     def sync(f: Callable[[], _V]) -> EffectOf[_V, Never, None]: ...  # type: ignore[overload-overlap]
     @overload
@@ -75,29 +75,29 @@ if TYPE_CHECKING:
     @overload
     def sync(f: Callable[[], _A]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
     def sync(f: Callable[[], Any]) -> AnyEffect:
-        """Return the effect that calls `f` and gives its value. An exception in `f` is a defect."""
+        """Return the effect that calls `f` and returns its value. An exception in `f` is a defect."""
         ...
 
     def suspend(f: Callable[[], EffectOf[_A, _E, _R]]) -> EffectOf[_A, _E, _R]:
-        """The effect that `f` gives, made anew for each run."""
+        """Return the effect that calls `f` in each run and runs the effect that `f` returns."""
         ...
 
-else:  # the instructions themselves: a function around each would cost as much as running it
+else:  # the instructions themselves, because a function around each instruction would double its cost
     succeed, sync, suspend = Succeed, Sync, Suspend
 
 
 def fail(error: _E) -> EffectOf[Never, _E, None]:
-    """The effect that fails with `error`: any value, a frozen record for choice."""
+    """Return the effect that fails with `error`. Any value can be an error. Prefer a frozen record."""
     return FailCause(Cause((Fail(error),)))
 
 
 def fail_cause(cause: Cause[_E]) -> EffectOf[Never, _E, None]:
-    """The effect that ends with `cause`."""
+    """Return the effect that ends with `cause`."""
     return FailCause(cause)
 
 
 def die(defect: BaseException) -> EffectOf[Never, Never, None]:
-    """The effect that ends with a defect: for what cannot happen unless there is a bug."""
+    """Return the effect that ends with a defect. Use it for situations that only a bug can cause."""
     return FailCause(Cause((Die(defect),)))
 
 
@@ -106,15 +106,15 @@ def attempt(f: Callable[[], _A], error: type[_X]) -> EffectOf[_A, _X, None]: ...
 @overload
 def attempt(f: Callable[[], _A], error: Callable[[Exception], _E | None]) -> EffectOf[_A, _E, None]: ...
 def attempt(f: Callable[[], _A], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
-    """The effect of calling `f`: exceptions of class `error` are its typed failure, others are defects.
+    """Return the effect that calls `f`. Exceptions of the class `error` are its failures, other exceptions are defects.
 
-    `error` may be a function, too: it gives the typed failure of an exception, or None for a defect.
+    `error` can also be a function. It returns the typed failure of an exception, or None for a defect.
     """
     return attempt_work(f, _explainer(error), in_thread=False)
 
 
 def _explainer(error: Any) -> Callable[[Exception], Any]:
-    """A function as it is; of a class of exceptions, the function that gives those back and None for others."""
+    """Return a function unchanged. Convert a class of exceptions to a function that returns its instances."""
     if not isinstance(error, type):
         explain: Callable[[Exception], Any] = error
         return explain
@@ -130,7 +130,7 @@ def wait(  # type: ignore[overload-overlap]
 @overload
 def wait(f: Callable[[], PlainAwaitable[_A]]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
 def wait(f: Callable[[], PlainAwaitable[Any]]) -> AnyEffect:
-    """Return the effect that awaits `f()` and gives its value. An exception is a defect."""
+    """Return the effect that awaits `f()` and returns its value. An exception is a defect."""
     return Wait(f)
 
 
@@ -141,9 +141,9 @@ def attempt_async(
     f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exception], _E | None]
 ) -> EffectOf[_A, _E, None]: ...
 def attempt_async(f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
-    """The effect of awaiting `f()`: `error` is a class or a function, as for `attempt`.
+    """Return the effect that awaits `f()`. `error` is a class or a function, like the parameter of `attempt`.
 
-    If `f()` raises a cancellation that nobody requested, `error` receives a `ForeignCancellationError`.
+    If `f()` raises a cancellation that no scope and no task requested, `error` receives a `ForeignCancellationError`.
     """
     explain = _explainer(error)
 
@@ -163,9 +163,10 @@ def attempt_async(f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exceptio
 def attempt_work(
     f: Callable[[], _A], error: Callable[[Exception], _E | None], *, in_thread: bool = True
 ) -> EffectOf[_A, _E, None]:
-    """The effect of calling `f`, in a worker thread where it blocks; `error` is as for `attempt_async`.
+    """Return the effect that calls `f` in a worker thread, or inline if `in_thread` is False.
 
-    A thread works to its end also where the run is cancelled, see `fxai.effects.thread`.
+    `error` is the same parameter as in `attempt_async`. If you cancel the run, the thread still finishes `f`, see
+    `fxai.effects.thread`.
     """
 
     def start() -> Awaitable[_A]:
@@ -192,19 +193,19 @@ def in_thread(f: Callable[[], _A], error: type[_X]) -> EffectOf[_A, _X, None]: .
 @overload
 def in_thread(f: Callable[[], _A], error: Callable[[Exception], _E | None]) -> EffectOf[_A, _E, None]: ...
 def in_thread(f: Callable[[], _A], error: Callable[[Exception], Any] = lambda _: None) -> EffectOf[_A, Any, None]:
-    """The effect of calling `f`, which blocks, in a worker thread; at most 40 of them work at once.
+    """Return the effect that calls the blocking function `f` in a worker thread. At most 40 threads work concurrently.
 
-    What it raises is a defect, or the typed failure that `error` makes of it, as for `attempt`. A thread cannot be
-    stopped: where the program is cancelled, it waits for `f` to end.
+    An exception of `f` is a defect, or the typed failure that `error` returns for it, as in `attempt`. fxai cannot stop
+    a thread. If you cancel the program, it waits until `f` ends.
     """
     return attempt_work(f, _explainer(error))
 
 
 def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callable[_P, EffectOf[_A, _E, _R]]:
-    """A decorator: the generator function as a function that gives an effect.
+    """Decorate a generator function, so that it returns an effect.
 
-    Inside, `value = yield from effect` runs a step. A typed failure leaves the generator at that line: `finally` and
-    `with` run, `except` does not see it; a defect arrives as the exception it is. Annotate the return with `Gen`.
+    Inside, `value = yield from effect` runs an effect. A typed failure leaves the generator at that line: Python runs
+    `finally` and `with`, but not `except`. A defect arrives as its exception. Annotate the return with `Gen`.
     """
 
     @wraps(f)
@@ -215,25 +216,25 @@ def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callab
 
 
 def service(key: ServiceKey[_I, _S]) -> EffectOf[_S, Never, _I | None]:
-    """The service of `key`, which the program then needs."""
+    """Return the effect of the service of `key`. The program then needs this service."""
     return Fetch(key.__fx_key__())
 
 
 def reference(key: ServiceKey[Any, _S]) -> EffectOf[_S, Never, None]:
-    """The service of a `Reference`: its default where no layer gives another."""
+    """Return the effect of the service of a `Reference`. Without a layer, the effect returns the default."""
     return Fetch(key.__fx_key__())
 
 
 def context() -> EffectOf[ContextOf[Any], Never, None]:
-    """The services that are there."""
+    """Return the effect of the current context."""
     return Ask(lambda services: cast("ContextOf[Any]", services))
 
 
 def annotate_span(attributes: Mapping[str, AttributeValue]) -> EffectOf[None, Never, None]:
-    """Adds attributes to the span that the program stands in; does nothing where it is not traced.
+    """Return the effect that adds attributes to the current span. If no tracer exists, it does nothing.
 
     Args:
-        attributes: by name, such as `{"orders.found": 3}`; one that is there already is replaced.
+        attributes: Values by name, such as `{"orders.found": 3}`. They replace existing values.
     """
 
     def annotate(services: ContextOf[Any]) -> None:
@@ -245,23 +246,23 @@ def annotate_span(attributes: Mapping[str, AttributeValue]) -> EffectOf[None, Ne
 
 
 def sleep(seconds: float) -> EffectOf[None, Never, None]:
-    """The effect that ends `seconds` later by the `Clock`."""
+    """Return the effect that ends after `seconds` of the `Clock`."""
     return Await(lambda fiber: fiber.clock().sleep(seconds))
 
 
 def checkpoint() -> EffectOf[None, Never, None]:
-    """Lets other tasks run; long synchronous programs take such turns by themselves."""
+    """Return the effect that lets other tasks run. Long synchronous programs do so automatically."""
     return TURN
 
 
 def never() -> EffectOf[Never, Never, None]:
-    """The effect that does not end by itself."""
+    """Return the effect that never ends by itself."""
     return Await(lambda _: sleep_forever())
 
 
 @final
 class Absent(msgspec.Struct, frozen=True):
-    """The failure of an effect that was made from `Nothing`."""
+    """The failure of an effect created from `Nothing`."""
 
 
 @overload
@@ -277,23 +278,24 @@ def lift(x: Awaitable[IOResult[_A, _E]] | Awaitable[Result[_A, _E]]) -> EffectOf
 @overload
 def lift(x: Awaitable[EffectOf[_A, _E, _R]]) -> EffectOf[_A, _E, _R]: ...
 def lift(x: Any) -> Any:
-    """The effect of a container: a `Result`, `IOResult`, `Maybe`, `FutureResult`, generator, or an awaitable of one.
+    """Convert a `Result`, `IOResult`, `Maybe`, `FutureResult`, generator, or an awaitable of one of these to an effect.
 
-    A generator or an awaitable can be run once, since Python's can; a function under `fx.gen` has no such limit.
+    Python can run a generator or an awaitable only once, so its effect can also run only once. To run a program many
+    times, use a function under `fx.gen`.
 
     Raises:
-        TypeError: `x` is none of these.
+        TypeError: If `x` has another type.
     """
     lifted = lift_any(x)
     if lifted is None:
         raise TypeError(
-            f"fx.lift takes an effect, a container of returns, a generator or an awaitable of one, not {x!r}"
+            f"fx.lift must get an effect, a container of returns, a generator, or an awaitable of one, got {x!r}"
         )
     return lifted
 
 
 def lift_any(x: Any) -> AnyEffect | None:
-    """What `lift` gives, or None for a bare value."""
+    """Convert a container to an effect, like `lift`. Return None for any other value."""
     if isinstance(x, Success | Failure):
         return of_result(cast("Result[Any, Any]", x))
     if isinstance(x, EffectOf):
@@ -311,13 +313,13 @@ def lift_any(x: Any) -> AnyEffect | None:
 
 
 def is_plain_awaitable(x: object) -> TypeIs[PlainAwaitable[Any]]:
-    """Whether `x` is an awaitable and no effect: awaited, an effect would run without the services around."""
+    """Return true if `x` is an awaitable but not an effect. An awaited effect would run without services."""
     return isinstance(x, Awaitable) and not isinstance(x, EffectOf)
 
 
 def _require_unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
     if getgeneratorstate(generator) != GEN_CREATED:
-        raise RuntimeError("this generator was run already: @fx.gen on its function makes a new one for each run")
+        raise RuntimeError("this generator ran already. Decorate its function with @fx.gen to run it many times.")
     return generator
 
 
@@ -325,14 +327,14 @@ def _await(awaitable: Awaitable[Any]) -> AnyEffect:
     def go(given: Any) -> AnyEffect:
         lifted = lift_any(given)
         if lifted is None:
-            raise TypeError(f"what was awaited gave {given!r}: it must give a Result, an IOResult or an effect")
+            raise TypeError(f"the awaitable returned {given!r}. Return a Result, an IOResult, or an effect.")
         return lifted
 
     return FlatMap(Wait(lambda: awaitable), go)
 
 
 def of_result(result: Result[_A, _E]) -> EffectOf[_A, _E, None]:
-    """The effect of a `Result`."""
+    """Convert a `Result` to an effect."""
     if isinstance(result, Success):
         return Succeed(result.unwrap())
     return FailCause(Cause((Fail(result.failure()),)))
@@ -370,7 +372,7 @@ def is_some(value: Maybe[_A]) -> TypeIs[Some[_A]]:
 def from_reader(
     reader: RequiresContextFutureResult[_A, _E, _S], key: ServiceKey[_I, _S]
 ) -> EffectOf[_A, _E, _I | None]:
-    """The effect of a reader; the service of `key` is its environment."""
+    """Convert a reader to an effect. The service of `key` is the environment of the reader."""
 
     def call(service: Any) -> AnyEffect:
         return Suspend(lambda: _await(cast("Awaitable[Any]", reader(service))))
@@ -379,12 +381,12 @@ def from_reader(
 
 
 def to_future_result(effect: EffectOf[_A, _E, None]) -> FutureResult[_A, _E]:
-    """The future of `effect`: a typed failure is a `Failure`; a defect is raised when awaited, cancellation passes."""
+    """Convert `effect` to a future. A typed failure becomes a `Failure`. Awaiting it raises a defect."""
     return _future(effect, EMPTY)
 
 
 def to_reader(effect: EffectOf[_A, _E, _R]) -> RequiresContextFutureResult[_A, _E, ContextOf[_R]]:
-    """The reader of `effect`; its environment is a `Context`."""
+    """Convert `effect` to a reader. The environment of the reader is a `Context`."""
     return RequiresContextFutureResult(lambda context: _future(effect, context))
 
 
@@ -400,9 +402,9 @@ def some(value: _A | None, error: Callable[[], _E]) -> EffectOf[_A, _E, None]: .
 @overload
 def some(value: _A | None, error: _E) -> EffectOf[_A, _E, None]: ...
 def some(value: _A | None, error: Any) -> EffectOf[_A, Any, None]:
-    """The effect of `value` where it is not None; it fails with `error` where it is, so that what follows has a value.
+    """Return the effect that succeeds with `value`, or fails with `error` if `value` is None.
 
-    `error` is the failure, or a function or class that makes it, which is called for None alone:
+    `error` is the failure, or a function or class that creates it. fxai calls this function only if the value is None:
     `order = yield from fx.some(orders.get(number), NoSuchOrder(number))`.
     """
     if value is not None:
@@ -412,6 +414,6 @@ def some(value: _A | None, error: Any) -> EffectOf[_A, Any, None]:
 
 
 def maybe(effect: EffectOf[_A, Any, _R]) -> EffectOf[Maybe[_A], Never, _R]:
-    """The effect that gives `Some(value)`, or `Nothing` for a typed failure."""
+    """Return the effect that succeeds with `Some(value)`, or with `Nothing` after a typed failure."""
     nothing: Maybe[_A] = Nothing
     return effect.match(lambda _: nothing, Some)

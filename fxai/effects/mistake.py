@@ -1,4 +1,4 @@
-"""Mistakes: what is raised where something is no effect, and where an effect is taken for its value."""
+"""Types and errors for common mistakes with effects, such as using an effect as its value. Checkers use the types."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from typing_extensions import TypeVar
 _T_co = TypeVar("_T_co", covariant=True)
 
 MYPY = False
-"""Which mypy takes for true: it warns of a condition that always holds where it sees no `__bool__`."""
+"""A condition that mypy reads as true. mypy warns of a condition that is always true if it sees no `__bool__`."""
 
 
 class Unprovided:
-    """For checkers: what an effect that still needs services gives where it is awaited."""
+    """The type, for checkers, of an awaited effect that still needs services."""
 
 
 class NotItsValue:
-    """For checkers: what an effect gives where its value is asked for."""
+    """The type, for checkers, of an effect in the place of its value."""
 
 
 class PlainAwaitable(Protocol[_T_co]):
-    """An awaitable that is no effect: checkers tell it by what is sent while it waits, which for an effect is not None.
+    """An awaitable that is not an effect.
 
-    An effect in its place would raise the failures that its type declares, and run without the services around.
+    Checkers distinguish the two by the type that `__await__` yields, which is None for this protocol. fxai rejects an
+    effect here, because it would raise its typed failures and run without the current services.
     """
 
     def __await__(self) -> Generator[Any, None, _T_co]: ...
 
 
 class NoEffect(Protocol):
-    """A value that is no effect, for checkers. The size of each other object is an `int`."""
+    """The type, for checkers, of a value that is not an effect. `__sizeof__` of every other object returns an `int`."""
 
     def __sizeof__(self) -> int: ...
 
 
 Discarded: TypeAlias = NoEffect | type[object] | PlainAwaitable[object] | None
-"""For checkers: a value that a program may discard. If it discards an effect, nothing runs that effect.
+"""The type, for checkers, of a value that a program can discard. If it discards an effect, fxai never runs the effect.
 
 mypy finds no method of `object` in a class or in a protocol, so the union names classes and awaitables.
 """
@@ -45,7 +46,7 @@ mypy finds no method of `object` in a class or in a protocol, so the union names
 
 @final
 class EffectInEffect:
-    """A service that nothing provides. For checkers, a program needs it if a function for a value returns an effect."""
+    """A service without a layer. For checkers, a program needs it if a function of a value returns an effect."""
 
     def __sizeof__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -54,44 +55,44 @@ class EffectInEffect:
 
 
 def refuse_as_value(effect: object, *_: object) -> Never:
-    """Refuse a method of a value, because nothing has run the effect or the stream that would give the value.
+    """Reject a method of a value on an effect or a stream, because fxai has not run it to get the value.
 
     Raises:
-        TypeError: Always. The message says how to get the value.
+        TypeError: Always. The message states how to get the value.
     """
     if type(effect).__name__ == "StreamOf":
-        raise TypeError("a stream is not its items: `items = yield from stream.collect()` reads them")
+        raise TypeError("a stream is not its items. To read them, write `items = yield from stream.collect()`.")
     raise TypeError(
-        "an effect is not its value: `value = yield from effect` runs it and gives that, as `await effect` does in a"
-        " coroutine (repr(effect) shows the effect itself)"
+        "an effect is not its value. Write `value = yield from effect`, or `value = await effect` in a coroutine."
+        " To show the effect itself, use repr(effect)."
     )
 
 
 def not_an_effect(given: object) -> TypeError:
-    """Return the error for an object in the place of an effect."""
+    """Return the error for an object that is not an effect."""
     remedy = _remedy(given)
-    what = "nothing (None)" if given is None else f"{given!r:.200}"
-    return TypeError(f"an effect is needed here, and this is {what}: {remedy}")
+    what = "None" if given is None else f"{given!r:.200}"
+    return TypeError(f"expected an effect, got {what}. {remedy}.")
 
 
 def _remedy(given: Any) -> str:
     kind = type(given).__name__
     name = getattr(given, "__name__", kind)
     if given is None:
-        return "a function that should return an effect has no `return`, or a generator has a bare `yield`"
+        return "Add the missing `return` to the function, or a value to the bare `yield` of the generator"
     if kind == "generator":
-        return f"put @fx.gen on the function {name}, and write `yield from {name}(…)` inside of another generator"
+        return f"Put @fx.gen on the function {name}, and write `yield from {name}(…)` inside another generator"
     if hasattr(given, "__await__"):
-        return f"await it by fx.wait(lambda: {name}(…)), so that it can be run more than once"
+        return f"Await it with fx.wait(lambda: {name}(…)), so that it can run more than once"
     if hasattr(given, "__fx_key__"):
         plain = f"`yield from {name}`, or " if isinstance(given, Iterable) else ""
-        return f"write {plain}fx.service({name}), to ask for the service of this key"
+        return f"Write {plain}fx.service({name}) to get the service of this key"
     if kind == "StreamOf":
-        return "a stream is read by .collect(), .drain(), .first() or .for_each(…), which give effects"
+        return "Read a stream with .collect(), .drain(), .first(), or .for_each(…), which return effects"
     if kind == "LayerOf":
-        return "a layer builds services for a program: program.provide(layer)"
+        return "Provide a layer to a program: program.provide(layer)"
     if hasattr(given, "unwrap"):
-        return "fx.lift(…) makes an effect of a container"
+        return "Convert a container to an effect: fx.lift(…)"
     if callable(given):
-        return f"call it: {name}(…)"
-    return "fx.succeed(…) makes an effect of a value; inside of a generator, `return` gives one"
+        return f"Call it: {name}(…)"
+    return "Convert a value to an effect: fx.succeed(…). Inside a generator, write `return` and the value"

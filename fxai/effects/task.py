@@ -1,14 +1,14 @@
-"""Tasks of the event loop that runs, asyncio or trio: in a group, or on their own.
+"""Tasks of the current event loop, asyncio or trio. Use them to run coroutines in a group or independently.
 
-The tasks of a `task_group` end before its block does. A forked program outlives the step that forked it and ends with
-its scope, so no block of code can hold its task: `spawn` starts it, and its handle interrupts it and waits for its end.
+The tasks of a `task_group` end before its block ends. A forked program outlives the step that forked it and ends with
+its scope. No block of code can hold its task, so `spawn` starts the task, and its handle can interrupt it.
 
-A program has begun when it gets a task, and may hold something. asyncio never runs what it cancels before its first
-turn: that is started once more, in a cancelled scope, and so its finalizers run.
+A program that receives a task has already started, and can hold resources. asyncio never runs a task that is cancelled
+before its first turn. fxai starts this task once more in a cancelled scope, so that its finalizers run.
 
-On asyncio each task has a cancel scope of its own, and a group cancels those: it does what anyio's group does, for
-half the time and memory; but a task cannot ask for deadlines around the block, only be cancelled at them. On trio it is
-anyio's.
+On asyncio, each task has its own cancel scope, and a group cancels these scopes. Such a group works like a group of
+anyio, for half the time and memory. However, a task can only be cancelled at the deadlines around the block; it cannot
+read them. On trio, fxai uses the group of anyio.
 
 >>> log: list[str] = []
 >>> async def child(held: AbstractContextManager[object]) -> None:
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     import asyncio
 
 Child: TypeAlias = Callable[[AbstractContextManager[Any]], Coroutine[Any, Any, None]]
-"""What a task runs, all of it inside the context manager that it is given. It raises cancellations and nothing else."""
+"""The coroutine of a task. It runs completely inside the given context manager and raises only cancellations."""
 
-_tasks: set[Any] = set()  # an event loop holds its tasks weakly
+_tasks: set[Any] = set()  # strong references, because an event loop holds its tasks weakly
 
 
 @final
 class Held(msgspec.Struct, eq=False):
-    """The cancel scope of a task, entered by what the task runs."""
+    """The cancel scope of a task. The code of the task enters it."""
 
-    _child: Child | None  # None once it has begun: it is not held then
+    _child: Child | None  # None after the start, so that the task does not hold it
     _variables: Context
     _on_end: Callable[[Held], object]
     _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
@@ -67,13 +67,13 @@ class Held(msgspec.Struct, eq=False):
         return self._scope.__exit__(kind, error, traceback)
 
     def cancel(self) -> None:
-        """Cancels what the task runs; what is shielded in it goes on to its end."""
+        """Cancel the code of the task. Shielded code continues until its end."""
         self._scope.cancel()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Starts the task, on asyncio; calls `on_end` at its end, with what was raised out of the loop seen.
+        """Start the task on asyncio and call `on_end` at its end. Mark its exception as retrieved.
 
-        Gives False where it has ended already, as an eager task may; `on_end` is not called then.
+        Return False if the task has already ended, which an eager task can do. Then fxai does not call `on_end`.
         """
         return self._variables.run(self._start, loop)
 
@@ -97,7 +97,7 @@ class Held(msgspec.Struct, eq=False):
 
 
 def spawn(child: Child, variables: Context) -> Held:
-    """Starts `child` in a task of its own; gives what cancels it. Raises `RuntimeError`: no event loop runs here."""
+    """Start `child` in its own task and return its handle. Raise `RuntimeError` if no event loop runs."""
     held = Held(child, variables, _tasks.discard)
     if event_loop() == "trio":
         import trio
@@ -113,7 +113,7 @@ def spawn(child: Child, variables: Context) -> Held:
 
 
 def stops_the_loop(raised: BaseException) -> bool:
-    """True for what a task of its own must let out: a cancellation, and what asyncio stops its loop for."""
+    """Return true if a task must raise this exception: a cancellation, or an exception that stops asyncio."""
     if isinstance(raised, anyio.get_cancelled_exc_class()):
         return True
     return event_loop() == "asyncio" and isinstance(raised, KeyboardInterrupt | SystemExit)
@@ -123,9 +123,9 @@ _A = TypeVar("_A")
 
 
 def task_group() -> TaskGroup:
-    """A task group for the event loop that runs: a context manager, left when all of its tasks have ended.
+    """Return a task group of the current event loop. It is a context manager that ends after all of its tasks.
 
-    Where its block is cancelled or raises, the tasks are cancelled.
+    If its block is cancelled or raises, the group cancels the tasks.
     """
     return _OnAsyncio() if event_loop() == "asyncio" else _OnTrio()
 
@@ -164,7 +164,7 @@ class _OnAsyncio:
             raise cancelled
 
     def start(self, child: Child, variables: Context) -> None:
-        """Starts a task that runs `child` with a copy of these context variables."""
+        """Start a task that runs `child` with a copy of these context variables."""
         held = Held(child, variables, self._end)
         if held.start(self._loop):
             self._running.add(held)
@@ -175,7 +175,7 @@ class _OnAsyncio:
             self._wake.set_result(None)
 
     def cancel(self) -> None:
-        """Cancels the tasks that run; what is shielded in them goes on to its end."""
+        """Cancel the running tasks. Shielded code continues until its end."""
         for held in self._running:
             held.cancel()
 
@@ -197,16 +197,16 @@ class _OnTrio:
         await self._group.__aexit__(kind, error, traceback)
 
     def start(self, child: Child, variables: Context) -> None:
-        """Starts a task that runs `child` with a copy of these context variables."""
+        """Start a task that runs `child` with a copy of these context variables."""
         _ = variables.run(self._group.start_soon, child, nullcontext())
 
     def cancel(self) -> None:
-        """Cancels the tasks that run; what is shielded in them goes on to its end."""
+        """Cancel the running tasks. Shielded code continues until its end."""
         self._group.cancel_scope.cancel()
 
 
 async def in_own_task(f: Callable[[], Awaitable[_A]]) -> _A:
-    """What `f()` gives or raises, awaited in a task of its own; context variables end up as if it were this one."""
+    """Await `f()` in its own task and return its value. Changes of context variables apply to the current task."""
     values: list[_A] = []
     errors: list[BaseException] = []
     variables: dict[ContextVar[Any], Any] = {}

@@ -1,4 +1,4 @@
-"""Threads: functions that block, run beside the event loop.
+"""Worker threads for blocking functions. Use them to keep the event loop free.
 
 >>> anyio.run(in_thread, lambda: 6 * 7)
 42
@@ -22,39 +22,39 @@ _A = TypeVar("_A")
 
 
 async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | None = None) -> _A:
-    """The value of `work`, done in a worker thread: to its end once it has begun, also when the task is cancelled.
+    """Call `work` in a worker thread and return its value. A cancellation waits until the thread ends.
 
-    A cancellation goes on when the thread has ended, whether a cancel scope or asyncio itself asked for it: nothing is
-    done afterwards that no task waits for. `anyio.from_thread.check_cancelled` raises in the thread meanwhile.
+    This is true for cancel scopes and for cancellations by asyncio itself, so no work continues after its task.
+    `anyio.from_thread.check_cancelled` raises in the thread after a cancellation.
 
     Args:
-        work: what blocks.
-        limiter: how many threads work at once; by default the event loop's own, which allows 40.
+        work: Blocking function.
+        limiter: Limit of concurrent threads. Default: the limiter of the event loop, 40 threads.
     """
     if event_loop() != "asyncio":
         return await anyio.to_thread.run_sync(work, limiter=limiter)
 
     job = _Job(work)
     cancelled: list[BaseException] = []
-    async with limiter or anyio.to_thread.current_default_thread_limiter():  # until the thread has ended
-        with anyio.CancelScope() as scope:  # what the thread sees when it asks whether it is cancelled
+    async with limiter or anyio.to_thread.current_default_thread_limiter():  # held until the thread ends
+        with anyio.CancelScope() as scope:  # the thread checks this scope for cancellation
             try:
                 return await anyio.to_thread.run_sync(job, limiter=anyio.CapacityLimiter(1))
-            except anyio.get_cancelled_exc_class() as raised:  # by asyncio itself, which no shield holds off
+            except anyio.get_cancelled_exc_class() as raised:  # from asyncio itself, which no shield blocks
                 if job.takes_its_turn():
                     raise
                 cancelled.append(raised)
                 scope.cancel()
-                with suppress(anyio.get_cancelled_exc_class()):  # again
+                with suppress(anyio.get_cancelled_exc_class()):  # of the scope
                     await shield(job.ended.wait())
     attach(cancelled[0], Cause(tuple(Die(error) for error in job.failed)))
     raise cancelled[0]
 
 
 def caller() -> Callable[[Callable[[], object]], bool]:
-    """What has the event loop that runs now call a function, from any thread, soon, and without waiting for it.
+    """Return a function that schedules a call on the current event loop from any thread, without waiting for the call.
 
-    It returns False if that loop has ended: the loop calls no function then.
+    The returned function returns False if the event loop has ended and cannot call functions.
     """
     call: Callable[[Callable[[], object]], object]
     if event_loop() == "trio":
@@ -77,7 +77,7 @@ def caller() -> Callable[[Callable[[], object]], bool]:
 
 
 class _Job(Generic[_A]):
-    """Work for a thread; not done at all where it was cancelled before it began."""
+    """A unit of work for a thread. If a cancellation precedes its start, it never runs."""
 
     def __init__(self, work: Callable[[], _A]) -> None:
         from asyncio import get_running_loop
@@ -89,17 +89,17 @@ class _Job(Generic[_A]):
         self.failed: list[Exception] = []
 
     def takes_its_turn(self) -> bool:
-        """Takes it; False where it was taken before: by the thread as it begins, or by a cancellation."""
+        """Claim the job. Return False if the starting thread or a cancellation claimed it before."""
         return self._turn.acquire(blocking=False)
 
     def __call__(self) -> _A:
         if not self.takes_its_turn():
-            raise RuntimeError("it was cancelled before it began")  # nothing sees it: no task waits
+            raise RuntimeError("the job was cancelled before its start")  # invisible, because no task waits for it
         try:
             return self._work()
         except Exception as error:
             self.failed.append(error)
             raise
         finally:
-            with suppress(RuntimeError):  # the loop is closed
+            with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self.ended.set)

@@ -1,9 +1,8 @@
-"""Tracing: what a program tells of itself while it runs, to a tracer if there is one.
+"""The interface of tracers, which create spans for the operations of a program. Implement it to trace programs.
 
-The places that are worth a span (a run of an agent, a request to a model, a call of a tool, an effect that was given
-a name) tell the tracer of the context what they do, as an `Operation`. Where no layer gave a tracer, they go on at
-once. A tracer travels in the context, as every service does, and knows the span that it stands in: so spans are nested
-as the program is, also over fibers and streams.
+An agent run, a model request, a tool call, or a named effect passes an `Operation` to the tracer in the context. If the
+context contains no tracer, the program continues immediately. A tracer is a service and knows its current span.
+Therefore spans have the same nesting as the program, also across fibers and streams.
 
 >>> Named("load", {"rows": 3}).name
 'load'
@@ -20,55 +19,55 @@ import msgspec
 _A = TypeVar("_A")
 
 AttributeValue: TypeAlias = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
-"""What an attribute of a span may be."""
+"""The type of a span attribute."""
 
 
 class Operation(msgspec.Struct, eq=False):
-    """What an effect does, for a tracer. Rooms have operations of their own, which say what they work on."""
+    """A description of an effect for a tracer. Other packages define subclasses with their data."""
 
 
 @final
 class Named(Operation, eq=False):
-    """An effect of a program that was given a name, by `effect.span(name)`."""
+    """An effect that `effect.span(name)` named."""
 
     name: str
     attributes: Mapping[str, AttributeValue]
 
 
 class Tracer(ABC):
-    """What makes spans of operations: a service, which programs find in their context or do without.
+    """A service that creates spans of operations. A context can contain a tracer.
 
-    It is asked while the program runs, by the fiber that runs it, and must not raise. Each method is of the span that
-    the tracer stands in; before the first one it stands in none.
+    The fiber of the running program calls the tracer. The methods must not raise. Each method refers to the current
+    span of the tracer. The first tracer has no current span.
     """
 
     @abstractmethod
     def trace(self, operation: Operation, effect: Any) -> Any:
-        """The effect, in a span of its own that ends with it; inside, the context has the tracer of that span."""
+        """Return the effect in its own span, which ends with it. The context inside has the tracer of the span."""
 
     @abstractmethod
     def trace_stream(self, operation: Operation, opening: Any) -> Any:
-        """The effect that opens a stream, in a span that ends with the stream: at its end, or when it is left."""
+        """Return the effect that opens a stream, in a span that ends with the stream or when its reader stops."""
 
     @abstractmethod
     def activate(self, awaitable: Awaitable[_A]) -> Awaitable[_A]:
-        """The awaitable, during which the span is the current one for other libraries that are traced."""
+        """Return the awaitable with the span as the current span for other traced libraries."""
 
     @abstractmethod
     def annotate(self, attributes: Mapping[str, AttributeValue]) -> None:
-        """Adds attributes to the span."""
+        """Add attributes to the span."""
 
     @abstractmethod
     def link(self, carrier: Mapping[str, str]) -> None:
-        """Links the span to the one that `inject` named, which is of another trace, such as that of a run before."""
+        """Link the span to the span that `inject` named, which belongs to another trace, such as an earlier run."""
 
     @abstractmethod
     def inject(self) -> dict[str, str]:
-        """What names the span to another process, such as a `traceparent`; empty where there is no span."""
+        """Return the identity of the span for another process, such as a `traceparent`. Return {} without a span."""
 
     @abstractmethod
     def resume(self, carrier: Mapping[str, str], effect: Any) -> Any:
-        """The effect, whose spans belong to the span that `inject` named in another process."""
+        """Return the effect with spans below the span that `inject` named in another process."""
 
     @classmethod
     def __fx_key__(cls) -> object:

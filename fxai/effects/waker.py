@@ -1,4 +1,4 @@
-"""Wakers: tasks of an event loop that are woken from other threads.
+"""Wakers, which wake a task of an event loop from other threads. Use them to share values between event loops.
 
 >>> from concurrent.futures import Future
 >>> async def ask() -> int:
@@ -27,7 +27,7 @@ _A = TypeVar("_A")
 
 @final
 class Waker:
-    """Wakes a task of the loop that runs, asyncio or trio, from any thread: it is called there."""
+    """A callable that wakes a task of the current event loop, asyncio or trio. You can call it from any thread."""
 
     __slots__ = ("_call_soon", "_event")
 
@@ -36,25 +36,25 @@ class Waker:
         self._call_soon = caller()
 
     def __call__(self) -> None:
-        """Makes `wait` return, or return at once where no task waits."""
+        """Make `wait` return. If no task waits, the next `wait` returns immediately."""
         _ = self.wake()
 
     def wake(self) -> bool:
-        """Do what a call does; return False if the event loop has ended."""
+        """Wake the task like a call. Return False if the event loop has ended."""
         return self._call_soon(self._set)
 
     def _set(self) -> None:
         self._event.set()
 
     async def wait(self) -> None:
-        """Returns when it was called since the last time."""
+        """Wait for a call since the previous wait."""
         await self._event.wait()
         self._event = anyio.Event()
 
 
 @final
 class SharedEvent:
-    """An event that any thread sets, and that programs of any event loop wait for."""
+    """An event that any thread can set. Programs of any event loop can wait for it."""
 
     __slots__ = ("_is_set", "_waiting")
 
@@ -63,19 +63,19 @@ class SharedEvent:
         self._waiting: list[Waker] = []
 
     def is_set(self) -> bool:
-        """Return True if it was set."""
+        """Return true if a thread has set the event."""
         return self._is_set
 
     def set(self) -> None:
-        """Wake all programs that wait, and those that wait later."""
+        """Wake all waiting programs. Later waits return immediately."""
         self._is_set = True
         for waker in [*self._waiting]:
             waker()
 
     async def wait(self) -> None:
-        """Return when it was set."""
+        """Wait until a thread sets the event."""
         waker = Waker()
-        self._waiting.append(waker)  # before the question: another thread may set it in between
+        self._waiting.append(waker)  # before the check, because another thread can set the event in between
         try:
             if self._is_set:
                 await checkpoint()
@@ -87,10 +87,10 @@ class SharedEvent:
 
 @final
 class Home:
-    """The event loop that a value belongs to, for values that cannot work on another one.
+    """The event loop of a value that cannot work on another event loop.
 
     Args:
-        name: Names the value in the error.
+        name: Name of the value for the error message.
     """
 
     __slots__ = ("_name", "_token")
@@ -100,10 +100,10 @@ class Home:
         self._token = _token()
 
     def require(self) -> None:
-        """Return if the event loop of the value runs here.
+        """Check that the event loop of the value runs this code.
 
         Raises:
-            OtherLoopError: If another event loop runs here. A wait for the loop of the value would never end.
+            OtherLoopError: If another event loop runs. A wait for the loop of the value would never end.
         """
         if self._token is not None and _token() != self._token:
             raise OtherLoopError(
@@ -113,7 +113,7 @@ class Home:
 
 
 class OtherLoopError(RuntimeError):
-    """A value was used on another event loop than its own."""
+    """The error of a value that is used on a foreign event loop."""
 
 
 def _token() -> object:
@@ -121,7 +121,7 @@ def _token() -> object:
 
 
 async def result_of(future: Future[_A]) -> _A:
-    """What a future of another thread gives; it is cancelled with the task that waits."""
+    """Return the value of a future of another thread. Cancelling the waiting task cancels the future."""
     waker = Waker()
     future.add_done_callback(lambda _: waker())
     try:

@@ -68,7 +68,7 @@ def test_concurrency_bounds_how_many_run_at_once(concurrency: int | None, most: 
 @pytest.mark.parametrize("concurrency", [0, -1])
 def test_a_limit_below_one_is_refused(concurrency: int) -> None:
     """The error says what may be given."""
-    with pytest.raises(ValueError, match="must be at least 1, or None"):
+    with pytest.raises(ValueError, match="concurrency must be at least 1, or None"):
         _ = fx.for_each([1], fx.succeed, concurrency=concurrency)
 
 

@@ -94,15 +94,15 @@ async def answered() -> int:
 
 
 NO_EFFECTS: list[tuple[Any, str]] = [
-    (None, r"nothing \(None\): .* no `return`"),
-    (numbers, r"call it: numbers\(…\)"),
-    (numbers(), r"put @fx\.gen on the function numbers"),
-    (Database, r"write `yield from Database`, or fx\.service\(Database\)"),
-    (Port, r"write `yield from Port`, or fx\.service\(Port\)"),
+    (None, r"got None\. Add the missing `return`"),
+    (numbers, r"Call it: numbers\(…\)"),
+    (numbers(), r"Put @fx\.gen on the function numbers"),
+    (Database, r"Write `yield from Database`, or fx\.service\(Database\)"),
+    (Port, r"Write `yield from Port`, or fx\.service\(Port\)"),
     (Success(1), r"fx\.lift"),
     (Layer.succeed(Port, 1), r"program\.provide\(layer\)"),
     (Stream.make(1), r"\.collect\(\)"),
-    (5, r"this is 5: fx\.succeed"),
+    (5, r"got 5\. .*fx\.succeed"),
 ]
 
 
