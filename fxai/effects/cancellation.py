@@ -1,15 +1,16 @@
-"""Cancellation: how fxai holds it off, and how fxai finds out who requested it.
+"""Cancellation: protection from it, and the search for its origin. Use it to shield code and to find foreign errors.
 
-A cancel scope of anyio is asked again at each wait, and its shield holds it off. asyncio itself (`Task.cancel`,
-`wait_for`, `timeout`, Ctrl-C) throws one exception into whatever the task waits for, past every shield. So a part
-that is not to be interrupted is awaited through a `Guard`: the task waits for an object of the guard's in place of
-the future, and it is that object which asyncio cancels. The guard notes what came from outside and lets through what
-was meant for the part itself: a timeout inside it, a task group inside it. The guard raises what was noted.
+A cancel scope of anyio repeats its request at each wait, and a shield of anyio blocks it. asyncio itself
+(`Task.cancel`, `wait_for`, `timeout`, Ctrl-C) throws one exception into the awaited future of the task, past every
+shield. Therefore fxai awaits an uninterruptible part through a `Guard`. The task waits for an object of the guard
+instead of the future, and asyncio cancels this object. The guard records cancellations from outside. It passes on
+cancellations from inside the part, such as from its own timeout or task group. At the end, the guard raises the
+recorded cancellation.
 
-Tasks, context variables and cancel scopes stay as they are, and nothing here costs anything where nothing is guarded.
+Tasks, context variables, and cancel scopes stay unchanged. Without a guard, this module costs nothing.
 
 Other code can raise a `CancelledError` that no scope and no task of the run requested: a future that a connection pool
-cancelled, a task of another library. asyncio and trio know what was requested, so `is_foreign` asks them.
+cancelled, or a task of another library. asyncio and trio know all requests, so `is_foreign` queries them.
 
 >>> from asyncio import CancelledError
 >>> is_foreign(CancelledError())  # no event loop runs, so none has cancelled anything
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
     import asyncio
 
 _A = TypeVar("_A")
-_SCOPE = "cancel scope "  # in the message of each cancellation that anyio makes
+_SCOPE = "cancel scope "  # the prefix of each cancellation message of anyio
 
 
 def event_loop() -> Literal["asyncio", "trio"] | None:
-    """The event loop that runs this code, or None."""
+    """Return the name of the event loop that runs this code, or None."""
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_run():
         return "trio"
 
     loops = sys.modules.get("asyncio")
-    if loops is None:  # so it runs nothing either
+    if loops is None:  # without this import, no event loop runs
         return None
     try:
         loops.get_running_loop()
@@ -55,7 +56,7 @@ def event_loop() -> Literal["asyncio", "trio"] | None:
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A cancellation that asyncio was asked for: its message, and how many the task had been asked for with it."""
+    """A cancellation request of asyncio, with its message and the number of requests of the task up to this request."""
 
     task: Any
     message: Any
@@ -63,17 +64,17 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def stands(self) -> bool:
-        """False once it was taken back by `Task.uncancel`."""
+        """Return false if `Task.uncancel` revoked the request."""
         return bool(self.task.cancelling() >= self.count)
 
     def error(self) -> BaseException:
-        """A new exception for it."""
+        """Return a new exception for the request."""
         from asyncio import CancelledError
 
         return CancelledError() if self.message is None else CancelledError(self.message)
 
     def exception(self, error: BaseException | None) -> BaseException:
-        """`error`, if it may be what was raised for this, and no scope takes it for its own; else a new one."""
+        """Return `error` if it can stem from this request and no scope claims it. Otherwise return a new exception."""
         from asyncio import CancelledError
 
         if isinstance(error, CancelledError) and not is_of_scope(error.args[0] if error.args else None):
@@ -82,16 +83,16 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def is_of_scope(message: Any) -> bool:
-    """Whether a cancellation of an asyncio task with this message was made by a cancel scope of anyio."""
+    """Return true if a cancel scope of anyio created the cancellation of an asyncio task with this message."""
     return isinstance(message, str) and _SCOPE in message
 
 
 def request_of(raised: BaseException, delivered: int = 0) -> Request | None:
-    """The cancellation of this task by asyncio itself that `raised` is of; the others are asked for again.
+    """Return the request of asyncio itself that caused `raised`, and request the other cancellations again.
 
     Args:
-        raised: What was awaited raised it.
-        delivered: The number of requests that the task had received before.
+        raised: Exception of the awaited code.
+        delivered: Number of requests that the task had received before.
     """
     if event_loop() != "asyncio":
         return None
@@ -99,18 +100,18 @@ def request_of(raised: BaseException, delivered: int = 0) -> Request | None:
 
     task = current_task()
     if task is None or task.cancelling() <= delivered or anyio.current_effective_deadline() == float("-inf"):
-        return None  # the latter: by a cancel scope
+        return None  # the cancellation of a cancel scope
     seen: BaseException | None = raised
-    while seen is not None and not isinstance(seen, CancelledError):  # what a `finally` raised in its place
-        seen = None if seen.__suppress_context__ else seen.__context__  # `raise … from …` is a timeout's answer to it
+    while seen is not None and not isinstance(seen, CancelledError):  # an exception that a `finally` raised instead
+        seen = None if seen.__suppress_context__ else seen.__context__  # `raise … from …` is the response of a timeout
     return None if seen is None else Request(task, seen.args[0] if seen.args else None, task.cancelling())
 
 
-# -- cancellations that nobody requested
+# -- foreign cancellations
 
 
 def delivered_requests() -> int:
-    """Return the number of cancellations by asyncio itself that this task has received; 0 on other event loops."""
+    """Return the number of cancellations by asyncio itself that this task received. Return 0 on other loops."""
     if event_loop() != "asyncio":
         return 0
     from asyncio import current_task
@@ -118,18 +119,18 @@ def delivered_requests() -> int:
     task = current_task()
     if task is None or not task.cancelling():
         return 0
-    return task.cancelling() - cast(bool, getattr(task, "_must_cancel", False))  # the latter: asyncio will raise it
+    return task.cancelling() - cast(bool, getattr(task, "_must_cancel", False))  # asyncio raises the last request later
 
 
 def is_foreign(raised: BaseException, delivered: int = 0, *, shielded: bool = False) -> bool:
     """Return True if `raised` is a cancellation that no scope and no task of the run requested.
 
-    A group of exceptions is foreign if it contains one of these and, apart from them, only ordinary exceptions.
+    A group of exceptions is foreign if it contains a foreign cancellation and otherwise only ordinary exceptions.
 
     Args:
-        raised: An exception that this task caught just now.
-        delivered: The number of requests that the task had received before, by `delivered_requests`.
-        shielded: True if no scope reaches the code that raised it. Default: False, fxai asks the scopes of the task.
+        raised: Exception that this task just caught.
+        delivered: Number of requests that the task had received before, from `delivered_requests`.
+        shielded: True if no scope reaches the code that raised it. Default: False, so fxai queries the scopes.
     """
     if isinstance(raised, Exception):
         return False
@@ -153,16 +154,16 @@ def is_foreign(raised: BaseException, delivered: int = 0, *, shielded: bool = Fa
 
 
 def is_bug(raised: BaseException) -> bool:
-    """Return True if a plain function raised an ordinary exception or a cancellation: no request arrives in there."""
+    """Return true if a plain function raised an ordinary exception or a cancellation. No request reaches such code."""
     return isinstance(raised, Exception) or is_foreign(raised, sys.maxsize, shielded=True)
 
 
 async def refuse_foreign(awaitable: Awaitable[_A], delivered: int | None = None) -> _A:
-    """Return the value of `awaitable`; for code of users that no fiber awaits.
+    """Return the value of `awaitable`. Use it for user code that no fiber awaits.
 
     Args:
-        awaitable: What is awaited.
-        delivered: As for `is_foreign`. Default: None, as many as the task has received now.
+        awaitable: Awaitable of user code.
+        delivered: Number of requests, like the parameter of `is_foreign`. Default: the current number of the task.
 
     Raises:
         ForeignCancellationError: If `awaitable` raises a cancellation that no scope and no task requested.
@@ -176,15 +177,15 @@ async def refuse_foreign(awaitable: Awaitable[_A], delivered: int | None = None)
         raise
 
 
-_guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inherited by the callbacks of timeouts
+_guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # callbacks of timeouts inherit it
 
 
 @final
 class Guard:
-    """An awaitable in which a task of asyncio is not cancelled from outside; `request` is what was held off.
+    """An awaitable that protects a task of asyncio from outside cancellations. `request` is the blocked request.
 
-    With `after_first` it is cancelled once: what is held off is what comes while it unwinds. `on_held` is called when
-    something is held off.
+    With `after_first`, the guard passes on the first cancellation and blocks later cancellations during the unwinding.
+    The guard calls `on_held` when it blocks a cancellation.
     """
 
     __slots__ = (
@@ -208,11 +209,11 @@ class Guard:
         self._awaitable = awaitable
         self._loop = get_running_loop()
         self._task = cast("asyncio.Task[Any]", current_task())
-        self._is_asked_before = cast(bool, getattr(self._task, "_must_cancel", False))  # by a step, just now
+        self._is_asked_before = cast(bool, getattr(self._task, "_must_cancel", False))  # in the current step
         self._outer: Guard | None = None
         self._passes = after_first
         self._on_held = on_held
-        self._held: list[Any] = []  # the messages of what is kept from the awaitable
+        self._held: list[Any] = []  # the messages of the blocked cancellations
         self._is_over = False
         self.request: Request | None = None
 
@@ -223,11 +224,11 @@ class Guard:
         try:
             return (yield from _relay(self._awaitable, self._waiter))
         except GeneratorExit:
-            self._held.clear()  # no task waits any more
+            self._held.clear()  # no task waits now
             raise
         finally:
             _guard.reset(token)
-            self._outer = None  # contexts that were copied meanwhile hold this guard
+            self._outer = None  # copies of the context still hold this guard
             self._is_over = True
             if self._held:
                 self._loop.call_soon(self._ask_again)
@@ -236,20 +237,20 @@ class Guard:
     def _waiter(self, future: Any) -> Any:
         if future is not None:
             if not getattr(future, "_asyncio_future_blocking", False):
-                return future  # nothing that can be waited for: the task says so
+                return future  # not awaitable, so the task raises an error
             future._asyncio_future_blocking = False
         return _Waiter(future, self, self._loop)
 
     def holds(self, message: Any) -> bool:
-        """Whether a cancellation with this message, made now, is kept from what is awaited.
+        """Return true if the guard blocks a cancellation with this message.
 
-        Timeouts and scopes inside count the cancellations that were asked for: this one counts when they are over.
+        Timeouts and scopes inside count cancellation requests. The guard repeats a blocked request after they end.
         """
         is_asked_before, self._is_asked_before = self._is_asked_before, False
         if self._is_over:
             self.request = self.request or Request(self._task, message, self._task.cancelling())
         elif is_of_scope(message):
-            return is_asked_before  # a scope asks again
+            return is_asked_before  # the scope repeats its request
         elif not is_asked_before and self._is_inside():
             return False
         elif self._passes:
@@ -267,7 +268,7 @@ class Guard:
             self._task.cancel(message)
 
     def _is_inside(self) -> bool:
-        """True where what runs now was begun by what is awaited: a timeout's callback has the context of its start."""
+        """Return true if the awaited code started the current code. A timeout callback has the context of its start."""
         guard = _guard.get()
         while guard is not None and guard is not self:
             guard = guard._outer
@@ -276,12 +277,12 @@ class Guard:
 
 @final
 class _Waiter(msgspec.Struct, eq=False):
-    """What a task waits for in place of a future, or of its next turn: the cancellations of the task come here."""
+    """The object that a task awaits instead of a future or its next turn. It receives the cancellations of the task."""
 
     _future: asyncio.Future[Any] | None
     _guard: Guard
     _loop: asyncio.AbstractEventLoop
-    _asyncio_future_blocking: bool = True  # how asyncio knows a future, of any class
+    _asyncio_future_blocking: bool = True  # marks a future of any class for asyncio
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop if self._future is None else self._future.get_loop()
@@ -299,14 +300,14 @@ class _Waiter(msgspec.Struct, eq=False):
         return None if self._future is None else self._future.result()
 
     def cancel(self, msg: Any = None) -> bool:
-        """Whether the cancellation is taken care of; else the task raises it at its next turn."""
+        """Return true if the cancellation is handled. If false, the task raises it at its next turn."""
         if self._guard.holds(msg):
             return True
         return self._future is not None and self._future.cancel(msg=msg)
 
 
 def _relay(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
-    """What is awaited, with each future that it waits for replaced by what `around` gives; it may raise instead."""
+    """Await `awaitable` and replace each awaited future with `around(future)`, which can also raise."""
     steps: Any = awaitable.__await__()
     step: Callable[[], Any] = steps.__next__
     while True:
@@ -323,8 +324,8 @@ def _relay(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generator
 
 
 @final
-class interrupt(msgspec.Struct, eq=False):  # noqa: N801  # used as a function: `await interrupt(awaitable, request)`
-    """The awaitable, cancelled where it first waits."""
+class interrupt(msgspec.Struct, eq=False):  # noqa: N801  # callers use it like a function: `await interrupt(…)`
+    """An awaitable that receives a cancellation at its first wait."""
 
     _awaitable: Awaitable[Any]
     _request: Request | None
@@ -337,7 +338,7 @@ class interrupt(msgspec.Struct, eq=False):  # noqa: N801  # used as a function: 
         if request is None:
             return future
 
-        token = _guard.set(None)  # it comes from outside of every guard that has begun in the awaitable
+        token = _guard.set(None)  # the request comes from outside every guard inside the awaitable
         try:
             is_taken = future is not None and future.cancel(msg=request.message)
         finally:
@@ -348,14 +349,14 @@ class interrupt(msgspec.Struct, eq=False):  # noqa: N801  # used as a function: 
 
 
 async def shield(awaitable: Awaitable[_A], on_held: Callable[[], object] | None = None) -> _A:
-    """The value of `awaitable`, which neither a cancel scope around nor asyncio itself interrupts.
+    """Return the value of `awaitable`, protected from enclosing cancel scopes and from asyncio itself.
 
     Args:
-        awaitable: what runs to its end.
-        on_held: is called when a cancellation by asyncio itself is held off, in whichever task asks for it.
+        awaitable: Awaitable that runs until its end.
+        on_held: Function that fxai calls when it blocks a cancellation by asyncio itself, in the requesting task.
 
     Raises:
-        BaseException: the cancellation by asyncio that came meanwhile, with what `awaitable` raised attached.
+        BaseException: The blocked cancellation by asyncio, with the errors of `awaitable` attached.
     """
     if event_loop() != "asyncio":
         with anyio.CancelScope(shield=True):
@@ -368,13 +369,14 @@ async def shield(awaitable: Awaitable[_A], on_held: Callable[[], object] | None 
 
 
 async def cancelled_once(awaitable: Awaitable[_A]) -> _A:
-    """The value of `awaitable`, which asyncio itself cancels at most once: what that begins, runs to its end.
+    """Return the value of `awaitable`, which asyncio itself cancels at most once. Its cleanup then runs completely.
 
-    It is for coroutines of others, whose `finally` a second `Task.cancel` would cut short. Cancel scopes of anyio and
-    trio interrupt it as ever: those who wait in a `finally` shield it from them.
+    Use it for coroutines of other libraries, because a second `Task.cancel` would interrupt their `finally`. Cancel
+    scopes of anyio and trio still interrupt it. Code that waits in a `finally` shields itself from these scopes.
 
-    Raises `BaseException`: what `awaitable` raises; a cancellation by asyncio that came while it unwound, if it did not
-    raise one.
+    Raises:
+        BaseException: The exceptions of `awaitable`, or a cancellation by asyncio during its unwinding if `awaitable`
+            did not raise a cancellation.
     """
     if event_loop() != "asyncio":
         return await awaitable

@@ -30,11 +30,11 @@ from itertools import islice
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, TypeAlias, cast, final
 
-_OFTEN = 50  # effects of one place that are watched: a line that is wrong is wrong when it first runs
-_TEST = 10_000  # effects of a test that are all looked at; of more, every 64th
-_CALLERS = 8  # frames around the place where an effect is made, of which one may be the statement that drops it
-_DEPTH = 6  # how deep inside its fields an effect may hold others: in the closure of a function in a tuple, say
-_MANY = 1000  # items of a list that are looked at
+_OFTEN = 50  # watched effects per place; a wrong line is already wrong at its first run
+_TEST = 10_000  # fully watched effects per test; after them, fxai watches every 64th effect
+_CALLERS = 8  # frames around the creation of an effect, one of which can be the statement that drops it
+_DEPTH = 6  # the depth of the search for effects inside the fields of an effect, such as in the closure of a function
+_MANY = 1000  # checked items of a list
 _HOLDERS = (tuple, list, dict, FunctionType, MethodType, CellType, partial)
 
 _Place: TypeAlias = tuple[CodeType, int]  # a call: the code, and the offset in it
@@ -55,15 +55,15 @@ def is_on(environment: Mapping[str, str], modules: Mapping[str, Any]) -> bool:
 
 ON = is_on(os.environ, sys.modules)
 
-_made: dict[int, tuple[_Place, ...]] = {}  # by identity, where each was made that was not run and is part of no other
-_told: dict[str, dict[Any, Any]] = {}  # by file, the lines that were warned of
-_steps: dict[int, CodeType] = {}  # by place, the code of a `yield from`, so that nothing else takes its place
-_times: dict[int, int] = {}  # by place, how many effects of it were watched
-_left = [sys.maxsize]  # how many effects more are all looked at
+_made: dict[int, tuple[_Place, ...]] = {}  # by identity, the origin of each free effect that has not run
+_told: dict[str, dict[Any, Any]] = {}  # by file, the lines with a warning
+_steps: dict[int, CodeType] = {}  # by place, the code of a `yield from`, held so that its id stays unique
+_times: dict[int, int] = {}  # by place, the number of watched effects
+_left = [sys.maxsize]  # the number of further effects that fxai fully watches
 
 
 class Op(int):
-    """The number of an instruction, which the interpreter reads from what it runs."""
+    """The number of an instruction. The interpreter reads it from each effect that it runs."""
 
     def __get__(self, effect: object, owner: object) -> Op:
         if effect is not None:
@@ -72,16 +72,16 @@ class Op(int):
 
 
 def begin_test() -> None:
-    """A test begins, which may make very many effects: its time is not to be spent on them."""
+    """Reset the limits at the start of a test, because a test can create very many effects."""
     _left[0] = _TEST
 
 
 def make(effect: object) -> None:
-    """Notes where an effect was made; those that it holds are its own from now on."""
+    """Record the place where an effect was created. The effects inside it become parts of it."""
     _left[0] = left = _left[0] - 1
     if left < 0 and left & 63:
         return
-    # What makes effects is called from many places: four frames say which one it is.
+    # Many places call the functions that create effects. Four frames identify the place.
     one: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     two: Any = one.f_back or one
     three: Any = two.f_back or two
@@ -132,7 +132,7 @@ def drop(effect: object, is_over: Callable[[], bool] = sys.is_finalizing) -> Non
 
 
 def watch(*classes: Any) -> None:
-    """Makes the classes of effects tell what is run, and what is iterated."""
+    """Make the classes of effects report which effects run and which effects a loop iterates."""
     for one in classes:
         if "op" in vars(one):
             one.op = Op(one.op)
@@ -141,7 +141,7 @@ def watch(*classes: Any) -> None:
 
 
 def iterate(effect: object) -> Generator[Any, Any, Any]:
-    """What `__iter__` is: an effect is run by `yield from`; it warns where a loop takes the effect for its items."""
+    """Run an effect in place of `__iter__`. Warn if a loop iterates the effect instead of its items."""
     _made.pop(id(effect), None)
     watched: Any = effect
     steps: Generator[Any, Any, Any] = watched.__fx_steps__()
@@ -155,7 +155,7 @@ def iterate(effect: object) -> Generator[Any, Any, Any]:
             code.co_filename, span[0] or 0
         )  # the usual case, without a parse
         if not is_delegated and span in _source_of(code.co_filename).loops:
-            _warn("an effect is not its items: `(yield from effect)` gives those", code, span)
+            _warn("an effect is not its items. Write `(yield from effect)` to get the items.", code, span)
         else:
             _steps[place] = code
     return steps

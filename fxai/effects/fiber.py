@@ -1,16 +1,16 @@
-"""Fibers: the interpreter, which runs an effect.
+"""Fibers, which interpret effects. The functions of the runtime use them to run programs.
 
-A fiber holds the state of one running effect. `step` is a plain loop over instructions with a stack of its own:
-it never recurses, so chains may be as deep as memory allows, and it needs no event loop. It stops when an
-awaitable is needed; `drive` awaits that one and goes on.
+A fiber holds the state of one running effect. The method `step` is a plain loop over instructions with its own stack.
+It never recurses, so the memory is the only limit of the depth of a chain, and it needs no event loop. If a program
+needs an awaitable, `step` stops. The method `drive` awaits the awaitable and continues.
 
-Cancellation, `KeyboardInterrupt` and `SystemExit` unwind the stack, so that finalizers run, shielded; no
-`catch` sees them, and they leave the fiber as the exception they came as, with what failed meanwhile attached.
-A generator can catch a cancellation, but is cancelled again at its next step outside of the handler.
-A cancellation that no scope and no task requested is a defect of the step that raised it.
+Cancellation, `KeyboardInterrupt`, and `SystemExit` unwind the stack, so that finalizers run, shielded. No `catch`
+method handles these exceptions. They leave the fiber unchanged, with the other failures attached. A generator can catch
+a cancellation, but the next step outside the handler cancels it again. A cancellation that no scope and no task
+requested is a defect of the step that raised it.
 """
 
-# The loop holds values of every program at once: they are Any here, by design.
+# The loop holds values of all programs, so they are Any here.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -77,32 +77,32 @@ _A = TypeVar("_A")
 _E = TypeVar("_E")
 
 Hold: TypeAlias = Callable[[anyio.CancelScope], AbstractAsyncContextManager[None]]
-"""What may cancel a scope while it is held."""
+"""A function that can cancel a scope, as a context manager."""
 
-# The instructions, as numbered in `effect`; local names are faster to read than attributes.
-_SUCCEED, _MAP, _FLAT, _FOLD, _AS, _THEN, _ON_EXIT = range(7)  # all but the first push themselves and run a source
-_GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN = range(7, 13)  # these go on at once
+# The instructions with their numbers in `effect`. Local names are faster to read than attributes.
+_SUCCEED, _MAP, _FLAT, _FOLD, _AS, _THEN, _ON_EXIT = range(7)  # all except the first push themselves and run a source
+_GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN = range(7, 13)  # these complete immediately
 _WAIT, _AWAIT, _AWAIT_EXIT, _FAIL, _LOCAL, _MASK, _YIELD = range(13, 20)
-_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(20, 25)  # frames that are no instructions
+_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(20, 25)  # frames, but not instructions
 
-NESTED = 24  # fibers that wait for each other in one task; a task has a stack of its own
+NESTED = 24  # fibers that wait for each other in one task; a new task starts with an empty stack
 FAIR = 4096  # instructions between two turns of the event loop
 
 _UNMASK_FRAME = Mark(_UNMASK)
 _FLATTEN_FRAME = Mark(_FLATTEN)
-_EMITTED: Exit[Any, Any] = Succeeded(None)  # of a fiber that has not ended
-_INTERRUPT = Interrupt()  # of fibers that were not interrupted: in no cause
-RESUMED: Any = Mark(-2)  # stands for "go on with the value or the cause of what was awaited"
-EMITTED = cast("Awaitable[Any]", Mark(-3))  # stands for "a value is there": the reader of the program has it
-TURN_TAKEN = cast("Awaitable[Any]", Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
+_EMITTED: Exit[Any, Any] = Succeeded(None)  # the exit of a fiber that still runs
+_INTERRUPT = Interrupt()  # the default of fibers without an interruption; no cause contains it
+RESUMED: Any = Mark(-2)  # means "continue with the value or the cause of the awaitable"
+EMITTED = cast("Awaitable[Any]", Mark(-3))  # means "the reader of the program has a value"
+TURN_TAKEN = cast("Awaitable[Any]", Mark(-1))  # means "let other tasks run": the driver awaits a checkpoint
 
 
 class ReaderLeft(BaseException):
-    """Thrown into the generators of a program that is read as a stream, when its reader has left."""
+    """The exception that fxai throws into the generators of a program after its reader stopped."""
 
 
 class _Unwind(BaseException):
-    """Thrown into generators when a typed failure passes, so that their `finally` runs and `except` does not."""
+    """The exception that fxai throws into generators for a typed failure. `finally` runs, and `except` ignores it."""
 
     def __init__(self, cause: Cause[Any], fiber: Fiber) -> None:
         self.cause = cause
@@ -114,31 +114,31 @@ class Fiber(msgspec.Struct, eq=False):
     """The state of one running effect."""
 
     env: Any
-    fair: bool = True  # False: no event loop runs it, so it may not await
-    left: int = FAIR  # instructions before it lets others run
-    exit: Any = None  # its Exit, when it has ended
-    nested: int = 0  # fibers around it that wait for it in the same task
+    fair: bool = True  # False: without an event loop, so the fiber must not await
+    left: int = FAIR  # instructions before the fiber lets other tasks run
+    exit: Any = None  # the Exit of an ended fiber
+    nested: int = 0  # enclosing fibers that wait for this fiber in the same task
     _stack: list[Any] = []
     _mask: int = 0
     _fatal: BaseException | None = None
     _depth: int = 0
     _interrupt: Any = _INTERRUPT
-    _sheltered: Any = None  # the generators that caught a cancellation, as `_shelter` made them
-    _shelters: int = 0  # how many of them wait in the `except` or `finally` that it brought them to
+    _sheltered: Any = None  # the generators that caught a cancellation, as returned by `_shelter`
+    _shelters: int = 0  # the number of them that wait in the `except` or `finally` of the cancellation
     _request: Request | None = None  # a cancellation by asyncio itself
-    _delivered: int = -1  # how many of these the task had received before the fiber waits; -1: not counted
+    _delivered: int = -1  # requests that the task received before the fiber waits; -1: not counted
 
     @staticmethod
     def without_loop(env: Any) -> Fiber:
-        """A fiber that no event loop runs: no other task runs meanwhile, and it may not await."""
+        """Return a fiber without an event loop. No other task runs during it, and it must not await."""
         return Fiber(env, fair=False, left=1 << 62)
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
-        """Runs `cur`, or goes on where it is `RESUMED`, until something must be awaited, which it gives; or to the end.
+        """Run `cur`, or continue if it is `RESUMED`. Stop at an awaitable and return it.
 
-        At the end `exit` is set, and it gives None.
+        At the end of the effect, set `exit` and return None.
         """
-        # One long function, on purpose: a call per instruction would double the price of each.
+        # One long function, because a call per instruction would double the price of each instruction.
         resumed = cur is RESUMED
         if resumed:
             cur = None
@@ -278,7 +278,7 @@ class Fiber(msgspec.Struct, eq=False):
                             raise not_an_effect(None)
 
                         cur = None
-                        while stack:  # hand the value to the next frame
+                        while stack:  # pass the value to the next frame
                             frame = pop()
                             if frame.__class__ is generator_class:
                                 try:
@@ -338,7 +338,7 @@ class Fiber(msgspec.Struct, eq=False):
                             break
                 except BaseException as raised:
                     if isinstance(raised, AttributeError) and raised.name == "op" and raised.obj is cur:
-                        raised = not_an_effect(cur)  # nothing is checked before it fails
+                        raised = not_an_effect(cur)  # checked only after an error, to save time
                     elif isinstance(raised, TypeError) and cur is not None:
                         raised = not_a_generator(raised, cur)
                     cause = self._since(None, raised)
@@ -359,7 +359,7 @@ class Fiber(msgspec.Struct, eq=False):
         return _Unwind(cause, self)
 
     def _shelter(self, generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
-        """Return a generator that does what `generator` does, and counts itself while that handles an exception."""
+        """Return a generator that behaves like `generator` and counts itself while it handles an exception."""
         self._sheltered = [one for one in self._sheltered or () if one.gi_frame is not None]
         if generator in self._sheltered:
             return generator
@@ -387,7 +387,7 @@ class Fiber(msgspec.Struct, eq=False):
                 return stop.value
 
     def _is_cancelled(self, cause: Cause[Any]) -> bool:
-        # By identity: the interruption of another fiber, which was joined here, is a reason like any other.
+        # By identity, because the interruption of a joined fiber is an ordinary reason.
         return any(reason is self._interrupt for reason in cause.reasons)
 
     def _cause(self, raised: BaseException, *, is_awaited: bool = False) -> Cause[Any]:
@@ -406,25 +406,25 @@ class Fiber(msgspec.Struct, eq=False):
     def _is_foreign(self, raised: BaseException, *, is_awaited: bool) -> bool:
         if not self._mask and self._request is not None and self._request.stands:
             return False
-        is_late = is_awaited or self._fatal is not None  # event loops raise cancellations only where a task waits
+        is_late = is_awaited or self._fatal is not None  # event loops raise cancellations only in waiting tasks
         if is_late and not self._mask:
             return is_foreign(raised, self._delivered)
         return is_foreign(raised, sys.maxsize, shielded=True)
 
     def is_foreign(self, raised: BaseException) -> bool:
-        """Return True if the awaitable of this fiber raised a cancellation that nobody requested; call it in there."""
+        """Return true if the awaitable of this fiber raised an unrequested cancellation. Call it in the awaitable."""
         if self._mask or self._shelters:
             return is_foreign(raised, self._delivered)
         return self._is_foreign(raised, is_awaited=True)
 
     def _since(self, cause: Cause[Any] | None, raised: BaseException) -> Cause[Any]:
-        """The cause of what was raised, after what a generator was unwound for when its `finally` raised it."""
+        """Return the cause of the exception, after the cause of the unwinding during which a `finally` raised it."""
         cause = self._cause(raised) if cause is None else cause
         last, earlier = raised, raised.__context__
         while earlier is not None:
             if isinstance(earlier, _Unwind) and earlier.fiber is self:
                 cause = earlier.cause.combine(cause)
-                after = earlier.__context__  # the rest was raised before that one, and is in the cause now
+                after = earlier.__context__  # the cause already contains the earlier exceptions
                 last.__context__ = after
                 last = earlier
             else:
@@ -436,11 +436,12 @@ class Fiber(msgspec.Struct, eq=False):
         return cause
 
     async def drive(self, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
-        """Awaits what `step` gave, goes on, until the effect has ended, or has emitted a value to its reader.
+        """Await the result of `step` and continue, until the effect ends or emits a value to its reader.
 
-        Where it has emitted one, `exit` is not set.
+        If the effect emitted a value, `exit` is not set.
 
-        Raises `BaseException`: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
+        Raises:
+            BaseException: The cancellation, `KeyboardInterrupt`, or `SystemExit` that ended the fiber, unchanged.
         """
         self._delivered = -1
         while pending is not None:
@@ -452,7 +453,7 @@ class Fiber(msgspec.Struct, eq=False):
             cause: Cause[Any] | None = None
             try:
                 awaited = checkpoint() if pending is TURN_TAKEN else pending
-                if self._mask or self._shelters:  # finalizers are not interrupted
+                if self._mask or self._shelters:  # a cancellation must not interrupt finalizers
                     value = await self._await_guarded(awaited)
                 elif self._request is not None and self._request.stands:
                     value = await interrupt(awaited, self._request)
@@ -461,14 +462,14 @@ class Fiber(msgspec.Struct, eq=False):
             except BaseException as raised:
                 self._request = self._request or request_of(raised, self._delivered)
                 cause = self._cause(raised, is_awaited=True)
-            pending = self.step(RESUMED, value, cause)  # not in the handler: it would be the context of what is raised
+            pending = self.step(RESUMED, value, cause)  # outside the handler, or it would be their context
 
         return self.finish()
 
     async def _await_guarded(self, awaited: Awaitable[Any]) -> Any:
         self._delivered = delivered_requests()
         with anyio.CancelScope(shield=True):
-            inside = refuse_foreign(awaited, self._delivered)  # no cancellation from outside arrives in there
+            inside = refuse_foreign(awaited, self._delivered)  # a guard blocks cancellations from outside
             if event_loop() != "asyncio":
                 return await inside
             guard = Guard(inside)
@@ -478,11 +479,12 @@ class Fiber(msgspec.Struct, eq=False):
                 self._request = self._request or guard.request
 
     def finish(self) -> Exit[Any, Any]:
-        """The exit, once `step` gave None.
+        """Return the exit after `step` returned None.
 
         Raises:
-            BaseException: the cancellation that ended it, itself, with what failed besides attached; also one by
-                asyncio itself that was held off, or caught in a generator: it is not delivered again.
+            BaseException: The cancellation that ended the fiber, unchanged, with the other failures attached. This
+                includes a cancellation by asyncio itself that was blocked or that a generator caught, because asyncio
+                does not deliver it again.
         """
         end: Exit[Any, Any] = self.exit
         fatal: BaseException | None = None
@@ -497,28 +499,28 @@ class Fiber(msgspec.Struct, eq=False):
         raise fatal
 
     def besides(self) -> Cause[Any]:
-        """What failed besides the interruption that ended it: its finalizers, mostly."""
+        """Return the failures apart from the interruption that ended the fiber. They come mostly from finalizers."""
         return self.exit.cause.besides_interruption() if isinstance(self.exit, Failed) else Cause(())
 
     def abandon(self) -> None:
-        """Makes the next `step` unwind a program whose reader has left, as a cancellation does."""
+        """Make the next `step` unwind the program like a cancellation, because its reader stopped."""
         self._fatal = ReaderLeft("the reader of the stream has left")
         self._interrupt = Interrupt()
         self.postpone(FailCause(Cause((self._interrupt,))))
 
     def hand_over(self, reader: Fiber) -> None:
-        """Leaves a cancellation by asyncio that was held off to the fiber that reads this one."""
+        """Pass a blocked cancellation by asyncio to the fiber that reads this fiber."""
         reader._request = reader._request or self._request
 
     def postpone(self, effect: AnyEffect) -> None:
-        """Makes `effect` what the next `step` begins with."""
+        """Make `effect` the start of the next `step`."""
         self._stack.append(Start(effect))
 
     def run_sync(self, effect: AnyEffect) -> Exit[Any, Any]:
-        """The exit of an effect that awaits nothing; one that awaits is a defect."""
+        """Run an effect that awaits nothing and return its exit. Awaiting is a defect."""
         fiber, run = self, _here
         pending: Any = self.step(effect, None, None)
-        waiting: list[tuple[Fiber, Any, Children]] = []  # however deep they are nested, the stack is not
+        waiting: list[tuple[Fiber, Any, Children]] = []  # replaces recursion, so deep nesting does not use the C stack
         while pending is not None or waiting:
             if pending is None or (pending is EMITTED and waiting):
                 fiber, run, children = waiting.pop()
@@ -535,7 +537,7 @@ class Fiber(msgspec.Struct, eq=False):
         return self.finish()
 
     def _lead(self, children: Children) -> tuple[tuple[Fiber, Variables] | None, Any, Cause[Any] | None]:
-        """The next of the children, or what they gave, or the cause of what they raised."""
+        """Return the next child, or the result of the children, or the cause of their exception."""
         try:
             return next(children), None, None
         except StopIteration as stop:
@@ -543,14 +545,14 @@ class Fiber(msgspec.Struct, eq=False):
         except BaseException as raised:
             return None, None, self._cause(raised)
 
-    # -- what instructions ask of the fiber that runs them
+    # -- for the instructions that the fiber runs
 
     def clock(self) -> Clock:
-        """The clock of the environment: the live one unless a layer gave another."""
+        """Return the clock of the environment. Default: the real clock."""
         return cast(Clock, self.env.find(Clock, LIVE))
 
     async def timeout(self, effect: AnyEffect, seconds: float) -> Exit[Any, Any]:
-        """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
+        """Return the exit of `effect`, or `Timeout` if the clock first advances by `seconds`."""
         branches, clock, failure = branches_of(self.env, "timeout"), self.clock(), Timeout(seconds)
         if branches is None:
             return await self.cut(effect, lambda scope: clock.deadline(scope, seconds), failure)
@@ -561,9 +563,9 @@ class Fiber(msgspec.Struct, eq=False):
         return Failed(Cause((Fail(failure),))) if is_late and isinstance(end, Succeeded) else end
 
     async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> Exit[Any, Any]:
-        """The exit of `effect`, or the failure when what `hold` holds has cancelled the scope first."""
+        """Return the exit of `effect`, or the failure if `hold` first cancels the scope."""
         if self.nested >= NESTED:
-            self.nested = 0  # a task has a stack of its own
+            self.nested = 0  # a task has its own stack
             return await in_own_task(lambda: self.cut(effect, hold, failure))
 
         end: Exit[Any, Any] | None = None
@@ -576,18 +578,18 @@ class Fiber(msgspec.Struct, eq=False):
 
 
 Children: TypeAlias = "Generator[tuple[Fiber, Variables], None, Any]"
-"""Fibers that no event loop runs, each with its context variables: it goes on when that one has ended."""
+"""Fibers without an event loop, each with its context variables. The generator continues after each fiber ends."""
 
 
 @final
 class Inside(msgspec.Struct, eq=False):
-    """What a fiber that no event loop runs waits for: others inside of it, one after another, which give its exit."""
+    """The children that a fiber without an event loop waits for. They run one after another and return its exit."""
 
     children: Children
 
 
 def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], None, Fiber]:
-    """A child that no event loop runs, when it has ended."""
+    """Run a child without an event loop and return it after its end."""
     child = Fiber.without_loop(env)
     child.postpone(effect)
     yield child, copy_context()
@@ -595,16 +597,16 @@ def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], No
 
 
 def _activate(tracer: Tracer, awaited: Any) -> Any:
-    """What is awaited, in its span; an effect, which refuses to be, and what is done in its place stay as they are."""
+    """Return a plain awaitable in its span. Return an effect, or another object, unchanged."""
     is_plain = hasattr(awaited, "__await__") and not isinstance(awaited, EffectOf)
     return tracer.activate(awaited) if is_plain else awaited
 
 
 def _refuse(awaited: Any) -> Children:
-    """No children, where something else is awaited that only an event loop gives."""
+    """Raise an error for an awaitable that only an event loop can await. Run no children."""
     getattr(awaited, "close", lambda: None)()
     yield from ()
-    raise RuntimeError("no event loop runs and the effect awaits something: use fx.run or fx.run_async")
+    raise RuntimeError("no event loop runs, and the effect awaits something. Use fx.run or fx.run_async.")
 
 
 def _here(f: Callable[..., Any], *arguments: Any) -> Any:
@@ -612,9 +614,10 @@ def _here(f: Callable[..., Any], *arguments: Any) -> Any:
 
 
 async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
-    """The exit of `effect`, run in the current task.
+    """Run `effect` in the current task and return its exit.
 
-    Raises `BaseException`: the cancellation of the task, itself, when finalizers have run.
+    Raises:
+        BaseException: The cancellation of the task, unchanged, after the finalizers.
     """
     fiber = Fiber(env)
     try:
@@ -626,7 +629,7 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
 
 
 def report(raised: BaseException) -> None:
-    """Writes to the log `fxai.effects` what is attached to a cancellation, once: its scope drops all of it."""
+    """Log the failures attached to a cancellation in `fxai.effects`, once, because the scope drops the exception."""
     reasons = attachment(raised).reasons
     reported: int = vars(raised).get(_REPORTED, 0)
     if not isinstance(raised, Exception) and len(reasons) > reported:
@@ -635,12 +638,12 @@ def report(raised: BaseException) -> None:
 
 
 def report_cause(cause: Cause[Any]) -> None:
-    """Writes to the log `fxai.effects` what failed besides an interruption, which is reported nowhere else."""
-    import logging  # few finalizers fail
+    """Log the failures apart from an interruption in `fxai.effects`, because no other code reports them."""
+    import logging  # only for failed finalizers, which are rare
 
     for reason in cause.besides_interruption().reasons:
         error = Cause((reason,)).squash()
-        level = logging.ERROR if isinstance(reason, Die) else logging.WARNING  # a typed failure is no bug
+        level = logging.ERROR if isinstance(reason, Die) else logging.WARNING  # a typed failure is not a bug
         logging.getLogger("fxai.effects").log(level, "while a program was stopped: %r", error, exc_info=error)
 
 
@@ -648,9 +651,9 @@ _REPORTED = "__fxai_reported__"
 
 
 async def close_block(closing: EffectOf[Any, Any, Any], env: Any, error: BaseException | None) -> None:
-    """Runs what closes the scope of a block of plain Python that was left by `error`, or by none.
+    """Close the scope of a block of plain Python, which raised `error` or no exception.
 
-    What fails then is kept with `error`, or raised.
+    If the close fails, attach the failures to `error`, or raise them without an `error`.
     """
     closed = await run_fiber(closing, env)
     if isinstance(closed, Failed):

@@ -1,8 +1,8 @@
-r"""Child processes: a program that is started, and ended together with all that it started in its turn.
+r"""Child processes, which fxai ends together with all of their own child processes. Use them to run other programs.
 
-A program runs in a session of its own, so that one signal reaches all of it. What leaves that session (a child that
-called `setsid`, a daemon) is found where the system has `/proc`: by its parents, and by a mark in the environment that
-it inherits. What cannot be ended, or may not be its child, is named in a warning.
+Each program runs in its own session, so that one signal reaches all of its processes. If a process leaves the session
+(a child that called `setsid`, a daemon), fxai finds it on systems with `/proc`: by its parents, and by a mark in the
+inherited environment. If fxai cannot end a process, or cannot be sure that it is a child, it names it in a warning.
 
 >>> import anyio
 >>> async def first_words() -> bytes:
@@ -35,29 +35,29 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from fxai.effects.cancellation import shield
 
 GONE: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
-"""What reading from, or writing to, a program raises that has ended."""
+"""The exceptions of reading from, or writing to, an ended program."""
 
 _MARK: Final = "FXAI_CHILD_OF"
 _PROC: Final = Path("/proc")
 _KILL: Final[signal.Signals] = getattr(signal, "SIGKILL", signal.SIGTERM)
-_POLL: Final = 0.01  # seconds between two looks at whether something has ended
-_LAST: Final = 2.0  # seconds for what was killed to be gone
-_CHILDREN: Final = 0.5  # seconds for the children of a program that has ended to end by themselves
+_POLL: Final = 0.01  # seconds between two checks
+_LAST: Final = 2.0  # seconds until killed processes have ended
+_CHILDREN: Final = 0.5  # seconds for the children of an ended program to end by themselves
 _FLUSH: Final = 0.5  # seconds to close the input
-_START: Final = 0.5  # seconds to be started, once asyncio cancels that: tasks of its own may be cancelled with it
+_START: Final = 0.5  # seconds for the start after asyncio cancels it, because asyncio can also cancel helper tasks
 
-_NOT_STARTED: Final = "it was cancelled while it was started, and could not be started then"
-_UNREACHED: Final = (ProcessLookupError, PermissionError)  # what a signal raises where there is no such process
+_NOT_STARTED: Final = "the start of the program was cancelled before the program ran"
+_UNREACHED: Final = (ProcessLookupError, PermissionError)  # the exceptions of a signal to an unreachable process
 
 _log = logging.getLogger("fxai.effects")
 
 
 class _Entry(NamedTuple):
-    """A process of the system, as `/proc/PID/stat` tells of it."""
+    """A process of the system, as described by `/proc/PID/stat`."""
 
     pid: int
     start: int
-    """When it started, in ticks since the system did: a process id alone may be given again."""
+    """The start, in ticks since the start of the system. With it, fxai detects a reused process id."""
     parent: int
     group: int
     session: int
@@ -66,12 +66,12 @@ class _Entry(NamedTuple):
 
 @final
 class ChildProcess:
-    """A program that runs, with pipes to its standard streams."""
+    """A running program with pipes to its standard streams."""
 
     __slots__ = ("_grace", "_mark", "_outputs", "_own", "_raw")
 
     def __init__(self, raw: Process, mark: str, grace: float) -> None:
-        """Use `ChildProcess.start`."""
+        """Store the process. Call `ChildProcess.start` instead."""
         self._raw = raw
         self._mark = mark
         self._grace = grace
@@ -86,20 +86,21 @@ class ChildProcess:
         env: Mapping[str, str] | None = None,
         grace: float = 2.0,
     ) -> ChildProcess:
-        """Starts a program; the caller ends it by `end`.
+        """Start a program. The caller must end it with `end`.
 
         Args:
-            command: the program, found along `PATH`, and its arguments.
-            cwd: its working folder; by default ours.
-            env: its whole environment, to which a mark is added; by default ours.
-            grace: seconds that it has to end by itself, and again when it is asked to terminate, before it is killed.
+            command: Program, found in `PATH`, and its arguments.
+            cwd: Working directory. Default: the working directory of this process.
+            env: Whole environment, to which fxai adds a mark. Default: the environment of this process.
+            grace: Seconds for the program to end by itself, and again after the request to terminate, before fxai kills
+                it.
 
         Raises:
-            OSError: it cannot be started.
+            OSError: If the program cannot start.
         """
         given = dict(os.environ if env is None else env)
         mark = uuid.uuid4().hex
-        # The marks of the programs that started this one stay: what its programs start is theirs as well.
+        # Keep the marks of the programs that started this program, because its children also belong to them.
         above = given.get(_MARK) or os.environ.get(_MARK)
         given[_MARK] = f"{above}:{mark}" if above else mark
         started: list[ChildProcess] = []
@@ -113,49 +114,50 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._raw.pid
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with, negative for a signal; None while it runs."""
+        """The exit code, negative for a signal. None while the program runs."""
         return self._raw.returncode
 
     @property
     def stdin(self) -> ByteSendStream:
-        """Its standard input."""
+        """The standard input."""
         return cast(ByteSendStream, self._raw.stdin)
 
     @property
     def stdout(self) -> ByteReceiveStream:
-        """Its standard output."""
+        """The standard output."""
         return cast(ByteReceiveStream, self._raw.stdout)
 
     @property
     def stderr(self) -> ByteReceiveStream:
-        """Its standard error."""
+        """The standard error."""
         return cast(ByteReceiveStream, self._raw.stderr)
 
     async def gone_within(self, seconds: float) -> bool:
-        """Waits until it has ended, not longer than so many seconds; whether it has."""
-        # Not `wait()`: with asyncio it also waits for the pipes, which a child may hold open.
+        """Wait until the program has ended, for at most `seconds`. Return true if it has ended."""
+        # Not `wait()`, because on asyncio it also waits for the pipes, which a child can hold open.
         return await _soon(lambda: self.exit_code is not None, seconds)
 
     # -- the end
 
     async def end(self, *, patient: bool = True) -> None:
-        """Ends it and all that it started, and closes its pipes; nothing cancels this.
+        """End the program and all processes that it started, and close its pipes. A cancellation cannot interrupt this.
 
-        Its input is closed, then it is asked to terminate, then killed; what it started is ended with it, wherever it
-        went. A warning in the log `fxai.effects` names what still runs then, with its process id.
+        fxai closes the input of the program, then requests termination, then kills the program. It also ends all
+        processes that the program started, in any session. A warning in the log `fxai.effects` names the remaining
+        processes with their ids.
 
         Args:
-            patient: whether it gets its time to end when its input is closed.
+            patient: True to give the program its time to end after the close of its input. Default: True.
         """
         await shield(self._end(patient))
 
     async def _end(self, patient: bool) -> None:
-        known = await self._family(())  # now: a child whose parent has ended is not found by its parents
+        known = await self._family(())  # now, because the parents of a child cannot identify it after they ended
         with anyio.move_on_after(_FLUSH):
             await _quietly(self.stdin.aclose)
         if patient:
@@ -167,7 +169,7 @@ class ChildProcess:
         await self._close_pipes()
 
     async def _terminate(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
-        """Asks all to terminate, then kills them; those that are left."""
+        """Request all processes to terminate, then kill them. Return the remaining processes."""
         self._signal(signal.SIGTERM, known)
         await self.gone_within(self._grace)
         await _soon(lambda: not self._group_is_there() and not _running(known), _CHILDREN)
@@ -176,7 +178,7 @@ class ChildProcess:
         while (left := await self._family(left)) or self.exit_code is None or self._group_is_there():
             if anyio.current_time() > deadline:
                 return left
-            self._signal(_KILL, left)  # again and again: it may have started more
+            self._signal(_KILL, left)  # repeatedly, because a process can start more processes
             await anyio.sleep(_POLL)
         return ()
 
@@ -192,7 +194,7 @@ class ChildProcess:
                 os.kill(one.pid, number)
 
     def _group_is_there(self) -> bool:
-        """Whether a process is left in its group; only asked where the system has no `/proc`."""
+        """Return true if the process group still has a process. Used only on systems without `/proc`."""
         if sys.platform == "win32" or self._own is not None:
             return False
         try:
@@ -202,34 +204,34 @@ class ChildProcess:
         return True
 
     async def _family(self, known: Iterable[_Entry]) -> tuple[_Entry, ...]:
-        """Those that run of what it started, beside itself."""
+        """Return the running processes that the program started, without the program."""
         return await _in_thread(lambda: self._find(tuple(known)))
 
     def _find(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
         table = _table()
         own, there = self._own, table.get(self.pid)
-        # Where its process id belongs to another process by now, neither its group nor its children are its own.
+        # If the process id now belongs to another process, its group and its children do not belong to the program.
         is_ours = own is not None and (there is None or there.start == own.start)
         found = {one.pid: one for one in _running(known)}
         for one in self._younger(table):
             if (is_ours and self.pid in (one.group, one.session)) or _bears(one, self._mark):
                 found[one.pid] = one
         size = 0
-        while size != len(found):  # the children of those, then theirs
+        while size != len(found):  # add the children, then their children
             size = len(found)
             found |= {one.pid: one for one in table.values() if one.parent in found}
         found.pop(self.pid if is_ours else 0, None)
         return tuple(found.values())
 
     def _younger(self, table: Mapping[int, _Entry]) -> list[_Entry]:
-        """Those that started no earlier than it did."""
+        """Return the processes that started at the same time as the program or later."""
         start = 0 if self._own is None else self._own.start
         return [one for one in table.values() if one.start >= start]
 
     def _holding(self) -> tuple[_Entry, ...]:
-        """Those that hold its output open, when it and all that is known to be its own have ended.
+        """Return the processes that hold the output open after the program and its known processes ended.
 
-        They may be its children, with another environment and no parents left, or have been handed the pipe.
+        They can be children with another environment and without parents, or other processes that received the pipe.
         """
         outputs = self._outputs
         return tuple(one for one in self._younger(_table()) if outputs and outputs & _pipes(one.pid, None))
@@ -237,7 +239,7 @@ class ChildProcess:
     async def _close_pipes(self) -> None:
         for pipe in (self.stdout, self.stderr):
             await _quietly(pipe.aclose)
-        # asyncio's transport warns when it is collected open, and nothing public closes it.
+        # The transport of asyncio warns if Python collects it open, and no public function closes it.
         transport = getattr(getattr(self._raw, "_process", None), "_transport", None)
         if transport is not None:
             with suppress(PermissionError):
@@ -250,7 +252,7 @@ async def _open(
     env: Mapping[str, str],
     keep: Callable[[Process], object],
 ) -> None:
-    """Starts a program and hands it to `keep`, also where this is cancelled meanwhile."""
+    """Start a program and pass it to `keep`, even if a cancellation arrives during the start."""
     waiting = anyio.CancelScope()
 
     async def start() -> None:
@@ -261,11 +263,11 @@ async def _open(
         raise TimeoutError(_NOT_STARTED)
 
     def hurry() -> None:
-        import asyncio  # it runs already
+        import asyncio  # already imported
 
         waiting.deadline = asyncio.get_running_loop().time() + _START
 
-    await shield(start(), hurry)  # cut in the middle, it would not be waited for until it is gone
+    await shield(start(), hurry)  # an interrupted start would leave a process without a waiting parent
 
 
 def _tell(left: Iterable[_Entry]) -> None:
@@ -274,11 +276,11 @@ def _tell(left: Iterable[_Entry]) -> None:
         _log.warning(_LEFT, ", ".join(names.values()))
 
 
-_LEFT: Final = "a program was ended, and what it started may still run: look at these processes, by their ids: %s"
+_LEFT: Final = "processes of an ended program may still run. Check the processes with these ids, and end them: %s"
 
 
 async def _in_thread(look: Callable[[], tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
-    """What `look` gives: a system may have many processes. Other work in threads holds up no end."""
+    """Call `look` in a worker thread, because a system can have many processes. Other thread work does not delay it."""
     return await anyio.to_thread.run_sync(look, limiter=anyio.CapacityLimiter(1))
 
 
@@ -296,11 +298,11 @@ async def _quietly(close: Callable[[], Awaitable[None]]) -> None:
         await close()
 
 
-# -- what the system tells of processes
+# -- processes of the system
 
 
 def _table() -> dict[int, _Entry]:
-    """The processes that run, by their ids; none where the system has no `/proc`."""
+    """Return the running processes by their ids. Return {} on systems without `/proc`."""
     try:
         ids = [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]
     except OSError:
@@ -309,12 +311,12 @@ def _table() -> dict[int, _Entry]:
 
 
 def _entry(pid: int) -> _Entry | None:
-    """The process, where it runs: one that has ended and waits for its parent does not."""
+    """Return the process if it runs. A process that ended and waits for its parent does not run."""
     try:
         text = (_PROC / f"{pid}/stat").read_bytes().decode(errors="replace")
     except OSError:
         return None
-    head, _, rest = text.rpartition(")")  # its name may hold anything, a parenthesis too
+    head, _, rest = text.rpartition(")")  # the name can contain any characters, including a parenthesis
     fields = rest.split()
     if len(fields) < 20 or fields[0] in "ZX":
         return None
@@ -322,35 +324,35 @@ def _entry(pid: int) -> _Entry | None:
 
 
 def _running(known: Iterable[_Entry]) -> tuple[_Entry, ...]:
-    """Those that still run, and are what they were."""
+    """Return the processes that still run under the same id."""
     now = ((one, _entry(one.pid)) for one in known)
     return tuple(one for one, there in now if there is not None and there.start == one.start)
 
 
 def _bears(one: _Entry, mark: str) -> bool:
-    """Whether it was started with the mark in its environment."""
+    """Return true if the process started with the mark in its environment."""
     variables: list[bytes] = []
-    with suppress(OSError):  # it has ended, or belongs to another user
+    with suppress(OSError):  # the process ended, or belongs to another user
         variables = (_PROC / f"{one.pid}/environ").read_bytes().split(b"\0")
     known = f"{_MARK}=".encode()
     return any(variable.startswith(known) and mark.encode() in variable for variable in variables)
 
 
 def _pipes(pid: int, names: Iterable[str] | None) -> frozenset[str]:
-    """The pipes that a process can write to: by descriptors of these names, or by any."""
+    """Return the pipes that a process can write to, through descriptors with these names, or through any descriptor."""
     folder = _PROC / f"{pid}/fd"
     found: set[str] = set()
-    with suppress(OSError):  # it has ended, or belongs to another user
+    with suppress(OSError):  # the process ended, or belongs to another user
         for path in folder.iterdir() if names is None else map(folder.joinpath, names):
             with suppress(OSError):
-                if path.lstat().st_mode & stat.S_IWUSR:  # a process that only reads, such as ours, is no child of it
+                if path.lstat().st_mode & stat.S_IWUSR:  # a process that only reads, such as ours, is not a child
                     found.add(str(path.readlink()))
     return frozenset(link for link in found if link.startswith("pipe:"))
 
 
 @final
 class Lines:
-    r"""The lines of bytes that come in pieces; one of more than `limit` bytes is None, and no more of it is kept.
+    r"""The lines of a stream of bytes. A line of more than `limit` bytes becomes None, and fxai discards its contents.
 
     >>> lines = Lines(3)
     >>> lines.feed(b"ab\ncd"), lines.feed(b"ef"), lines.is_long, lines.feed(b"\ngh\n")
@@ -361,10 +363,10 @@ class Lines:
         self._limit = limit
         self._rest = bytearray()
         self.is_long: bool = False
-        """Whether the line that has not ended is too long."""
+        """True if the unfinished line is too long."""
 
     def feed(self, chunk: bytes) -> list[bytes | None]:
-        """The lines that end in this piece."""
+        """Return the lines that end in this chunk."""
         *ended, rest = chunk.split(b"\n")
         lines: list[bytes | None] = []
         for piece in ended:

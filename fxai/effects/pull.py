@@ -1,8 +1,8 @@
-"""Pulls: what streams are made of.
+"""Pulls, from which streams are built. The methods of `Stream` use these functions.
 
-A pull is an effect of the next value, or of `END`; it is run again for each value. Opening a stream, in a scope,
-gives a pull that belongs to that reading. The functions here make pulls, or the effects that open them. A `Channel`
-hands on the items of a program that runs beside the reader, no faster than they are read.
+A pull is an effect of the next value or of `END`. The reader runs it again for each value. Opening a stream in a scope
+returns a pull that belongs to this reading. The functions of this module return pulls, or effects that open pulls. A
+`Channel` passes on the items of a program that runs concurrently with the reader, no faster than the reader takes them.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class _End:
 
 
 END: Any = _End()
-"""What a pull gives when there are no more items."""
+"""The result of a pull after the last item."""
 
 _TAKEN: Exit[None, Any] = Succeeded(None)
 
 
 @final
 class Channel(msgspec.Struct, Generic[_A], eq=False):
-    """A queue with one reader. `put` waits while more than `capacity` items are unread; `end` ends it, once."""
+    """A queue with one reader. `put` waits while more than `capacity` items are unread. `end` ends the queue once."""
 
     _capacity: int = 0
     _items: deque[_A] = msgspec.field(default_factory=deque[Any])
@@ -67,13 +67,13 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
     _room: anyio.Event | None = None
 
     def offer(self, item: _A) -> None:
-        """Adds an item, whether there is room or not."""
+        """Add an item without waiting for free capacity."""
         self._items.append(item)
         if self._ready is not None:
             self._ready.set()
 
     def put(self, item: _A) -> EffectOf[None]:
-        """Adds an item and waits until there is room: with capacity 0, until it was taken."""
+        """Return the effect that adds an item and waits for free capacity. With capacity 0, it waits for the reader."""
 
         def start(_: object) -> Any:
             self.offer(item)
@@ -82,14 +82,14 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
         return AwaitExit(start)
 
     def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
-        """Ends the channel: the reader gets what is left, then the end, or the cause of a failed exit."""
+        """Return the effect that ends the channel. The reader receives the remaining items, then `END` or the cause."""
         self._exit = exit_
         if self._ready is not None:
             self._ready.set()
         return NOTHING
 
     def take(self) -> EffectOf[Any, Any, None]:
-        """The next item, or `END`; waits for it. A producer that failed is the failure here."""
+        """Return the effect that waits for the next item or `END`. It fails with the failure of the producer."""
         return AwaitExit(self._next)
 
     def _next(self, _: object) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
@@ -123,27 +123,27 @@ Steps: TypeAlias = Generator[Pull, Any, Any]
 _END: Pull = Succeed(END)
 
 
-# -- from things that are no streams
+# -- from values, iterators, and effects
 
 
 def failure(error: object) -> Pull:
-    """Fails each time."""
+    """Return a pull that always fails."""
     return FailCause(Cause((Fail(error),)))
 
 
 def of_iterator(items: Iterator[Any]) -> Pull:
-    """The items of an iterator."""
+    """Return a pull of the items of an iterator."""
     return Sync(lambda: next(items, END))
 
 
 def once(effect: Pull) -> Pull:
-    """The value of `effect`, then the end."""
+    """Return a pull of the value of `effect`, then `END`."""
     left = [effect]
     return Suspend(lambda: left.pop() if left else _END)
 
 
 def unfolding(state: Any, f: Callable[[Any], AnyEffect]) -> Pull:
-    """What `f` gives of the state, until it gives None."""
+    """Return a pull of the values of `f(state)`, until `f` returns None."""
     held = [state]
 
     def step(pair: tuple[Any, Any] | None) -> Any:
@@ -157,7 +157,7 @@ def unfolding(state: Any, f: Callable[[Any], AnyEffect]) -> Pull:
 
 
 def of_async(items: AsyncIterator[Any]) -> Pull:
-    """The items of an asynchronous iterator."""
+    """Return a pull of the items of an asynchronous iterator."""
 
     async def following() -> Any:
         return await anext(items, END)
@@ -166,7 +166,7 @@ def of_async(items: AsyncIterator[Any]) -> Pull:
 
 
 def close_async(items: AsyncIterator[Any]) -> EffectOf[Any, Any, None]:
-    """Closes an asynchronous generator; other iterators need no closing."""
+    """Return the effect that closes an asynchronous generator. Other iterators need no closing."""
     close: Callable[[], Any] | None = getattr(items, "aclose", None)
     return NOTHING if close is None else Await(lambda _: close())
 
@@ -175,7 +175,7 @@ def close_async(items: AsyncIterator[Any]) -> EffectOf[Any, Any, None]:
 
 
 def keep_if(pull: Pull, keep: Callable[[Any], bool]) -> Steps:
-    """The next value for which `keep` is true."""
+    """Return the next value for which `keep` is true."""
     while True:
         item = yield pull
         if item is END or keep(item):
@@ -183,7 +183,7 @@ def keep_if(pull: Pull, keep: Callable[[Any], bool]) -> Steps:
 
 
 def scanning(pull: Pull, state: Any, f: Callable[[Any, Any], Any]) -> Pull:
-    """The states."""
+    """Return a pull of the states."""
     held = [state]
 
     def step(item: Any) -> Any:
@@ -196,7 +196,7 @@ def scanning(pull: Pull, state: Any, f: Callable[[Any, Any], Any]) -> Pull:
 
 
 def taking(pull: Pull, number: int) -> Pull:
-    """At most `number` values."""
+    """Return a pull of at most `number` values."""
     left = [number]
 
     def following() -> Pull:
@@ -209,7 +209,7 @@ def taking(pull: Pull, number: int) -> Pull:
 
 
 def ending(pull: Pull, holds: Callable[[Any], bool]) -> Pull:
-    """The values until `holds` is false."""
+    """Return a pull of the values before `holds` is false."""
     live = [True]
 
     def step(item: Any) -> Any:
@@ -220,7 +220,7 @@ def ending(pull: Pull, holds: Callable[[Any], bool]) -> Pull:
 
 
 def dropping(pull: Pull, number: int) -> Pull:
-    """All but the first `number` values."""
+    """Return a pull without the first `number` values."""
     left = [number]
 
     def skip() -> Steps:
@@ -234,7 +234,7 @@ def dropping(pull: Pull, number: int) -> Pull:
 
 
 def group(pull: Pull, size: int) -> Steps:
-    """The next `size` values, or fewer at the end."""
+    """Return the next `size` values, or fewer values at the end."""
     items: list[Any] = []
     while len(items) < size:
         item = yield pull
@@ -248,12 +248,12 @@ def group(pull: Pull, size: int) -> Steps:
 
 
 def flatten(outer: Open, inner: Callable[[Any], Open]) -> Open:
-    """The streams that `inner` gives of the values, one after another, each in a scope of its own."""
+    """Open the streams `inner(value)` one after another, each in its own scope, and pull their values."""
     return Generate(_flatten, (outer, inner), {})
 
 
 def concatenate(sources: tuple[Open, ...]) -> Open:
-    """The values of all, one stream after another."""
+    """Open the sources one after another and pull their values."""
     return flatten(Sync(lambda: of_iterator(iter(sources))), lambda source: source)
 
 
@@ -280,7 +280,7 @@ def _flatten(outer: Open, inner: Callable[[Any], Open]) -> Steps:
 
 
 def zip_pairs(one: Open, two: Open) -> Open:
-    """Pairs."""
+    """Open both sources and pull pairs of their values."""
 
     def pairs(first: Pull, second: Pull) -> Steps:
         a = yield first
@@ -291,12 +291,12 @@ def zip_pairs(one: Open, two: Open) -> Open:
 
 
 def recovering(source: Open, other: Callable[[Any], Open]) -> Open:
-    """The values of `source`; after a typed failure, when it is released, those of the stream that `other` makes."""
+    """Pull the values of `source`. After a typed failure, release `source` and pull the stream `other(failure)`."""
     return Generate(_recovering, (source, other), {})
 
 
 def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
-    scope = Scope()  # of the source
+    scope = Scope()  # the scope of the source
     current: list[Pull] = []
     yield add_finalizer(scope.close)
 
@@ -317,11 +317,11 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
     return Suspend(lambda: current[0])
 
 
-# -- streams of a program that runs while it is read
+# -- streams of a program that runs during the reading
 
 
 def steps(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
-    """Makes `program(emit)`, which is run from one emitted value to the next; gives the pull of these."""
+    """Start `program(emit)`, which runs from one emitted value to the next, and return the pull of the values."""
 
     def start(fiber: Fiber) -> Exit[Pull, Any]:
         scope: Scope = fiber.env.fetch(Scope)
@@ -335,7 +335,7 @@ def steps(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
 
 @final
 class _Emit(Instruction, eq=False):
-    """Hands a value to the reader; the program goes on when the next one is asked for."""
+    """The effect that passes a value to the reader. The program continues at the next request."""
 
     reading: _Reading
     value: Any
@@ -344,8 +344,8 @@ class _Emit(Instruction, eq=False):
     def f(self, fiber: Fiber) -> Awaitable[Any]:
         if fiber is not self.reading.fiber:
             raise RuntimeError(
-                "emit was run beside the program that is read, or in a timeout within it; there, use "
-                "StreamOf.emitting, whose emit can be run anywhere"
+                "emit ran concurrently with the program of the stream, or in a timeout inside it. Use "
+                "StreamOf.emitting there, which has an emit without this limit."
             )
         self.reading.value = self.value
         return EMITTED
@@ -353,19 +353,19 @@ class _Emit(Instruction, eq=False):
 
 @final
 class _Reading(msgspec.Struct, eq=False):
-    """A program that is read: a fiber of its own, which stands still between two pulls."""
+    """A program during its reading. It has its own fiber, which pauses between two pulls."""
 
     fiber: Fiber
-    env: Any  # which it is read in
-    scope: Scope  # of its reader
-    token: object = None  # of its finalizer there
+    env: Any  # the context of the reading
+    scope: Scope  # the scope of the reader
+    token: object = None  # the token of the finalizer in this scope
     has_begun: bool = False
     is_over: bool = False
-    value: Any = None  # that was emitted last
-    variables: Variables | None = None  # where no event loop runs it
+    value: Any = None  # the last emitted value
+    variables: Variables | None = None  # set if no event loop runs the program
 
     def next(self, reader: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
-        """Runs the program until it emits a value, which it gives, or is over: then `END`."""
+        """Run the program until it emits a value. Return the value, or `END` after its end."""
         fiber = self.fiber
         if self.is_over:
             return Succeeded(END)
@@ -405,7 +405,7 @@ class _Reading(msgspec.Struct, eq=False):
         return Succeeded(END) if isinstance(end, Succeeded) else end
 
     def close(self, _: Exit[Any, Any]) -> Pull:
-        """Ends the program where it stands, as a cancellation does; nothing, where it is over."""
+        """Return the effect that ends a paused program like a cancellation. For an ended program, it does nothing."""
         if self.is_over or not self.has_begun:
             return NOTHING
         self.is_over = True
@@ -424,7 +424,7 @@ def _abandon(
 
 
 def _unwound_in_turn(fiber: Fiber, variables: Variables) -> Children:
-    while fiber.exit is None:  # what finalizers emit is not read
+    while fiber.exit is None:  # the reader ignores values that finalizers emit
         yield fiber, variables
     return _besides(fiber)
 
@@ -442,11 +442,11 @@ def _besides(fiber: Fiber) -> Exit[Any, Any]:
     return Failed(failed) if failed.reasons else Succeeded(None)
 
 
-# -- streams with a program beside the reader
+# -- streams with a concurrent program
 
 
 def of_channel(body: Callable[[Channel[Any]], AnyEffect], capacity: int) -> Open:
-    """Starts the program `body(channel)`; gives the pull of what comes through the channel."""
+    """Start the program `body(channel)` and return the pull of the items of the channel."""
 
     def start(fiber: Fiber) -> Any:
         channel: Channel[Any] = Channel(capacity)
@@ -457,7 +457,7 @@ def of_channel(body: Callable[[Channel[Any]], AnyEffect], capacity: int) -> Open
 
 
 def pump(source: Open, channel: Channel[Any]) -> AnyEffect:
-    """Puts all values of a stream into a channel."""
+    """Put all values of a stream into a channel."""
     return scoped(Generate(_pump, (source, channel), {}))
 
 
@@ -468,17 +468,17 @@ def _pump(source: Open, channel: Channel[Any]) -> Steps:
 
 
 def merge(sources: tuple[Open, ...]) -> Open:
-    """The values of all as they come."""
+    """Open all sources and pull their values as they arrive."""
     return of_channel(lambda channel: parallel([pump(source, channel) for source in sources]), 0)
 
 
 def concurrent(source: Open, f: Callable[[Any], AnyEffect], number: int) -> Open:
-    """The values of `f`, in order, where `number` of them run at once."""
+    """Pull the values of `f(value)` in order, while `number` effects run concurrently."""
 
     def feed(channel: Channel[FiberHandle[Any, Any]]) -> AnyEffect:
         return Generate(_fork_each, (source, f, channel), {})
 
-    handles = of_channel(feed, max(number - 2, 0))  # one more is being joined, and one waits to be put
+    handles = of_channel(feed, max(number - 2, 0))  # the reader joins one more effect, and the producer holds one
     return handles.map(lambda pull: pull.flat_map(lambda handle: _END if handle is END else handle.join()))
 
 
@@ -493,7 +493,7 @@ def _fork_each(source: Open, f: Callable[[Any], AnyEffect], channel: Channel[Any
 
 
 def collect(source: Open) -> Steps:
-    """All values."""
+    """Return all values."""
     pull = yield source
     items: list[Any] = []
     while (item := (yield pull)) is not END:
@@ -502,7 +502,7 @@ def collect(source: Open) -> Steps:
 
 
 def fold(source: Open, state: Any, f: Callable[[Any, Any], Any]) -> Steps:
-    """The last state."""
+    """Return the last state."""
     pull = yield source
     while (item := (yield pull)) is not END:
         state = f(state, item)
@@ -510,20 +510,20 @@ def fold(source: Open, state: Any, f: Callable[[Any, Any], Any]) -> Steps:
 
 
 def drain(source: Open) -> Steps:
-    """Nothing, when the end was reached."""
+    """Return None after the last value."""
     pull = yield source
     while (yield pull) is not END:
         pass
 
 
 def first(source: Open) -> Steps:
-    """The first value, or `Nothing`."""
+    """Return the first value, or `Nothing`."""
     item = yield (yield source)
     return Nothing if item is END else Some(item)
 
 
 def last(source: Open) -> Steps:
-    """The last value, or `Nothing`."""
+    """Return the last value, or `Nothing`."""
     pull = yield source
     latest: Maybe[Any] = Nothing
     while (item := (yield pull)) is not END:

@@ -268,7 +268,7 @@ def test_a_suspended_effect_is_a_clear_error_without_a_loop_and_its_finalizers_r
         finally:
             yield from journal.note("finally")
 
-    with pytest.raises(RuntimeError, match=r"no event loop .* use fx\.run or fx\.run_async"):
+    with pytest.raises(RuntimeError, match=r"no event loop .* Use fx\.run or fx\.run_async"):
         fx.run_sync(fx.scoped(cast("EffectOf[None]", program())))
     assert journal.lines == ["+a", "finally", "-a"]
 

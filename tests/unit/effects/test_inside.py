@@ -46,7 +46,7 @@ def test_concurrent_operators_nest_as_deep_as_memory_allows(around: Callable[[Pr
 def test_what_ends_the_innermost_ends_all(around: Callable[[Program], Program]) -> None:
     """A defect passes through each of them; what waits is refused, and says what to use."""
     assert "defect" in ending_of(fx.run_sync(nested(around, 300, fx.sync(boom)).exit()))
-    with pytest.raises(RuntimeError, match=r"use fx\.run"):
+    with pytest.raises(RuntimeError, match=r"Use fx\.run"):
         fx.run_sync(nested(around, 300, fx.sleep(0)))
 
 
