@@ -178,8 +178,14 @@ def _is_inside(span: _Span, statement: ast.stmt) -> bool:
 @lru_cache(1024)
 def _source_of(file: str) -> _Source:
     source = _Source()
-    with suppress(SyntaxError, ValueError, RecursionError):  # such as a notebook cell with a magic command
-        source.read(ast.parse("".join(linecache.getlines(file))), None)
+    is_collecting = gc.isenabled()
+    gc.disable()  # a collection drops effects, and Python 3.11 fails if another parse runs inside a parse
+    try:
+        with suppress(SyntaxError, ValueError, RecursionError):  # such as a notebook cell with a magic command
+            source.read(ast.parse("".join(linecache.getlines(file))), None)
+    finally:
+        if is_collecting:
+            gc.enable()
     return source
 
 
