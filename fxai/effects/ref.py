@@ -1,4 +1,4 @@
-"""Refs: cells that programs of any thread and event loop change, one change at a time.
+"""Refs, which are atomic cells. Use them to share a value between programs of any thread and event loop.
 
 >>> from fxai.effects import fx
 >>> cell = Ref.of(1)
@@ -25,7 +25,7 @@ _R = TypeVar("_R")
 
 @final
 class Ref(Generic[_A]):
-    """A cell with one value. Every change is atomic: programs that run at once lose no update."""
+    """A cell with one value. Every change is atomic, so concurrent programs lose no update."""
 
     __slots__ = ("__lock__", "__value__")
 
@@ -35,32 +35,32 @@ class Ref(Generic[_A]):
 
     @staticmethod
     def of(value: _B) -> Ref[_B]:
-        """A cell that exists now, shared by every program that has it."""
+        """Return a new cell, which all programs that use it share."""
         return Ref(value)
 
     @staticmethod
     def make(value: _B) -> EffectOf[Ref[_B], Never, None]:
-        """The effect of a new cell: each run has its own."""
+        """Return the effect of a new cell. Each run creates its own cell."""
         return Sync(lambda: Ref(value))
 
     def get(self) -> EffectOf[_A, Never, None]:
-        """The value."""
+        """Return the effect of the value."""
         return Sync(lambda: self.__value__)
 
     def set(self, value: _A) -> EffectOf[None, Never, None]:
-        """Puts `value` in."""
+        """Return the effect that stores `value`."""
         return self.modify(lambda _: (None, value))
 
     def update(self, f: Callable[[_A], _A]) -> EffectOf[None, Never, None]:
-        """Puts `f(value)` in."""
+        """Return the effect that stores `f(value)`."""
         return self.modify(lambda value: (None, f(value)))
 
     def get_and_update(self, f: Callable[[_A], _A]) -> EffectOf[_A, Never, None]:
-        """Puts `f(value)` in; gives what was there before."""
+        """Return the effect that stores `f(value)` and returns the previous value."""
         return self.modify(lambda value: (value, f(value)))
 
     def update_and_get(self, f: Callable[[_A], _A]) -> EffectOf[_A, Never, None]:
-        """Puts `f(value)` in and gives it."""
+        """Return the effect that stores and returns `f(value)`."""
 
         def both(value: _A) -> tuple[_A, _A]:
             changed = f(value)
@@ -69,7 +69,7 @@ class Ref(Generic[_A]):
         return self.modify(both)
 
     def modify(self, f: Callable[[_A], tuple[_B, _A]]) -> EffectOf[_B, Never, None]:
-        """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
+        """Return the effect of the first item of `f(value)`, which stores the second. An exception changes nothing."""
 
         def put() -> _B:
             return _put(self, f(self.__value__))
@@ -84,7 +84,7 @@ class Ref(Generic[_A]):
         return Suspend(change)
 
     def modify_effect(self, f: Callable[[_A], EffectOf[tuple[_B, _A], _E, _R]]) -> EffectOf[_B, _E, _R]:
-        """Like `modify`, by an effect; other changes wait until it has ended. A failure changes nothing."""
+        """Return the effect of `modify` with an effectful `f`. Other changes wait for its end. A failure changes nothing."""
         return _alone(self, Suspend(lambda: f(self.__value__)).map(lambda both: _put(self, both)))
 
 
