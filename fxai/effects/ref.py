@@ -84,7 +84,7 @@ class Ref(Generic[_A]):
         return Suspend(change)
 
     def modify_effect(self, f: Callable[[_A], EffectOf[tuple[_B, _A], _E, _R]]) -> EffectOf[_B, _E, _R]:
-        """Return the effect of `modify` with an effectful `f`. Other changes wait for its end. A failure changes nothing."""
+        """Return the effect of `modify` with an effect as `f(value)`. Other changes wait. A failure changes nothing."""
         return _alone(self, Suspend(lambda: f(self.__value__)).map(lambda both: _put(self, both)))
 
 
