@@ -194,7 +194,7 @@ class McpServer(msgspec.Struct, frozen=True):
         return ToolSource(self.open().map(lambda connection: connection.bound))
 
     def __fx_gives__(self) -> Gives[McpHandler, McpError, None]:
-        """For type checkers: the handlers of the server's tools."""
+        """Tell type checkers the handlers of the server's tools."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> EffectOf[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""Type hints: the resolved annotations of a function. fxai uses this module to read the type of a tool's result.
+"""Type hints are the resolved annotations of a function. fxai uses this module to read the type of a tool's result.
 
 >>> def twice(n: "int", context: "CallContext") -> "int":
 ...     return n * 2
@@ -108,7 +108,7 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
 
 
 def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
-    """Return the keys of the services in the return annotation of `f`: of an effect, a generator, or a stream.
+    """Return the keys of the services in the return annotation of `f` (an effect, a generator, or a stream).
 
     Without a readable annotation, return the services that a generator requests by name: `db = yield from Db`.
 
