@@ -64,7 +64,7 @@ class ClientOptions(TypedDict, total=False):
     limits: McpLimits
     """Limits of the data that the server can send."""
     elicit: Elicit | None
-    """Function that answers the server's questions to the user (elicitation). Default: None, fxai declines them."""
+    """Function that answers the server's questions to the user (elicitation). Default: None, fxai refuses them."""
     on_log: OnLog | None
     """Function that receives the server's log messages. Default: None, fxai drops them."""
     failure_mode: FailureMode
