@@ -1,4 +1,4 @@
-"""Calls: fxai decodes the arguments, runs the handler, and encodes its result. Use this module to run one call.
+"""Calls decode the arguments, run the handler, and encode its result. Use this module to run one call.
 
 A mistake of the model becomes a failed outcome, which the model can read and correct. A typed failure of the handler
 becomes a failed outcome or enters the error channel, by the failure mode of the tool. A defect stays a defect.

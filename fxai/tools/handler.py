@@ -1,4 +1,4 @@
-"""Handlers: the functions that execute tool calls. Use this module to see the possible return values of a handler.
+"""Handlers are the functions that execute tool calls. Use this module to see the possible return values of a handler.
 
 A handler receives the decoded parameters. If it has two arguments, it also receives the `CallContext`. It returns one
 of these values:
@@ -85,7 +85,7 @@ _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 HandlerReturn = TypeAliasType(
     "HandlerReturn",
-    Result[_S, _F]  # the most common type stands first: messages of type checkers start with it
+    Result[_S, _F]  # the most common type, because messages of type checkers start with it
     | EffectOf[_S, _F, _R]
     | Generator[EffectOf[Any, _F, _R], object, _S]
     | PlainAwaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
@@ -164,7 +164,7 @@ class InnerCall(msgspec.Struct, frozen=True, eq=False):
 
 
 class InnerCalls(ABC):
-    """A service that wraps each inner call of composites. No type contains it; its key is this class."""
+    """A service that wraps each inner call of composites. No type contains it, and its key is this class."""
 
     @abstractmethod
     def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
@@ -172,7 +172,7 @@ class InnerCalls(ABC):
 
 
 class Answering(Protocol):
-    """The service of a tool in a context: a handler, or a handler with aspects."""
+    """The service of a tool in a context, which is a handler with or without aspects."""
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """Execute the call. Return a `Result`, or the effect of the result."""
@@ -194,7 +194,7 @@ def in_threads(context: ContextOf[Any]) -> ContextOf[Any]:
 
 @final
 class Handler:
-    """A handler in a context: the function, and the services at the time when fxai built its layer."""
+    """A handler in a context, with its function and the services from the time when fxai built its layer."""
 
     __slots__ = ("_blocking", "_context", "_f", "_threads", "_wants_context")
 
@@ -364,7 +364,7 @@ class Blocking(msgspec.Struct, frozen=True):
 
         ended = anyio.Event()
         portal = anyio.lowlevel.current_token()
-        turn = threading.Lock()  # the thread takes it when it starts; an earlier cancellation takes it instead
+        turn = threading.Lock()  # taken by the thread when it starts, or by an earlier cancellation
 
         def work() -> Any:
             if not turn.acquire(blocking=False):
@@ -590,7 +590,7 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
 
 
 class HandlerError(TypeError):
-    """An error for handlers that do not match the tools: a tool has no handler or two, or a handler has no tool."""
+    """An error for handlers that do not match the tools. A tool has no handler or two, or a handler has no tool."""
 
 
 def check_handlers(

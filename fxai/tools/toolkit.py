@@ -90,7 +90,7 @@ class _Handlers(Protocol[_T_contra, _T_co, _E_co, _R_co]):
 
 
 class _B(Protocol[_T_co, _R_co]):
-    """A tool source with handlers, whose layer cannot fail: a function tool, a bound toolkit, or a composite."""
+    """A function tool, a bound toolkit, or a composite, whose layer cannot fail."""
 
     @property
     def layer(self) -> AnyLayer: ...
@@ -147,7 +147,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     def make(
         a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], f: _N[_6], g: _N[_7], h: _N[_8], /
     ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
-    @overload  # for nine or more tools; if this overload overlaps with another one, `Any` in a type makes mypy give up
+    @overload  # nine or more tools: if overloads overlap, `Any` in a type makes mypy give up
     @staticmethod
     def make(
         a: _M[_T],
@@ -167,7 +167,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         """Return a toolkit of tools and function tools, in order. A duplicate of the same tool is ignored.
 
         From nine tools on, type checkers add the member `Many` to `T`, and `to_layer` supplies `Many`. If a program has
-        hundreds of tools, split them into several toolkits: mypy's time grows with the cube of the size of a union.
+        hundreds of tools, split them into several toolkits. mypy's time grows with the cube of a union's size.
 
         Raises:
             ToolConflictError: If two different tools have the same name.
@@ -237,7 +237,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return f"Toolkit({', '.join(self.tools)})"
 
     def __fx_gives__(self) -> Gives[Never, Never, _T_co]:
-        """For type checkers: a toolkit supplies no handlers, and needs the handlers of its tools."""
+        """Tell type checkers that a toolkit supplies no handlers and needs the handlers of its tools."""
         raise NotImplementedError
 
     # -- toolkits from toolkits
@@ -317,14 +317,14 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
-        """Return one tool that runs several calls of these tools. `.tool` is the tool; `.layer` is its handler.
+        """Return one tool that runs several calls of these tools. `.tool` is the tool, and `.layer` is its handler.
 
         The handler needs the handlers of this toolkit. The description of the tool lists the tools of this toolkit. A
         call needs approval if one of its inner calls needs approval.
 
         Args:
             name: Name of the new tool.
-            concurrency: Maximum number of inner calls that run at the same time. None: no maximum. Default: 1.
+            concurrency: Maximum number of inner calls that run at the same time. Default: 1. None means no maximum.
             options: Options of the new tool, see `ToolOptions`.
 
         Raises:
@@ -467,7 +467,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     def make(
         a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], d: _B[_4, _R4], e: _B[_5, _R5], f: _B[_6, _R6], /
     ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5 | _6, Never, _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
-    @overload  # for seven or more; if this overload overlaps with another one, `Any` in a type makes mypy give up
+    @overload  # seven or more tools: if overloads overlap, `Any` in a type makes mypy give up
     @staticmethod
     def make(
         a: _B[_T, _R],
@@ -482,7 +482,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     ) -> BoundToolkit[_T, Never, _R]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
-        """Combine function tools and bound toolkits: up to six of different types, or any number of one type.
+        """Combine up to six function tools and bound toolkits of different types, or any number of equal types.
 
         Raises:
             ToolConflictError: If two different tools have the same name.
@@ -529,7 +529,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         return made
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
-        """For type checkers: the handlers, their failures, and the services that they need."""
+        """Tell type checkers the handlers, their failures, and the services that they need."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> Self:
@@ -595,7 +595,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
 
 
 def bound_of(origin: object) -> AnyBound | None:
-    """Return a function tool, composite, or bound toolkit as a bound toolkit; None for a source to open first."""
+    """Return a function tool, composite, or bound toolkit as a bound toolkit. Return None for other sources."""
     given: Any = cast(Any, origin).__fx_bound__()
     if isinstance(given, tuple):
         tool, layer = cast("tuple[AnyTool, AnyLayer]", given)

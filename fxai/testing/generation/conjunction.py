@@ -1,4 +1,4 @@
-"""Conjunctions: the schemas that apply at one location of generated data. The generators use this module.
+"""Conjunctions are the schemas that apply at one location of generated data. The generators use this module.
 
 >>> from fxai.schema.engine import Engine
 >>> schema = {"type": "integer", "allOf": [{"minimum": 3}, {"type": ["number", "null"]}]}

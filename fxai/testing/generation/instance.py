@@ -73,7 +73,7 @@ def instance_of(
 
 @final
 class Drawing:
-    """The state of a generated value: the source of choices, and the remaining attempts."""
+    """The state of a generated value, with the source of choices and the remaining attempts."""
 
     def __init__(
         self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool, growth: Growth = NO_GROWTH
@@ -290,7 +290,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 @final
 class Members:
-    """The state of a generated object: the chosen and the omitted property names."""
+    """The state of a generated object, with the chosen and the omitted property names."""
 
     def __init__(self, drawing: Drawing, here: Conjunction, depth: int) -> None:
         self.drawing = drawing
