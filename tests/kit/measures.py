@@ -1,4 +1,4 @@
-"""The measures of the package, which keep it small enough to walk through: `python -m tests.kit.house` prints them.
+"""The measures of the package, which keep it small enough to walk through: `python -m tests.kit.measures` prints them.
 
 Circles count every import: of packages, for types and inside functions.
 """
