@@ -46,7 +46,7 @@ def test_a_provider_that_counts_is_asked(fxai: Run, monkeypatch: pytest.MonkeyPa
     sent = json.loads(served.seen[0].body)
 
     assert (counted.code, counted.out) == (0, "41 tokens, counted by the provider\n")
-    assert all("has no place for its input examples" in line for line in counted.err.splitlines())
+    assert all("has no field for its input examples" in line for line in counted.err.splitlines())
     assert sent["input"][0]["content"] == [{"type": "input_text", "text": "Hello"}]
     assert sent["tools"]
     assert [seen.line.split()[1] for seen in served.seen] == ["/responses/input_tokens"]

@@ -159,7 +159,7 @@ def test_wrong_provider_options_are_refused(given: Any) -> None:
         (A.annotate(OutputSchema, JsonSchema.of({"type": "string"})), "output schema"),
         (A.annotate(Namespace, ToolNamespace("n", "N")), "namespace"),
         (anthropic.bash(description="A shell."), "description"),
-        (anthropic.computer_toolset().annotate(DeferLoading, True), "has no place for its defer_loading"),
+        (anthropic.computer_toolset().annotate(DeferLoading, True), "has no field for its defer_loading"),
         (anthropic.computer_toolset().annotate(Strict, True), "strict mode"),
         (anthropic.web_search(input_examples=[{}]), "input examples"),
         (anthropic.bash().annotate(EagerInputStreaming, True), "eager_input_streaming"),
@@ -314,7 +314,7 @@ def test_a_providers_tool_is_strict_only_where_it_says_so() -> None:
 
 def test_nobody_is_asked_before_the_provider_runs_a_tool() -> None:
     """An approval that nobody could give is an error; a tool that we run may have one."""
-    with pytest.raises(PreparationError, match="'web_fetch' is run by the provider"):
+    with pytest.raises(PreparationError, match="the provider runs the tool 'web_fetch'"):
         _prepare(anthropic.web_fetch(needs_approval=True))
     assert len(_prepare(anthropic.bash(needs_approval=True)).tools) == 1
 

@@ -66,7 +66,7 @@ def test_files_that_tools_gave_are_notes_and_a_warning() -> None:
         WarningPart("a file (audio/wav) that a tool gave was left out: this model reads text only")
     ]
     assert "".join(part.delta for part in parts if isinstance(part, TextDelta)) == "A horn."
-    assert "the file 'horn.wav', audio/wav, 7 bytes, is left out" in server.asked[-1]
+    assert "the file 'horn.wav', audio/wav, 7 bytes, is omitted" in server.asked[-1]
     assert "aGFyYm91cg" not in "".join(server.asked)
 
 

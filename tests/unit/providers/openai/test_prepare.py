@@ -285,7 +285,7 @@ def test_tools_may_come_one_by_one() -> None:
 
 def test_nobody_is_asked_before_the_provider_runs_a_tool() -> None:
     """An approval that nobody could give is an error; a tool that we run may have one."""
-    with pytest.raises(PreparationError, match="'web_search' is run by the provider"):
+    with pytest.raises(PreparationError, match="the provider runs the tool 'web_search'"):
         _prepare(openai.web_search(needs_approval=True))
     assert len(_prepare(openai.shell(needs_approval=True), A.with_options(needs_approval=True)).tools) == 2
 

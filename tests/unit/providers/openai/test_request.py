@@ -483,7 +483,7 @@ def test_provider_options_are_merged_last() -> None:
     [
         (
             {"tempratur": 1},
-            r"'provider_options\['openai'\]'\. unknown option 'tempratur'\. The options are: .*temperature",
+            r"'provider_options\['openai'\]'\. there is no option 'tempratur'; there are: .*temperature",
         ),
         ({"input": "x"}, "'input' is made from the model, the prompt and the tools"),
         ({"extra_body": {"model": "x"}}, "further fields, none of them: input, messages, model"),

@@ -183,7 +183,7 @@ def test_a_servers_own_fields_are_options_under_its_name() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("groq", {"reasoning_fromat": "raw"}, "unknown option 'reasoning_fromat'. The options are: .*reasoning_format"),
+        ("groq", {"reasoning_fromat": "raw"}, "there is no option 'reasoning_fromat'; there are: .*reasoning_format"),
         ("groq", {"reasoning_format": "loud"}, "Invalid enum value 'loud'"),
         ("openrouter", {"provider": {"ordr": []}}, "unknown field `ordr`"),
         ("huggingface", {"messages": []}, "'messages' is made from the model"),
