@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from fxai.schema.budget import Work
 from fxai.schema.data import is_array, is_object, number_identity
-from fxai.schema.part import Check, Checks, Clause, Part, Work, always, never
+from fxai.schema.part import Check, Checks, Clause, Part, always, is_whole, never
 
 _FEW: Final = 2  # how many distinct items cost as much as a visit
 _LIST: Final = 8  # how many names that are looked up, or values that are compared, cost as much as a visit
@@ -63,8 +64,11 @@ def _const(to: Checks, clause: Clause, value: Any, _: Any) -> None:
     _enum(to, clause, [value], _)
 
 
-def _type(_: Checks, clause: Clause, rule: Any, __: Any) -> None:
-    clause.kinds = frozenset(rule if is_array(rule) else [rule])
+def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+    kinds = rule if is_array(rule) else [rule]
+    clause.only(*kinds)
+    if "integer" in kinds and "number" not in kinds:
+        clause.by_type[float] = never if to.dialect.name == "draft-04" else is_whole
 
 
 def _limit(

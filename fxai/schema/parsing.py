@@ -433,7 +433,11 @@ def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
     >>> [is_about_leaves((Fault("/a", "array", found),)) for found in ("string 'x'", "string '[1]'", "object")]
     [True, False, False]
     """
-    return all(one.found.startswith(_LEAVES) and _FOUND_NESTED.match(one.found) is None for one in faults)
+    for one in faults:
+        found = one.found
+        if not found.startswith(_LEAVES) or (found[8:9] in "[{ \\" and _FOUND_NESTED.match(found) is not None):
+            return False
+    return True
 
 
 def holds_nested(data: Any) -> bool:

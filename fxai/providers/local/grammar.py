@@ -165,7 +165,7 @@ class _Writer:
         """The rule for a place; None when no value can stand there, or none that ends."""
         place = self.variants.target(place)
         key = _key(place)
-        self.variants.steps.take(place[0].pointer if place else "")
+        self.variants.steps.take(1, place[0].pointer if place else "")
         level = self.level + (self.open[key] > 0)
         if level > self.bounds.depth:
             return None
@@ -344,7 +344,7 @@ class _Writer:
         }
         for index in range(len(entries) - 1, -1, -1):
             entry, required = entries[index]
-            self.variants.steps.take("", min(index, ceiling) // 100)
+            self.variants.steps.take(min(index, ceiling) // 100)
             for count in range(min(index, ceiling) + 1):
                 room = most is None or count < most
                 after = tails[index + 1, min(count + 1, ceiling)] if room else None

@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
-from fxai.schema.budget import Steps
+from fxai.schema.budget import Work
 from fxai.schema.data import identity, is_object, is_same
 from fxai.schema.fault import kind_in
 from fxai.schema.location import Place, PlaceError, Reader, Site
@@ -69,7 +69,7 @@ class Variants:
     def __init__(self, document: Any) -> None:
         self.reader: Reader = Reader(document)
         self.root: Place = (self.reader.root,)
-        self.steps: Steps = self.reader.steps
+        self.steps: Work = self.reader.steps
         self.exclusive: dict[str, None] = {}
         """The pointers of each `oneOf` of several branches so far."""
         self._matcher = Matcher()
@@ -97,7 +97,7 @@ class Variants:
 
     def member(self, form: Form, name: str) -> Place:
         """The schemas of the property ``name``, by every object schema of the form."""
-        self.steps.take(form.pointer, len(form.objects))
+        self.steps.take(len(form.objects), form.pointer)
         found = [(rule, list(self._property(rule, name))) for rule in form.objects]
         known = any(site.pointer != f"{rule.pointer}/additionalProperties" for rule, sites in found for site in sites)
         rest = () if known else (r.under(_REST) for r in form.objects if _REST in r)
@@ -123,7 +123,7 @@ class Variants:
             yield rule.under("additionalProperties")
 
     def _matches(self, at: str, keyword: str, pattern: str, text: str) -> bool:
-        self.steps.take(at)
+        self.steps.take(1, at)
         try:
             return self._matcher.matches(pattern, text)
         except PatternTimeoutError:
@@ -156,7 +156,7 @@ class Variants:
         if len(left) * len(right) > _MOST_VARIANTS:
             raise PlaceError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
         names = sum(len(form.objects) + len(form.required) for form in left)
-        self.steps.take(pointer, len(left) * len(right) + names * len(right) // _NAMES_A_STEP)
+        self.steps.take(len(left) * len(right) + names * len(right) // _NAMES_A_STEP, pointer)
         joined = (_both(a, b) for a, b in product(left, right))
         return [form for form in joined if form.types and form.values != ()]
 
@@ -168,7 +168,7 @@ class Variants:
 
     def fulfils(self, form: Form, value: Any, *, listed: bool = False) -> bool:
         """Whether ``value`` fulfils one alternative; ``listed``: it is one of those that the form lists."""
-        self.steps.take(form.pointer)
+        self.steps.take(1, form.pointer)
         if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
             return False
         if not _kinds(value) & form.types:
