@@ -88,7 +88,7 @@ class Finder(Work, eq=False):
         is_mixed: True if the breaches can be out of the order of the value, or the same.
     """
 
-    found: list[Breach] = msgspec.field(default_factory=list)
+    found: list[Breach] = []  # noqa: RUF012  # msgspec copies it
     unions: int = 0
     stacks: int = 32
     suspects: Suspects = NO_SUSPECTS
@@ -107,15 +107,18 @@ class Finder(Work, eq=False):
             return
         if len(self.found) >= MAX_FAULTS:
             raise EnoughError
+        rules = (part.rules or rules_of(part)).get(value.__class__, ())
+        only = rules[0] if len(rules) == 1 and rules[0].find is None else None  # that can refuse the value
         try:
-            refused = id(value) not in self.suspects
-            if refused and part.takes(value, self):
-                return
+            refused = only is not None and only.check is never
+            if not refused and id(value) not in self.suspects:
+                if part.takes(value, self):
+                    return
+                refused = True
         except PatternTimeoutError:
             refused = False  # the keyword reports it
-        rules = (part.rules or rules_of(part)).get(type(value), ())
-        if refused and len(rules) == 1 and rules[0].find is None:  # the only keyword that can refuse it
-            self.found.append(Breach(rules[0].keyword, part, pointer + suffix, value))
+        if refused and only is not None:
+            self.found.append(Breach(only.keyword, part, pointer + suffix, value))
         else:
             self.walk(part, value, pointer + suffix)
 
@@ -132,7 +135,7 @@ class Finder(Work, eq=False):
         self.resources.append(part.resource)
         rules = part.rules or rules_of(part)
         try:
-            for rule in rules.get(type(value)) or rules[kind_of(value)]:
+            for rule in rules.get(value.__class__) or rules[kind_of(value)]:
                 count = len(found)
                 try:
                     if rule.is_plain and rule.check(value, self):

@@ -235,7 +235,7 @@ class _DataJudges(_Judges):
             if fitting is None and kind == "number" and data.is_integer():
                 fitting = next((inner for kinds, _, inner in arms if "integer" in kinds), None)
             elif len(tagged) > 1 and kind in ("object", "array"):
-                first = data.get(field) if is_object(data) else next(iter(data), None)
+                first = data.get(str(field)) if is_object(data) else next(iter(data), None)
                 fitting = tagged.get(first) if isinstance(first, (str, int)) else None
             if fitting is not None:
                 fitting(data, pointer, found)

@@ -47,9 +47,10 @@ TYPES: Final = _KINDS["any"]
 _KNOWN: Final = frozenset(TYPES)
 
 
-def kind_of(value: Any) -> type:
+def kind_of(value: object) -> type:
     """Return the JSON type of a value, also of a subclass, or of a tuple."""
-    if (kind := type(value)) in _KNOWN:
+    kind = type(value)
+    if kind in _KNOWN:
         return kind
     if isinstance(value, tuple):
         return list

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Final, final
 
 import msgspec
@@ -279,25 +278,35 @@ def find_faults(engine: Engine, value: object, refused: Finder | None = None) ->
         value: The data.
         refused: The search, if the data is known to be invalid by something else than the document. Default: None.
     """
-    finder, root, faults = refused or Finder(), engine.root, list[Fault]()
+    finder, root = refused or Finder(), engine.root
+    faults: list[Fault] = []
     try:
-        with suppress(PatternTimeoutError):  # the search reports the pattern
+        try:
             if refused is None and root.takes(value, finder):
                 return ()
-        finder.left = MAX_STEPS if refused is None else refused.left
-        with suppress(ExhaustedError):
-            finder.walk(root, value, "")
-        for breach in finder.found:
-            faults += _faults(breach)
+        except PatternTimeoutError:
+            finder.left = 0  # the search reports the pattern
+        if refused is None:
+            finder.left = MAX_STEPS
+        finder.walk(root, value, "")
     except ExhaustedError:
-        return () if refused else (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
+        if not finder.found and refused is None:
+            return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
     except UnresolvedError:
         return (Fault("", "references that can be followed", found_in(value)),)
     except RecursionError:
         return too_deep(MAX_LEVELS).faults
+    for breach in finder.found:
+        faults += _faults(breach)
+    if finder.searches is not None:
+        faults += _late(finder, value)
+    if finder.is_mixed and len(faults) > 1:
+        return in_order(faults, value)[:MAX_FAULTS]
+    return (*faults[:MAX_FAULTS],) or (() if refused else (Fault("", describe(root.schema), found_in(value)),))
+
+
+def _late(finder: Finder, value: object) -> Iterator[Fault]:
+    """Report a pattern that took too long before the search came to it."""
     late = None if finder.searches is None else finder.searches.late
     if late is not None and not any(one.keyword == "late" for one in finder.found):
-        faults.append(Fault("", in_time(late), found_in(value)))
-    if len(faults) > 1:
-        return in_order(faults, value)[:MAX_FAULTS] if finder.is_mixed else (*faults[:MAX_FAULTS],)
-    return (*faults,) if faults or refused else (Fault("", describe(root.schema), found_in(value)),)
+        yield Fault("", in_time(late), found_in(value))

@@ -358,9 +358,10 @@ def _shape(tool: ToolInfo) -> JsonSchema:
 
 def _validate(tool: ToolInfo, value: Any) -> Any:
     """Return the parameters of a raw schema that have no validation, or their own, or `_Refused`."""
-    if tool.validation == "none":
+    validation = tool.validation
+    if isinstance(validation, str):
         return value
-    checked = tool.validation(value)
+    checked = validation(value)
     if isinstance(checked, Success):
         return checked.unwrap()
     return _Refused(as_decode_failure(checked.failure()).faults)
