@@ -23,7 +23,7 @@ from fxai.schema.constraint import evaluated_names
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import pointer_to
 from fxai.schema.part import TYPES, Check, Part, kind_of, never
-from fxai.schema.pattern import PatternTimeoutError, in_time
+from fxai.schema.pattern import PatternTimeoutError, in_time, matches
 
 _VISIT: Final = 20  # steps that the visit of a value by a part costs that refuses it
 _UNIONS: Final = 2  # unions inside each other whose alternatives are walked
@@ -238,7 +238,7 @@ def _properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 def _pattern_properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     for pattern, inner in rule.inner.items():
         for name, item in value.items():
-            if to.matcher.matches(pattern, name):
+            if matches(pattern, name, to):
                 to.of(inner, item, pointer, pointer_to("", name))
 
 
@@ -246,7 +246,7 @@ def _additional(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     schema = rule.part.schema
     known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
     extras = [name for name in value if name not in known]
-    extras = [name for name in extras if not any(to.matcher.matches(pattern, name) for pattern in patterns)]
+    extras = [name for name in extras if not any(matches(pattern, name, to) for pattern in patterns)]
     if rule.inner.schema is False and extras:
         rule.note(to, value, pointer, extras)
     elif is_object(rule.inner.schema):

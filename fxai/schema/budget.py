@@ -19,15 +19,12 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import Fault, pointer_of
-
-if TYPE_CHECKING:
-    from fxai.schema.pattern import Matcher
 
 _R = TypeVar("_R")
 
@@ -94,7 +91,7 @@ class Work(msgspec.Struct, eq=False):
         resources: The resources on the way to the schema, for dynamic references.
         numbers: The numbers of values of the data, by content.
         numbers_of: The numbers of values of the data, by identity.
-        searches: The matcher of the patterns. None before the first search.
+        searches: The `Matcher` of the patterns. None before the first search.
 
     >>> work = Work(2)
     >>> work.take(), work.take(), work.left
@@ -106,16 +103,7 @@ class Work(msgspec.Struct, eq=False):
     resources: list[str] = []
     numbers: dict[Hashable, object] = {}
     numbers_of: dict[int, object] = {}
-    searches: Matcher | None = None
-
-    @property
-    def matcher(self) -> Matcher:
-        """The searches with patterns, which share one time."""
-        if self.searches is None:
-            from fxai.schema.pattern import SECONDS, Matcher
-
-            self.searches = Matcher(SECONDS)
-        return self.searches
+    searches: Any = None
 
     def take(self, steps: int = 1, place: str = "") -> None:
         """Count steps at a place.

@@ -1,10 +1,11 @@
-"""The JSON Schema of the keys of mappings. Use this module after `msgspec` derived the JSON Schema of a type.
+"""The keywords that `msgspec` omits. Use this module after `msgspec` derived the JSON Schema of a type.
 
 `msgspec` reads the text of a key as the type of the key, but its JSON Schema describes only keys of the type `str`.
 This module adds `propertyNames` for the other types, so that the JSON Schema accepts the keys that the decoder accepts.
+It adds the `format` of dates and times, and the numbers that a `Decimal` can be.
 
 >>> schema = {"type": "object", "additionalProperties": {"type": "integer"}}
->>> describe_keys(dict[int, int], schema, {}, {})
+>>> add_omitted(dict[int, int], schema, {}, {})
 >>> schema["propertyNames"]
 {'pattern': '^(0|-?[1-9][0-9]*)$'}
 """
@@ -44,14 +45,17 @@ def classes_of(tp: Any) -> list[Any]:
     return list(found)
 
 
-def describe_keys(tp: Any, root: dict[str, Any], names: Mapping[Any, str], components: dict[str, Any]) -> None:
-    """Add `propertyNames` to each mapping whose keys are not plain strings.
+def add_omitted(
+    tp: Any, root: dict[str, Any], names: Mapping[Any, str], components: dict[str, Any], *, keys: bool = True
+) -> None:
+    """Add the keywords that `msgspec` omits to the JSON Schema of a type.
 
     Args:
         tp: The type.
         root: The JSON Schema of the type, as `msgspec` derived it. This function changes it.
         names: The name of each class among the components.
         components: The JSON Schemas of the classes, by name. This function changes them.
+        keys: True to add `propertyNames` to each mapping whose keys are not plain strings. Default: True.
     """
     waiting: list[tuple[Any, Any]] = [(inspect.type_info(tp), root)]
     done: set[Any] = set()
@@ -65,8 +69,12 @@ def describe_keys(tp: Any, root: dict[str, Any], names: Mapping[Any, str], compo
             done.add(name)
             schema = components[name]
         if is_object(schema):
-            if hasattr(info, "key_type") and (key := _key(info.key_type)) is not None:
+            if keys and hasattr(info, "key_type") and (key := _key(info.key_type)) is not None:
                 schema.setdefault("propertyNames", key)
+            if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
+                schema.setdefault("format", _format(info))
+            elif isinstance(info, inspect.DecimalType) and schema.get("type") == "string":
+                schema["type"] = ["string", "number"]
             waiting += _inside(info, schema)
     text = msgspec.json.encode([root, components])
     for cls, name in names.items():
@@ -119,12 +127,40 @@ def _key(info: Any) -> dict[str, Any] | None:
         values: Any = [one.value for one in info.cls] if isinstance(info, inspect.EnumType) else info.values
         return {"enum": [str(value) for value in values]}
     if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
-        return {"format": "date-time" if isinstance(info, inspect.DateTimeType) else "time"} if info.tz else None
+        return {"format": _format(info)}
+    if isinstance(info, inspect.IntType):
+        return integer_keys(info) or {"pattern": INTEGER}
     return next((dict(key) for kind, key in _KEYS.items() if isinstance(info, kind)), None)
 
 
+def _format(info: inspect.DateTimeType | inspect.TimeType) -> str:
+    if isinstance(info, inspect.DateTimeType):
+        return "date-time-local" if info.tz is False else "date-time"
+    return "partial-time" if info.tz is False else "time"
+
+
+_MOST_LISTED: Final = 100  # keys
+
+
+def integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
+    """Return the JSON Schema of the text of an integer as a key; None if no short JSON Schema states its bounds."""
+    low = info.ge if info.gt is None else info.gt + 1
+    high = info.le if info.lt is None else info.lt - 1
+    if info.multiple_of is None and (low, high) in _SIGNS:
+        return {"pattern": _SIGNS[low, high]}
+    if low is None or high is None or high - low > _MOST_LISTED:
+        return None
+    return {"enum": [str(key) for key in range(low, high + 1) if key % (info.multiple_of or 1) == 0]}
+
+
+_SIGNS: Final = {
+    (None, None): INTEGER,
+    (0, None): "^(0|[1-9][0-9]*)$",
+    (1, None): "^[1-9][0-9]*$",
+    (None, 0): "^(0|-[1-9][0-9]*)$",
+    (None, -1): "^-[1-9][0-9]*$",
+}
 _KEYS: Final[dict[type[Any], dict[str, str]]] = {
-    inspect.IntType: {"pattern": INTEGER},
     inspect.FloatType: {"pattern": _NUMBER},
     inspect.UUIDType: {"format": "uuid"},
     inspect.DateType: {"format": "date"},
