@@ -14,14 +14,16 @@ faults of Python values. fxai makes the judges at the first failure of a type.
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final
+from uuid import UUID
 
 import msgspec
 from msgspec import inspect as nodes
@@ -281,36 +283,34 @@ def _takes(tp: Any, data: object) -> bool:
 
 
 _REFUSALS = (msgspec.ValidationError, ValueError, TypeError)
-_LEAVES: Final[dict[type[nodes.Type], str]] = {
-    nodes.IntType: "builtins.int",
-    nodes.FloatType: "builtins.float",
-    nodes.StrType: "builtins.str",
-    nodes.BoolType: "builtins.bool",
-    nodes.BytesType: "builtins.bytes",
-    nodes.ByteArrayType: "builtins.bytearray",
-    nodes.MemoryViewType: "builtins.memoryview",
-    nodes.DateTimeType: "datetime.datetime",
-    nodes.TimeType: "datetime.time",
-    nodes.DateType: "datetime.date",
-    nodes.TimeDeltaType: "datetime.timedelta",
-    nodes.UUIDType: "uuid.UUID",
-    nodes.DecimalType: "decimal.Decimal",
+_LEAVES: Final[dict[type[nodes.Type], Any]] = {
+    nodes.NoneType: type(None),
+    nodes.BoolType: bool,
+    nodes.IntType: int,
+    nodes.FloatType: float,
+    nodes.StrType: str,
+    nodes.BytesType: bytes,
+    nodes.ByteArrayType: bytearray,
+    nodes.MemoryViewType: memoryview,
+    nodes.DateTimeType: datetime,
+    nodes.TimeType: time,
+    nodes.DateType: date,
+    nodes.TimeDeltaType: timedelta,
+    nodes.UUIDType: UUID,
+    nodes.DecimalType: Decimal,
 }
 
 
 def _leaf_type(node: nodes.Type) -> Any:
-    """The Python type of a place without members, with its bounds; `None` for a place that has members."""
+    """Return the Python type of a place without members, with its bounds; None for a place that has members."""
     node = unwrap(node)
     if isinstance(node, nodes.LiteralType):
         return Literal[node.values]
     if isinstance(node, nodes.EnumType):
         return node.cls
-    if isinstance(node, nodes.NoneType):
-        return type(None)
-    module, _, name = _LEAVES.get(type(node), "").rpartition(".")
-    if not module:
+    python = _LEAVES.get(type(node))
+    if python is None:
         return None
-    python = getattr(importlib.import_module(module), name)
     names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
     bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
     return Annotated[python, msgspec.Meta(**bounds)] if bounds else python

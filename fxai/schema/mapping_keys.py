@@ -22,6 +22,7 @@ import msgspec
 from msgspec import inspect
 
 from fxai.schema.data import is_object
+from fxai.schema.fault import unwrap
 
 INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
 """The pattern of the text of an integer as a key."""
@@ -35,7 +36,7 @@ def classes_of(tp: Any) -> list[Any]:
     waiting: list[Any] = [inspect.type_info(tp)]
     found: dict[Any, None] = {}
     while waiting:
-        info = _without_notes(waiting.pop())
+        info: Any = unwrap(waiting.pop())
         cls: Any = getattr(info, "cls", None)
         if cls is not None and not isinstance(info, inspect.CustomType):
             if cls in found:
@@ -61,7 +62,7 @@ def add_omitted(
     done: set[Any] = set()
     while waiting:
         info, schema = waiting.pop()
-        info = _without_notes(info)
+        info = unwrap(info)
         name = names.get(getattr(info, "cls", None))
         if name is not None:
             if name in done:
@@ -80,12 +81,6 @@ def add_omitted(
     for cls, name in names.items():
         if isclass(cls) and issubclass(cls, Enum) and b'"$ref":"#/$defs/%s"' % name.encode() not in text:
             components.pop(name, None)  # its values were only keys
-
-
-def _without_notes(info: Any) -> Any:
-    while isinstance(info, inspect.Metadata):
-        info = info.type
-    return info
 
 
 def _inside(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -112,14 +107,14 @@ def _arms(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Iterate over the alternatives of a union. `msgspec` puts structs behind the others, and `None` at the end."""
     arms = iter(schema.get("anyOf", ()))
     for arm in info.types:
-        plain = _without_notes(arm)
+        plain = unwrap(arm)
         last = isinstance(plain, inspect.NoneType) or (isinstance(plain, inspect.StructType) and not plain.array_like)
         yield plain, None if last else next(arms, None)
 
 
 def _key(info: Any) -> dict[str, Any] | None:
     """Return the JSON Schema of the text of a key; None if the key can be any string, or `msgspec` describes it."""
-    info = _without_notes(info)
+    info = unwrap(info)
     if isinstance(info, inspect.UnionType):
         arms = [_key(arm) for arm in info.types]
         return None if None in arms else {"anyOf": arms}
@@ -129,7 +124,7 @@ def _key(info: Any) -> dict[str, Any] | None:
     if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
         return {"format": _format(info)}
     if isinstance(info, inspect.IntType):
-        return integer_keys(info) or {"pattern": INTEGER}
+        return _integer_keys(info) or {"pattern": INTEGER}
     return next((dict(key) for kind, key in _KEYS.items() if isinstance(info, kind)), None)
 
 
@@ -142,7 +137,14 @@ def _format(info: inspect.DateTimeType | inspect.TimeType) -> str:
 _MOST_LISTED: Final = 100  # keys
 
 
-def integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
+def states_bounds(info: Any) -> bool:
+    """Return whether a JSON Schema can state the bounds of a type of keys."""
+    if isinstance(info, inspect.FloatType):
+        return {info.ge, info.gt, info.le, info.lt, info.multiple_of} == {None}
+    return not isinstance(info, inspect.IntType) or _integer_keys(info) is not None
+
+
+def _integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
     """Return the JSON Schema of the text of an integer as a key; None if no short JSON Schema states its bounds."""
     low = info.ge if info.gt is None else info.gt + 1
     high = info.le if info.lt is None else info.lt - 1

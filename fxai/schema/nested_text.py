@@ -20,7 +20,7 @@ from returns.result import Success
 
 from fxai.schema.breach import Breach, EnoughError, Finder
 from fxai.schema.budget import ExhaustedError, Work, with_stack
-from fxai.schema.data import JSON_ERRORS, copy_data, is_array
+from fxai.schema.data import copy_data, is_array
 from fxai.schema.fault import Fault, in_order, pointer_tokens
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
@@ -122,20 +122,12 @@ def _refuses_strings(breach: Breach) -> bool:
 
 
 def _parse(text: str, pointer: str, places: Iterable[str], limits: Limits) -> Any:
-    """Return the result of parsing a text, or None if it is no JSON or nests too deep."""
+    """Return the result of parsing a text, or None if it nests too deep."""
     around = sum(pointer.startswith(f"{place}/") for place in places)
     levels = limits.max_depth - pointer.count("/")
-    if around >= _MOST_INSIDE or levels < 1 or not _is_json(text):
+    if around >= _MOST_INSIDE or levels < 1:
         return None
     return parse_json(text, msgspec.structs.replace(limits, max_depth=levels))
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except JSON_ERRORS:
-        return False
-    return True
 
 
 def _put(holder: Any, pointer: str, value: Any) -> None:

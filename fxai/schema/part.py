@@ -148,27 +148,21 @@ class Checks(Protocol):
 
     def of(self, schema: Any, /) -> Part:
         """Return the part of a schema inside the schema that is being compiled."""
-        ...
 
     def part(self, schema: Any, /) -> Part:
         """Return the compiled form of a schema of the document."""
-        ...
 
     def number(self, value: Any, /) -> object:
         """Return the number of a constant."""
-        ...
 
     def number_in(self, value: Any, work: Work, /) -> object:
         """Return the number of a value of the data."""
-        ...
 
     def resource_of(self, schema: Any, default: str, /) -> str:
         """Return the URI from which the references of a schema start."""
-        ...
 
     def target(self, resource: str, reference: str, /) -> Any:
         """Return the schema that a reference leads to."""
-        ...
 
 
 @final

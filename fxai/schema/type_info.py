@@ -44,8 +44,8 @@ from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typedd
 
 from fxai.schema.alias import contains_itself, contains_names
 from fxai.schema.codecs import Codec, Matching, matching
-from fxai.schema.fault import SchemaError
-from fxai.schema.mapping_keys import integer_keys
+from fxai.schema.fault import SchemaError, unwrap
+from fxai.schema.mapping_keys import states_bounds
 from fxai.schema.pattern import compiled_python_pattern
 
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
@@ -410,15 +410,7 @@ def _check_key(tp: Any, place: str) -> None:
 
 def _check_bounds(tp: Any, place: str) -> None:
     """Raise `SchemaError` if no JSON Schema states the bounds of the numbers that are the keys of a mapping."""
-    node = msgspec.inspect.type_info(tp)
-    while isinstance(node, msgspec.inspect.Metadata):
-        node = node.type
-    bounds = (
-        (node.ge, node.gt, node.le, node.lt, node.multiple_of) if isinstance(node, msgspec.inspect.FloatType) else ()
-    )
-    if (isinstance(node, msgspec.inspect.IntType) and integer_keys(node) is None) or any(
-        one is not None for one in bounds
-    ):
+    if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
         raise SchemaError(
             f"{tp} at {place} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a number"
             " that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
