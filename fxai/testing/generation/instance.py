@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Steps
+from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Work
 from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.pattern import SECONDS, compiled_pattern
@@ -83,7 +83,7 @@ class Drawing:
         self.formats = formats
         self.undeclared = undeclared
         self.heights: dict[tuple[int, int], int] = {}
-        self.steps: Steps = Steps(MAX_PLACES)
+        self.steps: Work = Work(MAX_PLACES)
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
