@@ -69,7 +69,7 @@ def test_the_architecture_page_names_existing_modules_and_functions() -> None:
 
 
 def test_every_folder_of_the_package_has_a_level() -> None:
-    """fxai contains no folder without a level, and no module outside a package except public ones."""
+    """Each folder of the package has a level, and only public modules are outside of a folder."""
     folders = {module.name.split(".")[1] for module in modules() if "." in module.name}
 
     assert folders <= set(LEVELS) | {"__main__", "annotations"}
