@@ -178,7 +178,8 @@ def _is_inside(span: _Span, statement: ast.stmt) -> bool:
 @lru_cache(1024)
 def _source_of(file: str) -> _Source:
     source = _Source()
-    with suppress(SyntaxError, ValueError, RecursionError):  # such as a notebook cell with a magic command
+    # a notebook cell with a magic command is no Python; SystemError: a bug of CPython near the limit of recursion
+    with suppress(SyntaxError, ValueError, RecursionError, SystemError):
         source.read(ast.parse("".join(linecache.getlines(file))), None)
     return source
 
