@@ -70,7 +70,8 @@ def add_omitted(
             done.add(name)
             schema = components[name]
         if is_object(schema):
-            if keys and hasattr(info, "key_type") and (key := _key(info.key_type)) is not None:
+            names_of = getattr(info, "key_type", None) if keys else None
+            if names_of is not None and (key := _key(names_of)) is not None:
                 schema.setdefault("propertyNames", key)
             if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
                 schema.setdefault("format", _format(info))
@@ -155,7 +156,7 @@ def _integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
     return {"enum": [str(key) for key in range(low, high + 1) if key % (info.multiple_of or 1) == 0]}
 
 
-_SIGNS: Final = {
+_SIGNS: Final[dict[tuple[int | None, int | None], str]] = {
     (None, None): INTEGER,
     (0, None): "^(0|[1-9][0-9]*)$",
     (1, None): "^[1-9][0-9]*$",

@@ -148,9 +148,11 @@ class Checks(Protocol):
 
     def of(self, schema: Any, /) -> Part:
         """Return the part of a schema inside the schema that is being compiled."""
+        ...
 
     def part(self, schema: Any, /) -> Part:
         """Return the compiled form of a schema of the document."""
+        ...
 
     def number(self, value: Any, /) -> object:
         """Return the number of a constant."""
@@ -160,6 +162,7 @@ class Checks(Protocol):
 
     def resource_of(self, schema: Any, default: str, /) -> str:
         """Return the URI from which the references of a schema start."""
+        ...
 
     def target(self, resource: str, reference: str, /) -> Any:
         """Return the schema that a reference leads to."""
