@@ -1,7 +1,8 @@
 """The development mode: warns of effects that were made, and thrown away without being run.
 
-It is on where the environment variable `FXAI_DEBUG` is set to anything but `0`, and under pytest unless it is `0`. That
-has to be known when this package is imported: where it is off, effects have none of this and cost nothing.
+It is on if the environment variable `FXAI_DEBUG` is set to anything but `0`. If the variable is not set, it is on under
+pytest and in Python's development mode, `python -X dev`. fxai decides this when the package is imported: if it is off,
+effects have no part of it and cost nothing.
 
 A `NeverRunWarning` is given for an effect that is dropped by the statement that made it, for one in a local variable
 that nothing ever reads, and for one that a loop takes for its items. These are mistakes whatever the program does. An
@@ -43,13 +44,15 @@ class NeverRunWarning(RuntimeWarning):
     """An effect was made and never run: nothing of what it describes has happened."""
 
 
-def is_on(environment: Mapping[str, str], modules: Mapping[str, Any]) -> bool:
-    """Whether effects are watched."""
+def is_on(environment: Mapping[str, str], modules: Mapping[str, Any], *, dev_mode: bool = False) -> bool:
+    """Return true if effects are watched."""
     wanted = environment.get("FXAI_DEBUG")
-    return "PYTEST_VERSION" in environment and "pytest" in modules if wanted is None else wanted not in ("", "0")
+    if wanted is None:
+        return dev_mode or ("PYTEST_VERSION" in environment and "pytest" in modules)
+    return wanted not in ("", "0")
 
 
-ON = is_on(os.environ, sys.modules)
+ON = is_on(os.environ, sys.modules, dev_mode=sys.flags.dev_mode)
 
 _made: dict[int, tuple[_Place, ...]] = {}  # by identity, where each was made that was not run and is part of no other
 _told: dict[str, dict[Any, Any]] = {}  # by file, the lines that were warned of
