@@ -12,8 +12,8 @@ A `Toolkit` is a value; `merge` joins two, `pick`, `omit` and `filter` choose fr
 6
 """
 
-# pyright takes the overloads for hundreds of arguments for ones that also match a few.
-# pyright: reportOverlappingOverload=false
+# pyright takes the overloads for hundreds of arguments for ones that also match a few, and reads what is for mypy.
+# pyright: reportOverlappingOverload=false, reportRedeclaration=false
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.effect import AnyEffect, EffectOf, Needs, Succeed
 from fxai.effects.layer import AnyLayer, Dozens, Hundreds, LayerOf, Many, StillMissing
+from fxai.effects.mistake import MYPY
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
@@ -89,6 +90,13 @@ class _Handlers(Protocol[_T_contra, _T_co, _E_co, _R_co]):
 
     @property
     def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T_co, _E_co, _R_co]]: ...
+
+
+class _Supplying(Protocol[_T_co]):
+    """A layer, seen as a function of needs: mypy then solves the type variables of the other arguments first."""
+
+    @property
+    def __fx_supply__(self) -> _T_co: ...
 
 
 class _B(Protocol[_T_co, _R_co]):
@@ -417,23 +425,37 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     renewal: EffectOf[Any] | None = None
     """Gives it as it is then, where its tools may change."""
 
-    @staticmethod
-    def of(
-        toolkit: Toolkit[_T],
-        layer: LayerOf[_T, _E, _R],
-        *,
-        origin: object = None,
-        now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
-    ) -> BoundToolkit[_T, _E, _R]:
-        """A toolkit with the layer of its handlers, such as `toolkit.to_layer(…)` gives.
+    if MYPY:  # which cannot solve a type variable that a toolkit bounds from below, and a layer from above
 
-        Args:
-            toolkit: the tools.
-            layer: the layer of their handlers.
-            origin: where those are from, by default the layer: bound toolkits of one origin are not merged twice.
-            now: gives it as it is when it is asked, where its tools may change; by default they do not.
-        """
-        return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
+        @staticmethod
+        def of(  # noqa: D102
+            toolkit: Toolkit[_T],
+            layer: _Supplying[Callable[[Needs[_T | None]], StillMissing[Missing, _E, _R]]],
+            *,
+            origin: object = None,
+            now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
+        ) -> BoundToolkit[_T, _E, _R]:
+            raise NotImplementedError
+
+    else:
+
+        @staticmethod
+        def of(
+            toolkit: Toolkit[_T],
+            layer: LayerOf[_T, _E, _R],
+            *,
+            origin: object = None,
+            now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
+        ) -> BoundToolkit[_T, _E, _R]:
+            """Return a toolkit with the layer of its handlers. A missing handler is a type error, as in `to_layer`.
+
+            Args:
+                toolkit: the tools.
+                layer: the layer of their handlers.
+                origin: where those are from, by default the layer: bound toolkits of one origin are not merged twice.
+                now: gives it as it is when it is asked, where its tools may change; by default they do not.
+            """
+            return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
 
     @overload
     @staticmethod
