@@ -1,7 +1,8 @@
 """The development mode. It warns if a program creates an effect and drops it without running it.
 
-The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. Under pytest it is on unless
-the variable is `0`. fxai reads the variable when this package is imported. If the mode is off, it costs nothing.
+The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. If the variable is not set, the
+mode is on under pytest and in the development mode of Python (`python -X dev`). fxai decides this when this package is
+imported. If the mode is off, it costs nothing.
 
 fxai emits a `NeverRunWarning` for an effect that its own statement drops or compares, for an effect in a local variable
 that no code reads, and for an effect that a loop or an assignment iterates. It finds these statements in the source of
@@ -47,13 +48,15 @@ class NeverRunWarning(RuntimeWarning):
     """An effect was made and never run: nothing of what it describes has happened."""
 
 
-def is_on(environment: Mapping[str, str], modules: Mapping[str, Any]) -> bool:
-    """Whether effects are watched."""
+def is_on(environment: Mapping[str, str], modules: Mapping[str, Any], *, dev_mode: bool = False) -> bool:
+    """Return true if effects are watched."""
     wanted = environment.get("FXAI_DEBUG")
-    return "PYTEST_VERSION" in environment and "pytest" in modules if wanted is None else wanted not in ("", "0")
+    if wanted is None:
+        return dev_mode or ("PYTEST_VERSION" in environment and "pytest" in modules)
+    return wanted not in ("", "0")
 
 
-ON = is_on(os.environ, sys.modules)
+ON = is_on(os.environ, sys.modules, dev_mode=sys.flags.dev_mode)
 
 _made: dict[int, tuple[_Place, ...]] = {}  # by identity, where each was made that was not run and is part of no other
 _told: dict[str, dict[Any, Any]] = {}  # by file, the lines that were warned of
