@@ -1,8 +1,8 @@
 """The development mode. It warns if a program creates an effect and drops it without running it.
 
-The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. If the variable is not set, the
-mode is on under pytest and in the development mode of Python (`python -X dev`). fxai decides this when this package is
-imported. If the mode is off, it costs nothing.
+The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. If the variable is not set,
+the mode is on under pytest and in the development mode of Python (`python -X dev`). fxai decides this when this package
+is imported. If the mode is off, it costs nothing.
 
 fxai emits a `NeverRunWarning` for an effect that its own statement drops or compares, for an effect in a local variable
 that no code reads, and for an effect that a loop or an assignment iterates. It finds these statements in the source of
