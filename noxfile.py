@@ -8,7 +8,7 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.2.9"
-nox.options.sessions = ["lint", "floors", "types", "tests"]
+nox.options.sessions = ["lint", "levels", "types", "tests"]
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
@@ -19,15 +19,15 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 @nox.session(python="3.11")
 def lint(session: nox.Session) -> None:
-    """Does every file read as the house style says?"""
+    """Check the style of every file."""
     session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 
 
 @nox.session(python="3.11")
-def floors(session: nox.Session) -> None:
-    """Does every module import only what stands below it?"""
+def levels(session: nox.Session) -> None:
+    """Check that every package imports only packages of lower levels."""
     session.install("-e", ".[dev]")
     session.run("lint-imports", "--no-cache")
     session.run("pytest", "tests/architecture", *session.posargs)
@@ -177,7 +177,7 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
-def house(session: nox.Session) -> None:
+def measures(session: nox.Session) -> None:
     """How many modules, lines and hops are there, and how many may there be? With `--path`: which hops."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "tests.kit.house", *session.posargs)
+    session.run("python", "-m", "tests.kit.measures", *session.posargs)

@@ -1,6 +1,6 @@
-"""One tool: what goes in, what comes out, what can go wrong; then the code behind it; then a model that calls it.
+"""Define one tool, write its handler, call it, and let a model call it.
 
-Run it: `python examples/10_one_tool.py`. It needs no network and no key: the model is a script.
+Run `python examples/10_one_tool.py`. It needs no network and no key, because the model is scripted.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from fxai import Agent, Tool, Toolkit, fx
 from fxai.annotations import Readonly
 from fxai.testing import ScriptedModel, call, text
 
-# A tool is a value. Its types are ordinary types, and what can go wrong is one of them.
+# A tool is an immutable value with ordinary types. The failure is one of these types.
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """A dish, and for how many people."""
+    """A dish and a number of people."""
 
     dish: str
     people: int = 2
 
 
 class Shopping(msgspec.Struct, frozen=True):
-    """What to buy, in grams."""
+    """The items to buy, in grams."""
 
     items: dict[str, int]
 
 
 class UnknownDish(msgspec.Struct, frozen=True):
-    """Nobody knows how to cook this; these are known."""
+    """No recipe exists for this dish. `known` lists the dishes with a recipe."""
 
     dish: str
     known: tuple[str, ...]
@@ -41,19 +41,19 @@ shopping_list = Tool.make(
     parameters=Recipe,
     success=Shopping,
     failure=UnknownDish,
-    failure_mode="return",  # the model reads this failure and may try again; "error" would end the run with it
+    failure_mode="return",  # the model reads this failure and can try again; "error" would end the run
 ).annotate(Readonly, True)
 
 kit = Toolkit.make(shopping_list)
 print("The model is told:", shopping_list.json_schema()["properties"])
 
-# A handler is a function. Its return type says the same as the tool: another success or failure is a type error.
+# A handler is a function. Its return type must match the tool. Otherwise, type checkers report an error.
 
 PANTRY = {"pasta": {"spaghetti": 125, "tomatoes": 200}, "risotto": {"rice": 90, "mushrooms": 150}}
 
 
 def on_shopping_list(recipe: Recipe) -> Result[Shopping, UnknownDish]:
-    """Looks it up."""
+    """Look up the items of a dish."""
     if recipe.dish not in PANTRY:
         return Failure(UnknownDish(recipe.dish, tuple(PANTRY)))
     return Success(Shopping({item: grams * recipe.people for item, grams in PANTRY[recipe.dish].items()}))
@@ -61,7 +61,7 @@ def on_shopping_list(recipe: Recipe) -> Result[Shopping, UnknownDish]:
 
 handlers = kit.to_layer(shopping_list.handler(on_shopping_list))
 
-# A call is a program: nothing happens until it is run, and it does not run without its handler.
+# A call is a program. fxai runs it only in `fx.run`, and only with its handler.
 
 bought = fx.run(kit.call("shopping_list", {"dish": "pasta", "people": 4}).provide(handlers))
 print("Called with JSON:", bought.result)
@@ -72,7 +72,7 @@ print("Called wrongly:  ", wrong.result)
 typed = fx.run_result(shopping_list.call(Recipe("soup")).provide(handlers))
 print("Called from here:", typed.failure())
 
-# An agent is a model that is asked until it calls no more tools. This one reads the failure, and corrects itself.
+# An agent calls a model until the model answers without a tool call. This model reads the failure and calls again.
 
 model = ScriptedModel.make(
     [

@@ -1,7 +1,7 @@
-"""Two layers: one toolkit, one set of handlers, and two worlds to run them in: the real one, and one for tests.
+"""Write handlers once and run them with two layers: a real database, and a dictionary for tests.
 
-A handler says which service it needs and never where that comes from. The layer that supplies it is chosen last, in
-one place, and nothing is patched. Run it: `python examples/20_two_layers.py`.
+A handler names the services that it needs. You choose the layer that supplies them, and you do not patch anything.
+Run `python examples/20_two_layers.py`.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from fxai import Effect, Gen, Layer, Ref, Scope, Service, Tool, Toolkit, fx
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A note to keep."""
+    """A note."""
 
     title: str
     text: str
 
 
 class ByTitle(msgspec.Struct, frozen=True):
-    """Which note."""
+    """The title of a note."""
 
     title: str
 
 
 class NoSuchNote(msgspec.Struct, frozen=True):
-    """There is no note of this title."""
+    """No note has this title."""
 
     title: str
 
 
-# What the handlers will need: an interface. The class is also the key that it is asked for by.
+# The handlers need this service. The class is the interface and also the key of the service.
 
 
 class Notes(Service):
-    """Where notes are kept."""
+    """A store of notes."""
 
     @abstractmethod
     def put(self, note: Note) -> Effect[None]:
-        """Keeps a note; one of the same title is replaced."""
+        """Store a note. It replaces a note with the same title."""
 
     @abstractmethod
     def get(self, title: str) -> Effect[str, NoSuchNote]:
-        """The text of a note."""
+        """Return the text of a note."""
 
 
-# The tools and their handlers, written once. `yield from` asks for the service and runs its effects.
+# You write the tools and their handlers once. `yield from` requests the service and runs its effects.
 
 write_note = Tool.make("write_note", description="Keeps a note.", parameters=Note)
 read_note = Tool.make(
@@ -67,20 +67,20 @@ kit = Toolkit.make(write_note, read_note)
 
 
 def on_write(note: Note) -> Gen[None, Never, Notes]:
-    """Keeps the note where notes are kept."""
+    """Store the note."""
     notes = yield from Notes
     yield from notes.put(note)
 
 
 def on_read(wanted: ByTitle) -> Gen[str, NoSuchNote, Notes]:
-    """Reads it from there."""
+    """Read the note."""
     notes = yield from Notes
     return (yield from notes.get(wanted.title))
 
 
 handlers = kit.to_layer(write_note.handler(on_write) | read_note.handler(on_read))
 
-# The real world: a database file. It is opened when the layer is built and closed when the program ends, however.
+# The real layer uses a database file. It opens the file at the start and closes it at the end of the program.
 
 
 class InDatabase(Notes):
@@ -104,14 +104,14 @@ class InDatabase(Notes):
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """The database in a file, ready for notes."""
+    """Return an open database with a table of notes."""
     database = sqlite3.connect(file)
     database.execute("create table if not exists notes (title primary key, text)")
     return database
 
 
 def live(file: Path) -> Layer[Notes]:
-    """The layer of the notes in a file."""
+    """Return the layer of the notes in a file."""
 
     @fx.gen
     def notes() -> Gen[Notes, Never, Scope]:
@@ -122,11 +122,11 @@ def live(file: Path) -> Layer[Notes]:
     return Layer.scoped(Notes, notes())
 
 
-# The world of tests: a dictionary, with a note in it to begin with.
+# The layer for tests uses a dictionary that already contains a note.
 
 
 class InMemory(Notes):
-    """Notes that are gone when the program ends."""
+    """Notes that exist only while the program runs."""
 
     def __init__(self, notes: Ref[dict[str, str]]) -> None:
         self._notes = notes
@@ -145,13 +145,13 @@ class InMemory(Notes):
 
 @fx.gen
 def in_memory() -> Gen[Notes]:
-    """A fresh dictionary for each run."""
+    """Return the service with a new dictionary for each run."""
     return InMemory((yield from Ref.make({"milk": "oat, please"})))
 
 
 test = Layer.effect(Notes, in_memory())
 
-# One program, which needs the handlers, which need notes. It is the same value in both worlds.
+# The program is one value for both layers. It needs the handlers, and the handlers need `Notes`.
 
 wrote = kit.call("write_note", {"title": "bread", "text": "two loaves"})
 read = fx.for_each(["bread", "milk"], lambda title: kit.call("read_note", {"title": title}))
@@ -164,4 +164,4 @@ with TemporaryDirectory() as folder:
     for outcome in fx.run(program.provide(live(Path(folder, "notes.db")))):
         print("For real: ", outcome.result)
 
-# Without a layer that supplies Notes it does not run, and both type checkers refuse the line: `fx.run(program)`.
+# Without a layer for Notes, the program does not run, and type checkers report an error at `fx.run(program)`.

@@ -1,7 +1,7 @@
-"""Tools from JSON: operations that are known only at run time, by the JSON Schema that somebody else wrote.
+"""Create tools at run time from the JSON Schemas of another system.
 
-Here a document lists them, as a server would. Each becomes a tool with the schema exactly as it was given; arguments
-are checked against it before any handler sees them. Run it: `python examples/30_tools_from_json.py`.
+A JSON document lists the tools, like the answer of a server. Each entry becomes a tool with its unchanged schema. fxai
+validates arguments with the schema before a handler receives them. Run `python examples/30_tools_from_json.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from returns.result import Result, Success
 
 from fxai import HandlerError, HandlerOf, InvalidParameters, Layer, Tool, Toolkit, fx
 
-# What came over the wire. It could be a file, a database, or the answer of a server to `tools/list`.
+# The received document. It could come from a file, a database, or a server's answer to `tools/list`.
 
 LISTED = json.loads("""
 [
@@ -44,18 +44,18 @@ LISTED = json.loads("""
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A tool as it was listed."""
+    """An entry of the list."""
 
     name: str
     description: str
     input_schema: dict[str, Any] = msgspec.field(name="inputSchema")
 
 
-# A tool for each. What goes in is known to be an object, `dict[str, Any]`; what comes out is anything JSON can carry.
+# Each entry becomes a tool. Its parameters are an object, `dict[str, Any]`. Its success is any JSON value.
 
 
 def tool_of(listed: Listed) -> Tool[object, object]:
-    """The tool that somebody listed."""
+    """Return the tool of an entry."""
     return Tool.dynamic(listed.name, description=listed.description, parameters=listed.input_schema)
 
 
@@ -63,20 +63,20 @@ kit = Toolkit.of(tool_of(listed) for listed in msgspec.convert(LISTED, list[List
 
 for tool in kit:
     print(f"{tool.name}: {tool.description} Dynamic: {Tool.is_dynamic(tool)}.")
-assert kit.tools["convert"].json_schema() == LISTED[0]["inputSchema"]  # equal to what was given, $ref and all
+assert kit.tools["convert"].json_schema() == LISTED[0]["inputSchema"]  # unchanged, including $ref
 
-# Handlers by name. They get the parsed JSON untouched, after the schema has let it through.
+# Handlers by name. They receive the parsed JSON unchanged after its validation.
 
 METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344}
 
 
 def convert(params: Mapping[str, Any]) -> object:
-    """Converts a length."""
+    """Convert a length."""
     return params["value"] * METRES[params["from"]] / METRES[params["to"]]
 
 
 def units(_: Mapping[str, Any]) -> object:
-    """Every unit."""
+    """Return all units."""
     return list(METRES)
 
 
@@ -84,7 +84,7 @@ CODE: dict[str, Callable[[Mapping[str, Any]], object]] = {"convert": convert, "u
 
 
 def handler_of(tool: Tool[object, object]) -> Layer[HandlerOf[object, object, Never]]:
-    """The layer of the code of this name."""
+    """Return the layer with the handler of a tool."""
     code = CODE[tool.name]
 
     def answer(params: object) -> Result[object, Never]:
@@ -95,19 +95,19 @@ def handler_of(tool: Tool[object, object]) -> Layer[HandlerOf[object, object, Ne
 
 handlers = kit.to_layer(Layer.merge_all(*map(handler_of, kit)))
 
-# A call, as a model would make it: JSON in, JSON out.
+# A call in the form of a model, with JSON as its arguments and its result.
 
 right = fx.run(kit.call_json("convert", '{"value": 42.195, "from": "km", "to": "mi"}').provide(handlers))
 print("convert:", right.encoded_json.decode())
 
-# What the model gets wrong comes back as data that it can read: each fault with its place.
+# If a model sends invalid arguments, it receives the validation errors with their locations.
 
 wrong = fx.run(kit.call("convert", {"value": -1, "from": "yd", "speed": 3}).provide(handlers))
 assert isinstance(wrong.result, InvalidParameters)
 for fault in wrong.result.faults:
     print("refused:", fault)
 
-# Two dynamic tools have one type, so no checker can tell that a handler is missing. Building the layer does.
+# All dynamic tools have the same type, so type checkers cannot detect a missing handler. Building the layer detects it.
 
 try:
     fx.run(kit.call("units", {}).provide(kit.to_layer(handler_of(kit.tools["convert"]))))

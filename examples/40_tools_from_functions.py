@@ -1,6 +1,6 @@
-"""Tools from functions and objects: signatures and docstrings say what the tools are; a model calls them.
+"""Create tools from functions and from the methods of an object. Signatures and docstrings define the tools.
 
-Run it: `python examples/40_tools_from_functions.py`. It needs no network and no key: the model is a script.
+Run `python examples/40_tools_from_functions.py`. It needs no network and no key, because the model is scripted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fxai import Agent, BoundToolkit, Toolkit, fx, tool
 from fxai.annotations import Readonly
 from fxai.testing import ScriptedModel, call, text
 
-# A function is a tool. It stays a function: `price(3, "tea")` works as ever.
+# The decorator adds a tool to a function. You can still call the function: `price(3, "tea")`.
 
 PRICES = {"tea": 250, "coffee": 320}
 
 
 class SoldOut(msgspec.Struct, frozen=True):
-    """There is none left; these are."""
+    """The drink is sold out. `left` lists the other drinks."""
 
     left: tuple[str, ...]
 
@@ -44,14 +44,14 @@ def price(
 print("Called from here:  ", price(3, "tea"))
 print("The model is told: ", price.tool.json_schema()["properties"]["count"])
 
-# So is what an object can do: each public method that has a docstring.
+# The public methods of an object with a docstring also become tools.
 
 
 class Tab:
-    """What somebody has ordered."""
+    """The orders of a guest."""
 
     def __init__(self, guest: str) -> None:
-        """Begin with nothing ordered."""
+        """Start without orders."""
         self.guest = guest
         self.orders: list[str] = []
 
@@ -73,7 +73,7 @@ tab = Tab("Ann")
 tools = BoundToolkit.make(price, Toolkit.from_object(tab, only=["order", "read"]))
 print("Tools:             ", ", ".join(tools.toolkit.tools))
 
-# Together they are a toolkit with its layer. An agent takes the one, a program is provided the other.
+# A bound toolkit combines tools and handlers. The agent receives the toolkit, and the program receives the layer.
 
 model = ScriptedModel.make(
     [

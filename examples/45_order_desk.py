@@ -1,6 +1,6 @@
-"""An order desk: four tools, an approval, failures, two services, and two worlds to run in: a real one, and a test.
+"""Run an order desk with four tools, an approval, failures, two services, and layers for production and tests.
 
-The same program in pydantic-ai is `beside/order_desk_pydantic_ai.py`. Run it: `python examples/45_order_desk.py`.
+`beside/order_desk_pydantic_ai.py` is the same program in pydantic-ai. Run `python examples/45_order_desk.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Cents = Annotated[int, msgspec.Meta(gt=0)]
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What somebody ordered, and what became of it."""
+    """An order and its state."""
 
     number: int
     customer: str
@@ -29,13 +29,13 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class NoSuchOrder(msgspec.Struct, frozen=True, tag=True):
-    """There is no order of this number."""
+    """No order has this number."""
 
     number: int
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """It cannot be done."""
+    """The action is not allowed."""
 
     why: str
 
@@ -48,25 +48,25 @@ class Orders(Service):
         self.database.execute("create table if not exists orders (number primary key, customer, cents, state)")
 
     def find(self, number: int) -> Order | None:
-        """The order of this number."""
+        """Return the order with this number, or None."""
         row = self.database.execute("select * from orders where number = ?", (number,)).fetchone()
         return Order(*row) if row else None
 
     def put(self, order: Order) -> None:
-        """Keeps the order, in place of the one of its number."""
+        """Store the order. It replaces an order with the same number."""
         self.database.execute("replace into orders values (?, ?, ?, ?)", msgspec.structs.astuple(order))
 
 
 class Mailer(Service):
-    """Who writes to customers; here to the screen."""
+    """A sender of mail, which prints each mail."""
 
     def send(self, to: str, text: str) -> None:
-        """Sends a mail."""
+        """Send a mail."""
         print(f"To {to}: {text}")
 
 
 class Outbox(Mailer):
-    """For tests: keeps what would be sent."""
+    """A mailer for tests, which stores each mail."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -77,14 +77,14 @@ class Outbox(Mailer):
 
 
 def world(file: str, mailer: Mailer) -> Layer[Orders | Mailer]:
-    """Both services; the database is open as long as the program runs."""
+    """Return the layer of both services. The database stays open while the program runs."""
     database = fx.acquire_cm(lambda: closing(sqlite3.connect(file, isolation_level=None)))
     return Layer.scoped(Orders, database.map(Orders)) | Layer.succeed(Mailer, mailer)
 
 
 live = world("orders.db", Mailer())  # fxai chat --agent examples/45_order_desk.py:desk --layer …:live
 
-desk_tool = tool(failure_mode="return")  # the model reads what such a tool fails with, and goes on
+desk_tool = tool(failure_mode="return")  # the model reads the failures of these tools and continues
 
 
 @desk_tool
@@ -120,7 +120,7 @@ def refund(number: int, cents: Cents) -> Gen[Order, NoSuchOrder | Refused, Order
 
 
 def change(order: Order, state: str, cents: int) -> Gen[Order, Never, Orders | Mailer]:
-    """Keeps what became of an order, and tells its customer."""
+    """Store the new state of an order and inform its customer."""
     orders, mailer = (yield from Orders), (yield from Mailer)
     changed = Order(order.number, order.customer, cents, state)
     orders.put(changed)
@@ -132,13 +132,13 @@ desk = Agent.make("desk", instructions="Help with orders.").with_tools(place, lo
 
 
 def manager(waiting: Pending) -> ToolContent:
-    """Answers a call that waits: refunds of up to 20.00 are fine."""
+    """Answer a pending call. Approve refunds of up to 20.00."""
     return waiting.approve() if waiting.params["cents"] <= 2000 else waiting.deny("too much at once")
 
 
 @fx.gen
 def serve(request: str) -> Gen[str, RunError, Orders | Mailer | LanguageModel]:
-    """Lets the desk answer a request, and the manager what waits for an approval."""
+    """Run the desk for a request. The manager answers pending calls."""
     answer = yield from desk.execute(request)
     while answer.pending:
         answer = yield from desk.execute(answer.history.reply(manager))

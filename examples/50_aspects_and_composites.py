@@ -1,7 +1,7 @@
-"""Aspects and composites: a slow service that fails now and then, made steady, and three tools offered as one.
+"""Wrap slow and unreliable handlers with aspects, and offer several tools as one.
 
-The handlers know nothing of caches, tries and limits; the model asks for everything in one call, and what is wrong
-with one part is an answer of its own. Run it: `python examples/50_aspects_and_composites.py`.
+The handlers contain no code for caching, retries, and limits. The model makes several calls in one call. If one inner
+call fails, only its result is a failure. Run `python examples/50_aspects_and_composites.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ tries: list[str] = []
 
 
 def on_weather(city: City) -> Gen[float, Unavailable]:
-    """Fails at the first try, and is slow in Rome."""
+    """Fail at the first attempt, and take a minute for Rome."""
     tries.append(city.name)
     yield from fx.sleep(60 if city.name == "Rome" else 0)
     if len(tries) == 1:
@@ -46,17 +46,17 @@ def on_weather(city: City) -> Gen[float, Unavailable]:
 
 
 def on_people(city: City) -> Result[int, str]:
-    """Knows one city."""
+    """Return the population of Oslo, or a failure."""
     return Success(717_710) if city.name == "Oslo" else Failure(f"nobody counted the people of {city.name}")
 
 
 def rounded(_: Invocation[City], celsius: float) -> Return[float]:
-    """The answer, to a tenth of a degree."""
+    """Round the temperature to a tenth of a degree."""
     return Return(round(celsius, 1))
 
 
-# Around the handler, from the outside in: what was answered is kept, a typed failure is tried again, each try has a
-# tenth of a second, and the result is rounded.
+# From the outside in: store each success, retry after a typed failure, limit each attempt to a tenth of a second, and
+# round the result.
 
 steady = (
     cache(ttl=60)
@@ -66,7 +66,7 @@ steady = (
 )
 handlers = kit.to_layer(steady.wrap(weather.handler(on_weather)) | people.handler(on_people))
 
-# The toolkit as one tool, asked by a model.
+# A model calls the toolkit as one tool.
 
 facts = kit.as_tool("facts", description="Facts about cities.")
 asked = [("weather", "Oslo"), ("people", "Oslo"), ("weather", "Oslo"), ("weather", "Rome"), ("height", "Rome")]

@@ -1,7 +1,7 @@
-"""Approvals and a chat: a tool that asks first, answered in a later turn, by another run of the program.
+"""Ask for approval of a call, and answer in a later run of the program.
 
-The conversation lies in a file meanwhile. What was approved is what runs: a changed history is refused.
-Run it: `python examples/60_approvals_and_chat.py`.
+A file stores the conversation between the runs. fxai runs only the approved call and rejects a changed history.
+Run `python examples/60_approvals_and_chat.py`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fxai.testing import ScriptedModel, call, text
 
 
 class Mail(msgspec.Struct, frozen=True):
-    """A letter."""
+    """A mail."""
 
     to: str
     text: str
 
 
 def is_stranger(mail: Mail, _: object) -> bool:
-    """Whether somebody must agree first."""
+    """Return True if the mail needs an approval."""
     return not mail.to.endswith("@home.example")
 
 
@@ -37,14 +37,14 @@ Needs: TypeAlias = Chat | LanguageModel | HandlerOf[Mail, str, Never]
 
 
 def on_send(mail: Mail) -> Result[str, Never]:
-    """Sends it, here to the screen."""
+    """Print the mail instead of sending it."""
     print(f"  sent to {mail.to}: {mail.text}")
     return Success("sent")
 
 
 @fx.gen
 def ask() -> Gen[None, ChatError, Needs]:
-    """The first run: the model calls twice, one call waits."""
+    """Run the first part. The model makes two calls, and one of them waits for approval."""
     chat = yield from Chat
     yield from chat.generate_text("Tell mum and the bank that I moved.", toolkit=kit)
     for waiting in (yield from chat.pending):
@@ -53,7 +53,7 @@ def ask() -> Gen[None, ChatError, Needs]:
 
 @fx.gen
 def agree() -> Gen[None, ChatError, Needs]:
-    """The second run: somebody agrees, the call runs, and the model goes on."""
+    """Run the second part. A person approves the call, the call runs, and the model continues."""
     chat = yield from Chat
     waiting = yield from chat.pending
     response = yield from chat.generate_text(ToolMessage(tuple(one.approve() for one in waiting)), toolkit=kit)
@@ -62,7 +62,7 @@ def agree() -> Gen[None, ChatError, Needs]:
 
 @fx.gen
 def cheat() -> Gen[None, ChatError, Needs]:
-    """Somebody changes the file before the answer."""
+    """Change the stored conversation before the approval."""
     chat = yield from Chat
     changed = (yield from chat.to_json()).replace("moved", "want all my money in cash")
     yield from chat.replace(Prompt.from_json(changed).unwrap())
@@ -70,7 +70,7 @@ def cheat() -> Gen[None, ChatError, Needs]:
 
 
 def run(program: Effect[None, ChatError, Needs], model: ScriptedModel, store: ChatStore) -> None:
-    """One run of the program, with everything built anew."""
+    """Run a program once, with new layers."""
     key = ApprovalKey("an example's secret is no secret").layer
     served = program.provide(Chat.stored("anna")).provide(store.layer).provide(model.layer)
     outcome = fx.run_result(served.provide(kit.to_layer(send.handler(on_send))).provide(key))
@@ -79,7 +79,7 @@ def run(program: Effect[None, ChatError, Needs], model: ScriptedModel, store: Ch
 
 
 def main() -> None:
-    """Two conversations, the second one tampered with."""
+    """Run two conversations. The second conversation changes the history before the approval."""
     mails = [
         call("send", {"to": "mum@home.example", "text": "I moved."}),
         call("send", {"to": "bank@example.com", "text": "I moved."}),

@@ -1,8 +1,8 @@
-"""One program, four models: OpenAI by both of its APIs, Anthropic, and a model in this process. Only the layer differs.
+"""Run one program with four models: two APIs of OpenAI, Anthropic, and a local model. Only the layer differs.
 
-Run it: `python examples/70_one_program_four_models.py`. It needs no network and no key: what servers with these APIs
-said is replayed from the cassettes beside this file. The fourth model is real; it needs `pip install 'fxai[local]'`.
-With `--live` the providers are asked themselves, with the keys in OPENAI_API_KEY and ANTHROPIC_API_KEY.
+Run `python examples/70_one_program_four_models.py`. It needs no network and no key, because it replays recorded answers
+from the cassettes next to this file. The fourth model is real and needs `pip install 'fxai[local]'`. With `--live`, the
+program sends the requests to the providers with the keys in OPENAI_API_KEY and ANTHROPIC_API_KEY.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fxai import Agent, AiError, Example, LanguageModel, Layer, Tool, Toolkit, f
 from fxai.providers import anthropic, local, openai
 from fxai.testing.recording import replay
 
-# The program: a tool, its handler, an agent. Nothing in it knows of a provider.
+# The program consists of a tool, its handler, and an agent. It does not depend on a provider.
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ weather = Tool.make(
 
 
 def read_station(place: Place) -> Result[str, UnknownCity]:
-    """What the station in that city says."""
+    """Return the report of the station in a city."""
     found = STATIONS.get(place.city)
     return Failure(UnknownCity(tuple(STATIONS))) if found is None else Success(found)
 
@@ -54,7 +54,7 @@ def read_station(place: Place) -> Result[str, UnknownCity]:
 kit = Toolkit.make(weather)
 program = Agent.make("guide", toolkit=kit).execute("What is the weather in Oslo?")
 
-# The models: each a layer of the same service.
+# The models are layers of the same service.
 
 MODELS: dict[str, Layer[LanguageModel, AiError]] = {
     "responses": openai.layer("gpt-5.5"),
@@ -68,7 +68,7 @@ CASSETTES = Path(__file__).parent / "cassettes"
 
 
 def main() -> None:
-    """Asks each of the models, and prints what it called and said."""
+    """Run the program with each model, and print its calls and its answer."""
     for name, model in MODELS.items():
         asked = program.provide(tools).provide(model)
         recorded = name != "local" and "--live" not in sys.argv

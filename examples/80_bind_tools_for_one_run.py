@@ -1,7 +1,7 @@
-"""Tools for one run: an agent with more tools, with other tools, with a source that is open for the run, and with none.
+"""Bind tools to an agent for one run: more tools, other tools, a source that opens for the run, or no tools.
 
-What is bound is a value, the agent stays as it is, and handlers come along where they can.
-Run it: `python examples/80_bind_tools_for_one_run.py`.
+Binding returns a new agent, and the original agent stays unchanged. Functions, objects, and sources bring their own
+handlers. Run `python examples/80_bind_tools_for_one_run.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ add = Tool.make("add", description="Adds two integers.", parameters=Sum, success
 
 
 def on_add(given: Sum) -> Result[int, Never]:
-    """The sum."""
+    """Return the sum."""
     return Success(given.a + given.b)
 
 
@@ -50,7 +50,7 @@ class Shelf:
 
 @fx.gen
 def library() -> Gen[BoundToolkit[MethodsOf[Shelf]], Never, Scope]:
-    """A source: the shelf is there while the run goes on."""
+    """Open the shelf for the duration of the run, and return its tools."""
     books = {"Emma": "Jane Austen"}
     opened = fx.sync(lambda: print("  the library opens"))
     yield from fx.acquire_release(opened, lambda _: fx.sync(lambda: print("  the library closes")))
@@ -62,7 +62,7 @@ adds = add.handler(on_add)
 
 
 def show(title: str, bound: Agent[Never, str], model: ScriptedModel) -> None:
-    """Runs it once, and shows which tools the model had and what came of it."""
+    """Run an agent once, and print its tools and its results."""
     print(f"{title}: {bound!r}")
     answer = fx.run(bound.execute("?").provide(model.layer))
     for result in (result for step in answer.steps for result in step.results):
@@ -71,7 +71,7 @@ def show(title: str, bound: Agent[Never, str], model: ScriptedModel) -> None:
 
 
 def main() -> None:
-    """One agent, four runs."""
+    """Run one agent in four ways."""
     own = ScriptedModel.make([call("add", {"a": 2, "b": 3}), call("double", {"n": 5}), text("10.")])
     both = fx.run(agent.with_tools(double).execute("Twice 2 + 3?").provide(adds).provide(own.layer))
     print(f"with one more: {[one.name for one in own.requests[0].tools]}, and the answer is {both.text}")

@@ -1,8 +1,8 @@
-"""MCP on both sides: a shop's tools as a server, and an agent that uses them as a client would from anywhere.
+"""Serve the tools of a shop as an MCP server, and use them with an agent as an MCP client.
 
-The server is this file, started as a program; the agent starts it for its run, and it ends with the run. One of the
-tools needs approval: whoever serves decides that, and the person at the client is asked.
-Run it: `python examples/90_mcp_both_sides.py` (it needs the extra `mcp`).
+The server is this file as a program. The agent starts it for a run, and it ends with the run. The server requires
+approval for `order`, and the client asks the user. Install the extra `mcp`, and run
+`python examples/90_mcp_both_sides.py`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from fxai.testing import ScriptedModel, call, text
 
 
 class Stock(Tag[dict[str, int]]):
-    """What is on the shelves."""
+    """The number of pieces of each item."""
 
 
 class Item(msgspec.Struct, frozen=True):
-    """Something of the shop's."""
+    """An item of the shop."""
 
     name: str
 
 
 class SoldOut(msgspec.Struct, frozen=True, tag_field="type", tag="sold-out"):
-    """There is none left."""
+    """The item is sold out. `left` lists the other items."""
 
     left: tuple[str, ...]
 
 
 class Shelf(msgspec.Struct, frozen=True):
-    """What there is of an item."""
+    """The number of pieces of an item."""
 
     name: str
     pieces: int
@@ -48,7 +48,7 @@ look = (
 
 @fx.gen
 def on_look(item: Item) -> Gen[Shelf, SoldOut, Stock]:
-    """What is on the shelf."""
+    """Return the number of pieces on the shelf."""
     stock = yield from fx.service(Stock)
     pieces = stock.get(item.name, 0)
     if not pieces:
@@ -63,20 +63,20 @@ def order(name: str, pieces: int) -> str:
 
 
 def serve() -> None:
-    """Serves the tools on standard input and output; the handlers' service comes from a layer, built once."""
+    """Serve the tools on standard input and output. A layer supplies the service of the handlers."""
     looks = BoundToolkit.of(Toolkit.make(look), look.handler(on_look))
     shop = looks.merge(BoundToolkit.make(order))
     fx.run(mcp.serve_stdio(shop, name="shop", version="1.0").provide(Layer.succeed(Stock, {"tea": 3, "mugs": 40})))
 
 
 def answer(question: mcp.Elicitation) -> mcp.ElicitAnswer:
-    """What the person says, asked by the server through the client."""
+    """Answer the server's question on behalf of the user."""
     print(f"Asked: {question.message}")
     return mcp.ElicitAnswer("accept", {"approve": True})
 
 
 def main() -> None:
-    """An agent with the server of this file, for one run."""
+    """Run an agent with the server in this file."""
     shop = mcp.stdio(sys.executable, __file__, "serve", name="shop", elicit=answer).prefix("shop_")
     script = [
         call("shop_look", {"name": "tea"}),

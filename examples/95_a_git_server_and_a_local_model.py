@@ -1,8 +1,8 @@
-"""An MCP server that others wrote, a real repository, and a model in this process: nothing is scripted.
+"""Use a public MCP server with a real local model on a real repository.
 
-The server is a program; it is started for one run and ended with it. The model has 270 million parameters: requests
-that it has seen alike, which the tools' examples show it, are what it can do. Run it, with the extras `local` and
-`mcp` and the package `mcp-server-git`: `python examples/95_a_git_server_and_a_local_model.py`.
+The server is a program that runs for one run of the agent. The model has 270 million parameters. It can answer requests
+that are similar to the examples of the tools. Install the extras `local` and `mcp` and the package `mcp-server-git`.
+Then run `python examples/95_a_git_server_and_a_local_model.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fxai.providers import local
 
 
 def bakery(folder: Path) -> None:
-    """Makes a repository with three commits."""
+    """Create a repository with three commits."""
 
     def git(*words: str) -> None:
         known = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
@@ -35,7 +35,7 @@ def bakery(folder: Path) -> None:
         git("commit", "-q", "-m", message)
 
 
-# What the server says of its tools is for large models. A small one learns from what others asked.
+# The server's descriptions are for large models. A small model learns from example requests.
 
 EXAMPLES = {
     "git_log": (
@@ -50,12 +50,12 @@ EXAMPLES = {
 
 
 def taught(kit: Toolkit[McpHandler]) -> Toolkit[McpHandler]:
-    """The same tools, with examples."""
+    """Return the tools with examples."""
     return kit.map(lambda tool: tool.with_options(input_examples=EXAMPLES[tool.name]))
 
 
 def show(step: Step) -> None:
-    """Prints what a step called, and what came of it."""
+    """Print the calls of a step and their results."""
     for call, result in zip(step.response.tool_calls, step.response.tool_results, strict=True):
         print(f"{call.name} {call.params}")
         print("\n".join(f"  | {line}" for line in str(result.encoded_result).splitlines() if line))

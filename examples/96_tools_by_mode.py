@@ -1,8 +1,8 @@
-"""Tools by mode: letters to a bakery, answered by a stateful prompt and a model in this process; nothing is scripted.
+"""Answer letters to a bakery with a stateful prompt and a real local model.
 
-A letter is sorted first, and only then are there the tools for its kind. The model has 270 million parameters: it can
-choose among few tools and fill them in, so each mode has few, and what is sent out is what the tools found, not what
-the model makes of it. Run it, with the extra `local`: `python examples/96_tools_by_mode.py`.
+The model first sorts a letter and then receives only the tools for its kind. The model has 270 million parameters, so
+it can choose among few tools. The reply contains the results of the tools, not the model's text. Install the extra
+`local`, and run `python examples/96_tools_by_mode.py`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ price = Tool.make(
 
 
 def post(at: Render) -> None:
-    """What there is for a letter: the mode says which tools, and each tool says which mode comes next."""
+    """Define the tools for a letter. The mode selects the tools, and each tool sets the next mode."""
     mode = at.state("mode", "sort")
     sent = at.state("sent", list[str]())
 
@@ -129,7 +129,7 @@ def post(at: Render) -> None:
         at.tool(price, lambda asked: reply(f"One {asked.item} is {PRICES[asked.item]} euros."))
 
 
-# The model must call a tool of the mode, and a letter is done when one of the others has answered it.
+# The model must call a tool of the mode. A letter is finished when a tool of its kind has answered it.
 
 desk = Agent.make(
     "post",
@@ -141,7 +141,7 @@ desk = Agent.make(
 
 @fx.gen
 def main() -> Gen[None, RunError | RenderFailed, LanguageModel]:
-    """Answers letter after letter: each goes on from the state that the one before has left."""
+    """Answer all letters in order. Each run continues from the state of the run before."""
     state = PromptState()
     for letter in LETTERS:
         print(letter)

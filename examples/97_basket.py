@@ -1,8 +1,8 @@
-"""A basket: a stateful prompt that reminds, disables and groups, and outlives the process that it began in.
+"""Fill a basket with a stateful prompt that reminds, disables, and groups tools, across several processes.
 
-The first process ends where an order waits for somebody to agree, and writes conversation and state to a file. The
-second one, this program once more, reads both, agrees, and goes on: what is ordered is what the basket held at the step
-that asked for it, and it is ordered once. Run it: `python examples/97_basket.py`.
+The first process ends when an order waits for approval, and writes the conversation and the state to a file. The second
+process reads both, approves the order, and continues. It orders the contents of the basket at the step of the call, and
+it orders them once. Run `python examples/97_basket.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STOCK = {"tea": 40, "mugs": 2}
 
 
 class Item(msgspec.Struct, frozen=True):
-    """Something of the shop's."""
+    """An item of the shop."""
 
     name: str
 
@@ -44,17 +44,17 @@ remove = Tool.make("remove", description="Takes an item out.", parameters=Item, 
 order = Tool.make("order", description="Orders what is in the basket.", success=str, needs_approval=True)
 
 
-# An aspect for each of two operations that the model sees as one tool.
+# Two aspects, each for one operation. The model sees both operations as one tool.
 
 
 def in_stock(asked: Invocation[Line]) -> Failure[str] | None:
-    """Refuses what there is not."""
+    """Fail if the stock is too small."""
     left = STOCK.get(asked.params.name, 0)
     return Failure(f"there are {left}") if asked.params.pieces > left else None
 
 
 def in_capitals(_: Invocation[Item], said: str) -> Return[str]:
-    """Says it louder."""
+    """Write the result in capitals."""
     return Return(said.upper())
 
 
@@ -63,10 +63,10 @@ loud = Aspect.make(tool=remove, after=in_capitals)
 
 
 def desk(at: Render) -> None:
-    """What the model has at each step: its tools, what they do now, what is in the basket."""
+    """Define the tools, their current handlers, and the data for each step of the model."""
     basket = at.state("basket", dict[str, int]())
     looks = at.state("looks", 0)
-    held = dict(basket.value)  # as this render sees it: a call of this step, approved whenever, orders this
+    held = dict(basket.value)  # the contents at this step: a call of this step orders them, even if approved later
 
     def on_add(line: Line) -> Effect[str]:
         return basket.update(lambda now: {**now, line.name: now.get(line.name, 0) + line.pieces}).as_("it is in")
@@ -97,11 +97,11 @@ def desk(at: Render) -> None:
 
 
 prompt = StatefulPrompt.make("desk", desk)
-key = ApprovalKey("an example's secret is no secret").layer  # what one process asks, another may answer
+key = ApprovalKey("an example's secret is no secret").layer  # shared by the processes that ask and answer
 
 
 def show(answer: Answer[str]) -> None:
-    """Prints each step: what was there, what was called, and what came of it."""
+    """Print the tools, calls, and results of each step."""
     for step in answer.steps:
         print(
             f"  Step {step.number}: basket {step.record.before.values['basket']}, tools {' '.join(step.record.tools)}"
@@ -115,7 +115,7 @@ def show(answer: Answer[str]) -> None:
 
 
 def show_turn(step: Step) -> None:
-    """Prints the calls with their results, those inside a composite one by one, and what the model says."""
+    """Print the calls of a step with their results, the inner calls of a composite, and the text of the model."""
     came = {result.id: result.encoded_result for result in step.results}
     for one in step.calls:
         if one.name == "change":
@@ -128,21 +128,21 @@ def show_turn(step: Step) -> None:
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """What one process leaves to the next one."""
+    """The saved data of a process for the next process."""
 
     history: msgspec.Raw
     state: msgspec.Raw
 
 
 def save(file: Path, answer: Answer[str]) -> None:
-    """Writes the conversation and the state."""
+    """Write the conversation and the state to a file."""
     assert answer.state is not None
     saved = Saved(msgspec.Raw(answer.history.to_json().encode()), msgspec.Raw(answer.state.to_json().encode()))
     file.write_bytes(msgspec.json.encode(saved))
 
 
 def begin(file: Path) -> None:
-    """The first process: it ends with an order that waits."""
+    """Run the first process. It ends with a pending order."""
     model = ScriptedModel.make(
         [
             [call("look", {"name": "tea"}), call("look", {"name": "mugs"})],
@@ -160,7 +160,7 @@ def _add(name: str, pieces: int) -> dict[str, object]:
 
 
 def go_on(file: Path) -> None:
-    """The second process: it agrees, and the run goes on; a third one finds nothing to agree to."""
+    """Run the second process, which approves the order and continues. A third process finds no pending order."""
     saved = msgspec.json.decode(file.read_bytes(), type=Saved)
     history = Prompt.from_json(bytes(saved.history)).unwrap()
     state = PromptState.from_json(bytes(saved.state)).unwrap()
@@ -174,7 +174,7 @@ def go_on(file: Path) -> None:
 
 
 def main() -> None:
-    """Three processes, one after another."""
+    """Run three processes one after another."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "desk.json"
         print("A process begins:")

@@ -1,10 +1,9 @@
-"""One program, run five ways by layers alone: in process, durable, on a cluster, both, and both with traces.
+"""Run one program in five ways with different layers: in process, durable, on a cluster, both, and both with traces.
 
-The toolkit, the agent and the program are written once. What changes is the layer that is provided, and each of the
-five is a layer of the same services. On a cluster, other processes import this file and build `desk` there. Which
-cluster that is, is a layer too: of Dask, or, in the end, a queue in a database, whose calls survive every process.
-Run it: `python examples/98_one_program_five_ways.py` (it needs the extras `distributed`, `durable` and `otel`). The
-model is a script: no network and no key.
+The toolkit, the agent, and the program are written once. Each way is another layer of the same services. On a cluster,
+other processes import this file and build `desk`. The cluster is a layer too: a cluster of Dask, or a queue in a
+database. Calls in a queue survive every process. Install the extras `distributed`, `durable`, and `otel`, and run
+`python examples/98_one_program_five_ways.py`. The model is scripted, so the program needs no network and no key.
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ from fxai.testing import ScriptedModel, call
 
 
 class Line(msgspec.Struct, frozen=True):
-    """So many of an item."""
+    """A number of pieces of an item."""
 
     item: str
     pieces: int
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What was paid, and in which process."""
+    """The paid amount, and the process that paid it."""
 
     cents: int
     process: int
 
 
 class SoldOut(msgspec.Struct, frozen=True):
-    """There is none left."""
+    """The item is sold out."""
 
     item: str
 
 
-# -- the program: tools, an agent, what it is asked
+# -- the program: tools, an agent, and a prompt
 
 price = Tool.make(
     "price", description="What a line costs.", parameters=Line, success=int, failure=SoldOut, failure_mode="return"
@@ -64,18 +63,18 @@ Services: TypeAlias = HandlerOf[Line, int, SoldOut] | HandlerOf[int, Receipt, Ne
 program = Agent.make("clerk", toolkit=kit).execute("Two teas and a coffee, please.")
 
 
-# -- its handlers, which know nothing of where they run
+# -- the handlers, independent of the process
 
 CENTS = {"tea": 250}
 
 
 def on_price(line: Line) -> Result[int, SoldOut]:
-    """Looks the price up."""
+    """Look up the price of a line."""
     return Success(CENTS[line.item] * line.pieces) if line.item in CENTS else Failure(SoldOut(line.item))
 
 
 def on_pay(cents: int) -> Result[Receipt, Never]:
-    """Pays."""
+    """Pay an amount."""
     return Success(Receipt(cents, os.getpid()))
 
 
@@ -88,16 +87,16 @@ Way: TypeAlias = LayerOf[Services, DurableFailure | ClusterUnavailable, Cluster 
 
 
 def script() -> LayerOf[LanguageModel]:
-    """A model that asks for prices, pays, and says so."""
+    """Return a scripted model with calls of `price` and `pay` and an answer."""
     asked = [call("price", {"item": "tea", "pieces": 2}), call("price", {"item": "coffee", "pieces": 1})]
     return ScriptedModel.make([asked, call("pay", 500), "Two teas are paid; there is no coffee."]).layer
 
 
-TARGET = f"{Path(__file__).stem}:desk"  # what other processes import
+TARGET = f"{Path(__file__).stem}:desk"  # other processes import it
 
 
 def ways(runs: Path, provider: TracerProvider) -> dict[str, Way]:
-    """Each way by its name; the journals of runs are in a file, and spans go to the provider."""
+    """Return the layer of each way by its name. A file stores the journals, and the provider receives the spans."""
     here = desk.layer
     there = distribute(desk, TARGET)
     return {
@@ -111,7 +110,7 @@ def ways(runs: Path, provider: TracerProvider) -> dict[str, Way]:
 
 @fx.gen
 def show(name: str, way: Way) -> Gen[None, RunError | DurableFailure | ClusterUnavailable, Cluster]:
-    """Runs the program, which has the same type under each layer."""
+    """Run the program, whose type is the same with each layer."""
     ran = program.provide(way)
     ran = assert_type(ran, EffectOf[Answer, RunError | DurableFailure | ClusterUnavailable, Cluster | None])
     answer = yield from ran
@@ -122,7 +121,7 @@ def show(name: str, way: Way) -> Gen[None, RunError | DurableFailure | ClusterUn
 
 
 def outline(memory: InMemorySpanExporter) -> None:
-    """Prints the spans as they are nested."""
+    """Print the nested spans."""
     depth: dict[int, int] = {}
     for span in sorted(memory.get_finished_spans(), key=lambda span: span.start_time or 0):
         own = 0 if span.context is None else span.context.span_id
@@ -132,7 +131,7 @@ def outline(memory: InMemorySpanExporter) -> None:
 
 @contextmanager
 def worker(queue: Path) -> Generator[None]:
-    """A process that runs the calls of a queue, for the time of the block; in a shell, `fxai worker --queue …`."""
+    """Run a worker of a queue during the block. In a shell, use `fxai worker --queue …`."""
     command = [sys.executable, "-m", "fxai", "worker", "--queue", str(queue), TARGET]
     process = subprocess.Popen(command, cwd=Path(__file__).parent, stderr=subprocess.DEVNULL)
     try:
@@ -143,7 +142,7 @@ def worker(queue: Path) -> Generator[None]:
 
 
 def main() -> None:
-    """The five, beside one cluster of two processes; and the fourth once more, beside a queue of one worker."""
+    """Run the five ways with a cluster of two processes, and one way again with a queue and one worker."""
     memory, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(memory))
     with TemporaryDirectory() as folder, worker(Path(folder) / "calls.db"):

@@ -1,8 +1,8 @@
-"""Nine conversations, played for a client of the AI SDK: calls, failures, approvals, data, by a model with a script.
+"""Play nine conversations for a client of the AI SDK: calls, failures, approvals, and data, with a scripted model.
 
-Start it with `python examples/ui_scenarios.py --port 8000`, and post `{id, messages, trigger, scenario}` to
-`/api/chat`, as `useChat` does. A scenario is named by `scenario`, or else by the text of the user; without a port the
-program lists them.
+Run `python examples/ui_scenarios.py --port 8000`, and post `{id, messages, trigger, scenario}` to `/api/chat`, like
+`useChat`. `scenario` names a scenario. By default, the user's text names it. Without a port, the program lists the
+scenarios.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from fxai.ui import AppOptions, ChatTurn, DataPart, StreamOptions, Version, chat
 Parts = StreamOf[StreamPart | DataPart, Any, None]
 
 
-# The tools. `mcp_search` is one whose types are known only when the program runs, like those of an MCP server.
+# The tools. `mcp_search` is dynamic, like the tools of an MCP server.
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where to look."""
+    """A city."""
 
     city: str
 
 
 class Weather(msgspec.Struct, frozen=True):
-    """How warm it is."""
+    """A temperature."""
 
     celsius: int
 
 
 class FileName(msgspec.Struct, frozen=True):
-    """Which file."""
+    """A path of a file."""
 
     path: str
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """What became of the file."""
+    """The result of a deletion."""
 
     deleted: bool
 
@@ -78,32 +78,32 @@ delete = Tool.make("deleteFile", parameters=FileName, success=Deletion, needs_ap
 
 
 def look_up_weather(place: Place) -> Result[Weather, str]:
-    """Knows one city."""
+    """Return the weather in Paris, or a failure."""
     return Success(Weather(21)) if place.city == "Paris" else Failure(f"CityNotFound: {place.city}")
 
 
 def find_hit(_: object) -> Result[Any, str]:
-    """Finds the same for everybody."""
+    """Return the same hit for every query."""
     return Success({"content": [{"type": "text", "text": "hit"}]})
 
 
 def find_nothing(_: object) -> Result[Any, str]:
-    """Has no index."""
+    """Fail without an index."""
     return Failure("SearchFailed: there is no index")
 
 
 def find_slowly(_: object, context: CallContext) -> Gen[Any, str]:
-    """Shows how far it is."""
+    """Report progress before the result."""
     yield from context.preliminary({"progress": 10})
     yield from context.preliminary({"progress": 60})
     return {"progress": 100}
 
 
-# What the model says. It streams the parameters of its calls in pieces, as real models do.
+# The turns of the model. It streams the arguments of its calls in pieces, as real models do.
 
 
 def stream_call(name: str, params: str, id_: str) -> list[ToolParamsStart | ToolParamsDelta | ToolParamsEnd | ToolCall]:
-    """A call whose parameters come five characters at a time."""
+    """Return a call whose arguments arrive five characters at a time."""
     pieces = [params[at : at + 5] for at in range(0, len(params), 5)]
     return [
         ToolParamsStart(id_, name),
@@ -114,7 +114,7 @@ def stream_call(name: str, params: str, id_: str) -> list[ToolParamsStart | Tool
 
 
 def run(turn: ChatTurn, kit: Toolkit[Any], handlers: LayerOf[Any, Any, None], *script: Turn) -> Parts:
-    """The parts of an agent's run that a model with this script is asked in."""
+    """Return the parts of an agent's run with a scripted model."""
     agent = Agent.make("player", toolkit=kit)
     parts: Parts = agent.stream(turn.prompt).provide(handlers).provide(ScriptedModel.make(script).layer)
     return parts
@@ -124,14 +124,14 @@ def run(turn: ChatTurn, kit: Toolkit[Any], handlers: LayerOf[Any, Any, None], *s
 
 
 def look_up(on_search: Callable[..., Any], *script: Turn) -> Callable[[ChatTurn], Parts]:
-    """A scenario of the two tools that look things up."""
+    """Return a scenario with the two search tools."""
     kit = Toolkit.make(weather, search)
     handlers = kit.to_layer(weather.handler(look_up_weather) | search.handler(on_search))
     return lambda turn: run(turn, kit, handlers, *script)
 
 
 def show_data(_: ChatTurn) -> Parts:
-    """Data of the application's own, a source and a file: parts that no model gave."""
+    """Return parts of the application, without a model: data, a source, and a file."""
     return StreamOf.make(
         DataPart("progress", {"pct": 10}, id="p"),
         DataPart("toast", {"text": "Saved."}, transient=True),
@@ -146,13 +146,13 @@ def show_data(_: ChatTurn) -> Parts:
 
 
 def fail_in_the_middle(_: ChatTurn) -> Parts:
-    """Half an answer."""
+    """Fail after half an answer."""
     half: Parts = StreamOf.make(TextStart("t"), TextDelta("t", "half"))
     return half.concat(StreamOf.fail("model overloaded"))
 
 
 def ask_the_client(turn: ChatTurn) -> Parts:
-    """A call that the page answers."""
+    """Make a call that the page answers."""
     asks = turn.said[0].role == "user"
     script: Turn = stream_call("getLocation", "{}", "call-client") if asks else text("You are here.")
     kit = Toolkit.make(location)
@@ -160,7 +160,7 @@ def ask_the_client(turn: ChatTurn) -> Parts:
 
 
 def ask_for_approval(turn: ChatTurn) -> Parts:
-    """A call that waits until somebody agrees."""
+    """Make a call with a pending approval."""
     (message,) = turn.said
     script: Turn = stream_call("deleteFile", '{"path":"/x"}', "call-approve")
     if message.role == "tool":
@@ -171,7 +171,7 @@ def ask_for_approval(turn: ChatTurn) -> Parts:
 
 
 def call_both(static: str, dynamic: str) -> Turn:
-    """A call of each of the two tools, in one turn."""
+    """Return one call of each of the two tools, in one turn."""
     return [*stream_call("getWeather", static, "call-static"), *stream_call("mcp_search", dynamic, "call-dynamic")]
 
 
@@ -191,16 +191,16 @@ REFUSED = "http-error"
 
 
 def answer(turn: ChatTurn) -> Parts:
-    """The parts of the scenario that a request names, by `scenario` or by the last text of the user."""
+    """Return the parts of a request's scenario, named by `scenario` or by the last text of the user."""
     texts = [message.text for message in turn.prompt if message.role == "user"]
     name = str(turn.body.get("scenario", texts[-1]))
     if name not in SCENARIOS:
-        return StreamOf.fail(f"there is no scenario {name!r}: {', '.join([*SCENARIOS, REFUSED])}")
+        return StreamOf.fail(f"unknown scenario {name!r}. Use one of: {', '.join([*SCENARIOS, REFUSED])}")
     return SCENARIOS[name](turn)
 
 
 async def identify(request: Request) -> str:
-    """Everybody is one user, whose quota is exceeded in one of the scenarios."""
+    """Return the same user for every request. In one scenario, the quota of the user is exceeded."""
     body: dict[str, Any] = await request.json() if request.url.path == "/api/chat" and request.method == "POST" else {}
     if REFUSED in body.get("scenario", str(body.get("messages", [])[-1:])):
         raise HTTPException(429, "quota exceeded")
@@ -208,12 +208,12 @@ async def identify(request: Request) -> str:
 
 
 def main() -> None:
-    """Serves the scenarios on this machine."""
+    """Serve the scenarios on this machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--port", type=int, help="the port to serve at, 0 for a free one; without it the scenarios are listed"
+        "--port", type=int, help="Port of the server, 0 for any free port. Default: none, list the scenarios."
     )
-    parser.add_argument("--version", type=int, choices=(5, 6, 7), default=7, help="the major version of the AI SDK")
+    parser.add_argument("--version", type=int, choices=(5, 6, 7), default=7, help="Major version of the AI SDK.")
     asked = parser.parse_args()
     if asked.port is None:
         print("\n".join([*SCENARIOS, REFUSED]))

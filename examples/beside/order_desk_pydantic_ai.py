@@ -1,6 +1,6 @@
-"""The order desk of `45_order_desk.py` in pydantic-ai: the same tools, services, worlds, conversation and output.
+"""Run the order desk of `45_order_desk.py` in pydantic-ai, with the same tools, services, conversation, and output.
 
-It needs `pydantic-ai-slim`, which fxai does not: `nox -s beside` checks and runs it, in an environment of its own.
+It needs `pydantic-ai-slim`, which fxai does not need. `nox -s beside` checks and runs it in its own environment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Cents = Annotated[int, Field(gt=0)]
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody ordered, and what became of it."""
+    """An order and its state."""
 
     number: int
     customer: str
@@ -46,25 +46,25 @@ class Orders:
         self.database.execute("create table if not exists orders (number primary key, customer, cents, state)")
 
     def find(self, number: int) -> Order | None:
-        """The order of this number."""
+        """Return the order with this number, or None."""
         row = self.database.execute("select * from orders where number = ?", (number,)).fetchone()
         return Order(*row) if row else None
 
     def put(self, order: Order) -> None:
-        """Keeps the order, in place of the one of its number."""
+        """Store the order. It replaces an order with the same number."""
         self.database.execute("replace into orders values (?, ?, ?, ?)", astuple(order))
 
 
 class Mailer:
-    """Who writes to customers; here to the screen."""
+    """A sender of mail, which prints each mail."""
 
     def send(self, to: str, text: str) -> None:
-        """Sends a mail."""
+        """Send a mail."""
         print(f"To {to}: {text}")
 
 
 class Outbox(Mailer):
-    """For tests: keeps what would be sent."""
+    """A mailer for tests, which stores each mail."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -76,7 +76,7 @@ class Outbox(Mailer):
 
 @dataclass
 class Desk:
-    """What the tools need: two services."""
+    """The two services that the tools need."""
 
     orders: Orders
     mailer: Mailer
@@ -116,7 +116,7 @@ async def refund(ctx: RunContext[Desk], number: int, cents: Cents) -> Order:
 
 
 def find(services: Desk, number: int) -> Order:
-    """The order of this number; the model reads where there is none."""
+    """Return the order with this number. If no order exists, the model reads a failure."""
     order = services.orders.find(number)
     if order is None:
         raise ToolFailed(f"there is no order {number}")
@@ -124,19 +124,19 @@ def find(services: Desk, number: int) -> Order:
 
 
 def change(services: Desk, order: Order) -> Order:
-    """Keeps what became of an order, and tells its customer."""
+    """Store the new state of an order and inform its customer."""
     services.orders.put(order)
     services.mailer.send(order.customer, f"Order {order.number} is {order.state}, at {order.cents} cents.")
     return order
 
 
 def manager(waiting: ToolCallPart) -> bool | ToolDenied:
-    """Answers a call that waits: refunds of up to 20.00 are fine."""
+    """Answer a pending call. Approve refunds of up to 20.00."""
     return waiting.args_as_dict()["cents"] <= 2000 or ToolDenied("too much at once")
 
 
 def serve(request: str, services: Desk, model: FunctionModel) -> str:
-    """Lets the desk answer a request, and the manager what waits for an approval."""
+    """Run the desk for a request. The manager answers pending calls."""
     result = desk.run_sync(request, deps=services, model=model)
     while isinstance(result.output, DeferredToolRequests):
         answers = {call.tool_call_id: manager(call) for call in result.output.approvals}
@@ -150,7 +150,7 @@ def serve(request: str, services: Desk, model: FunctionModel) -> str:
 
 
 def script(turns: list[list[TextPart | ToolCallPart]]) -> FunctionModel:
-    """A model that gives these turns, one after another."""
+    """Return a model with these turns."""
     left = iter(turns)
 
     async def answer(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:

@@ -1,4 +1,4 @@
-"""Floor 5. Run a model with tools until it answers. Use this package to build agents, memories, and sub-agents."""
+"""Level 5. Run a model with tools until it answers. Use this package to build agents, memories, and sub-agents."""
 
 from __future__ import annotations
 

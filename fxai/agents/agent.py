@@ -127,7 +127,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     own: Binding = Binding()
     """The tools from `make`, and the handlers that they include."""
     model: LayerOf[Any, Any, Any] | None = None
-    """The layer of the agent's model, or None to use the model in the context."""
+    """The layer for the agent's model, or None to use the model in the context."""
     output: Schema[Any] | None = None
     """The type of the answer, or None for text."""
     budget: Budget = Budget()
@@ -135,7 +135,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     hooks: Hooks = Hooks()
     output_retries: int = OUTPUT_RETRIES
     options: Options = Options({})
-    """The options of each request."""
+    """The options for each request."""
     extra: Binding = Binding()
     """The tools from `with_tools`."""
     without_own: bool = False
@@ -182,12 +182,12 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """Return a new agent.
 
         Args:
-            name: The name of the agent. Its tool and its failures have the same name.
-            toolkit: The tools of the agent. A toolkit needs its handlers from a layer. A bound toolkit, a tool source,
+            name: The agent name. Its tool and its failures have the same name.
+            toolkit: The tools for the agent. A toolkit needs its handlers from a layer. A bound toolkit, a tool source,
                 or an MCP server includes its handlers. Default: no tools.
             prompt: A stateful prompt, which renders each step. Its tools follow the tools of `toolkit`, and its
                 sections follow the instructions. Its effects run before `prepare_step`. Default: no prompt.
-            model: The layer of the agent's model. fxai builds it before the first request of a run and releases it at
+            model: The layer for the agent's model. fxai builds it before the first request of a run and releases it at
                 the end of the run. Handlers still use the model in the context. Default: the model in the context.
             output: The type of `answer.output`. Default: text.
             options: See `AgentOptions` and `RoundOptions`. A `tool_choice` that requires a call applies to the first
@@ -223,7 +223,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @property
     def binding(self) -> Binding:
-        """The tools of a run, and the handlers that they include."""
+        """The tools for a run, and the handlers that they include."""
         return self.extra if self.without_own else self.own.merge(self.extra)
 
     @property
@@ -233,7 +233,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @property
     def tools(self) -> tuple[Tool[Any, Any, Any], ...]:
-        """The tools of a run: first the tools from `make`, then the tools from `with_tools`.
+        """The tools for a run: first the tools from `make`, then the tools from `with_tools`.
 
         The tuple does not contain the tools of sources, because a source lists its tools only while it is open.
         """
@@ -448,10 +448,10 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """Return the agent as a tool for another agent. Each call starts a run and returns its answer. See `SubAgent`.
 
         Args:
-            name: The name of the tool. Default: the name of the agent.
+            name: The tool name. Default: the agent name.
             parameters: The type of the tool's parameters. Default: `prompt`, a string that the agent receives.
             prompt: A function that converts the parameters to the prompt of a run.
-            options: The options of the tool, see `ToolOptions`. By default, the model receives a failure.
+            options: The options for the tool, see `ToolOptions`. By default, the model receives a failure.
 
         Raises:
             SchemaError: If you pass only one of `parameters` and `prompt`.
@@ -470,7 +470,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """Return an effect that calls the model until a turn calls no tool, and succeeds with the answer to `prompt`.
 
         Args:
-            prompt: The message of the user, or a history to continue.
+            prompt: The message from the user, or a history to continue.
             state: The initial state of a stateful prompt, such as `answer.state` of the previous run. Default: the
                 state in the memory, or otherwise the initial values.
 

@@ -147,7 +147,7 @@ class Steps(Sequence[Step]):
 Ended: TypeAlias = Literal["done", "stopped", "limit", "pending"]
 """The way a run ended.
 
-- `done`: the last turn of the model called no tool, or the provider cut it short. `finish_reason` states the reason.
+- `done`: the last turn from the model called no tool, or the provider cut it short. `finish_reason` states the reason.
 - `stopped`: a stop condition was true.
 - `limit`: the run exhausted its budget and still answered.
 - `pending`: a call needs an approval or an external result.

@@ -68,7 +68,7 @@ def check_changes(given: object) -> Changes:
 
 @final
 class Shown(msgspec.Struct, frozen=True, eq=False):
-    """The definitions of a step that its request shows next to the conversation."""
+    """The definitions for a step that its request shows next to the conversation."""
 
     sections: Mapping[str, SectionText] = {}
     """The sections by name."""
@@ -85,7 +85,7 @@ class Shown(msgspec.Struct, frozen=True, eq=False):
 
 
 NOTHING: Final = Shown()
-"""The definitions of a step without a stateful prompt."""
+"""The definitions for a step without a stateful prompt."""
 
 
 @final
@@ -93,7 +93,7 @@ class _Known(msgspec.Struct, frozen=True, eq=False):
     """The state that a reader of the conversation knows: the digest of each definition by its key."""
 
     head: tuple[Message, ...]
-    """The first messages of each request."""
+    """The first messages in each request."""
     state: Mapping[str, str]
     declared: Mapping[str, str]
     """The digests of all tools since the start by name. A retracted tool stays declared."""
@@ -110,7 +110,7 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     messages: Prompt
     """The messages that the model receives."""
     tools: tuple[_AnyTool, ...]
-    """The declared tools. fxai executes only calls of the tools of the step."""
+    """The declared tools. fxai executes only calls of the tools in the step."""
     known: _Known
     mark: _Mark | None = None
     """The changes of this step for the metadata of the conversation, or None."""
@@ -144,8 +144,8 @@ class Appending:
 
         Args:
             conversation: The messages so far.
-            toolkit: The tools of the step.
-            shown: The other definitions of the step.
+            toolkit: The tools in the step.
+            shown: The other definitions for the step.
         """
         self._catch_up(conversation)
         lead = _lead(conversation)
@@ -171,7 +171,7 @@ class Appending:
         self._tools = {tool.name: tool for tool in plan.tools}
 
     def _catch_up(self, conversation: Prompt) -> None:
-        """Add the messages since the last step to the messages of the request."""
+        """Add the messages since the last step to the messages in the request."""
         read = self._read
         count = 0 if read is None else len(read)
         if read is not None and 0 < count <= len(conversation) and conversation[count - 1] is read[count - 1]:
@@ -182,7 +182,7 @@ class Appending:
         self._read = conversation
 
     def _declare(self, known: _Known, toolkit: Toolkit[Any], wanted: Mapping[str, str]) -> tuple[_AnyTool, ...] | None:
-        """Return the tools of the request, or None if they break the prefix in any case."""
+        """Return the tools in the request, or None if they break the prefix in any case."""
         declared: list[_AnyTool] = []
         for name, digest in known.declared.items():
             tool = toolkit.tools.get(name) or self._tools.get(name)
@@ -301,7 +301,7 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     """The changes of a step, in the metadata of the last message before them."""
 
     head: list[Any] | None = None
-    """The first messages of the request as JSON values, or None if the start did not change."""
+    """The first messages in the request as JSON values, or None if the start did not change."""
     after: list[Any] = []
     """The messages after this message as JSON values."""
     set: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """Drafts: memories for a single turn. Use a draft if a user can stop a turn, or if a turn has many runs.
 
-A draft contains the messages of a turn until the turn ends. The owner of the conversation then decides which messages
+A draft contains the messages in a turn until the turn ends. The owner of the conversation then decides which messages
 to store: the whole turn, or the partial turn if a user stopped it or it failed.
 
 >>> from fxai.effects import fx
@@ -54,7 +54,7 @@ class Draft(Memory):
         self._before = before
         self._late = late
         self.messages: Prompt = late
-        """The messages of the turn."""
+        """The messages in the turn."""
         self.state = state
         """The state after the last step of the turn; None for an agent without a stateful prompt."""
         self._new = Prompt.empty  # first messages of the current run, until the draft contains them

@@ -21,7 +21,7 @@ You can observe or change a run, streamed or not, in the following places:
 - `prompt` (in `_prepare`) renders each step from a stateful prompt. See `agents/rendering.py`.
 - `prepare_step` (in `_prepare`) can change the request of each step before the loop sends it.
 - `stop_when` (in `stop`) decides after each step whether the run ends.
-- `emit` (in `_loop` and `take_turn`) receives each part of a streamed run. User interfaces use it.
+- `emit` (in `_loop` and `take_turn`) receives each part in a streamed run. User interfaces use it.
 - `on_settled` and `on_answer` receive the history when approved calls start and end, and the answer before the reader
   gets the last part. Memories use them.
 - `Interceptor` (in `fxai.models.interceptor`) is a service that wraps the run, each step, turn and call, and each
@@ -301,7 +301,7 @@ def run_loop(
         on_answer: Called with the answer of a successful run. If it fails, the run fails.
         on_settled: Called with the history and the prompt state when approved calls start, and again when they end. If
             it fails, the run fails.
-        emit: Called with each part of a streamed run; each round ends with a `finish` part. A run that fails, or
+        emit: Called with each part in a streamed run; each round ends with a `finish` part. A run that fails, or
             whose reader stops before the last part, has no answer.
         on_defect: Called with the answer so far if a defect ends the run after a call or a turn ended.
     """
@@ -397,7 +397,7 @@ def _check_results(run: Run) -> Program:
 
 
 def _choose_changes(run: Run) -> Program:
-    """Choose the position of changes in the requests of the run, by the facts of its model."""
+    """Choose the position of changes in the requests of the run, by the facts about its model."""
     plan = run.plan
     model: LanguageModel | None = yield Ask(_find_model)
     if plan.model is not None and (plan.changes == "append" or plan.prompt is not None or plan.growth is not None):
@@ -490,7 +490,7 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     request: ModelRequest
     resolution: Resolution
     resolves: bool = True
-    """True if the round executes the tool calls of the model."""
+    """True if the round executes the tool calls from the model."""
     model: LanguageModel | None = None
     """The model of the step, or None for the model in the context."""
     handlers: LayerOf[Any, Any, Any] | None = None

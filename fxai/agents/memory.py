@@ -1,6 +1,6 @@
 """Memories: store the turns of an agent's earlier runs. Use a memory if an agent should continue its earlier runs.
 
-A turn contains all messages of a run. It starts with the message of the user. A run starts with the turns in
+A turn contains all messages of a run. It starts with the message from the user. A run starts with the turns in
 the window of the memory. When it succeeds, it commits all its messages. Many runs can use a memory concurrently. The
 memory also stores the state of a stateful prompt.
 
@@ -68,9 +68,9 @@ class Window(msgspec.Struct, frozen=True):
     most_turns: int | None = None
     """Maximum number of turns, or None for no limit."""
     most_tokens: int | None = None
-    """Maximum number of tokens of all turns, by `count`, or None for no limit. The newest turn can exceed it."""
+    """Maximum number of tokens in all turns, by `count`, or None for no limit. The newest turn can exceed it."""
     count: TurnCount = estimated_tokens
-    """The way to count the tokens of a turn."""
+    """The way to count the tokens in a turn."""
 
     @staticmethod
     def turns(most: int) -> Window:
@@ -87,7 +87,7 @@ class Window(msgspec.Struct, frozen=True):
 
         Args:
             most: Maximum number of tokens.
-            count: The way to count the tokens of a turn. Default: an estimate, see `estimated_tokens`. With `"model"`,
+            count: The way to count the tokens in a turn. Default: an estimate, see `estimated_tokens`. With `"model"`,
                 the model of the run counts each turn once, from the newest turn on (`LanguageModel.count`). Outside a
                 run, and if a turn is pending, fxai uses an estimate.
 
@@ -111,7 +111,7 @@ class Window(msgspec.Struct, frozen=True):
         return f"Window.tokens({self.most_tokens}{counted})"
 
     def size(self, turn: Prompt) -> int:
-        """Return the number of tokens of a turn, or an estimate if a model would count them."""
+        """Return the number of tokens in a turn, or an estimate if a model would count them."""
         return estimated_tokens(turn) if self.count == "model" else self.count(turn)
 
     def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
@@ -447,7 +447,7 @@ def _turns(entries: Iterable[Entry[Prompt]]) -> Iterator[Prompt]:
 
 
 def _turn(entry: Entry[Prompt]) -> Prompt:
-    """Return the messages of a turn."""
+    """Return the messages in a turn."""
     if len(entry.parts) == 1:
         return entry.parts[0]
     return merge_commits(Prompt(message for commit in entry.parts for message in commit))
@@ -487,7 +487,7 @@ def turn_of(messages: Prompt, newest_first: Iterable[Prompt]) -> int | None:
 
     Raises:
         NotAwaitedError: If no turn needs the results in the first tool message. Also if the messages start with a
-            message of the model and all turns are pending.
+            message from the model and all turns are pending.
     """
     first = messages[0]
     if first.role == "user":
@@ -531,7 +531,7 @@ def _replaced_by(message: ToolMessage, turn: Prompt) -> frozenset[str]:
 
 
 def merge_commits(commits: Prompt) -> Prompt:
-    """Return the messages of a turn from its commits. A result replaces the unknown outcome of its call.
+    """Return the messages in a turn from its commits. A result replaces the unknown outcome of its call.
 
     Before an approved call runs, fxai commits its turn with an unknown outcome of the call. It commits the result
     later.

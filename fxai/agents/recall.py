@@ -199,7 +199,7 @@ class Commits:
 
 
 def load(memory: Memory, *, with_state: bool, around: Interceptor | None) -> EffectOf[Any, Any, Any]:
-    """Load the messages of a memory, and also its state if `with_state` is true."""
+    """Load the messages from a memory, and also its state if `with_state` is true."""
     loading: EffectOf[Any, Any, Any] = memory.load()
     if with_state:
         loading = loading.flat_map(lambda past: memory.load_state().map(lambda state: (past, state)))
@@ -246,7 +246,7 @@ def _results(history: Prompt) -> list[ToolResultPart]:
 
 
 def _early(answer: Answer[Any]) -> tuple[ToolResultPart, ...]:
-    """Return the results before the first turn of the model, which are results of approved calls."""
+    """Return the results before the first turn from the model, which are results of approved calls."""
     if not answer.steps:
         return ()
     turn = fold(answer.steps[0].response.content)

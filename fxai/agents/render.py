@@ -191,7 +191,7 @@ class Definitions:
             raise RenderError("conflict", f"two effects have the key {effect.key!r}: {both}. Give each its own key.")
 
     def with_patch(self, patch: StepPatch[Any]) -> Definitions:
-        """Return the definitions of the step after a patch: with its additions, without its hidden names.
+        """Return the definitions for the step after a patch: with its additions, without its hidden names.
 
         Raises:
             RenderError: If the patch adds a different definition with an existing name.
@@ -360,7 +360,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         aspect: Aspect[_R_contra | None] | None = ...,
     ) -> Definition: ...
     def tool(self, tool: Any, handler: Any, /, *, aspect: Any = None) -> Definition:
-        """Define a tool with the handler for the calls of this step.
+        """Define a tool with the handler for the calls in this step.
 
         Args:
             tool: The tool.
@@ -399,11 +399,11 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         """Define a tool that combines multiple tools and runs multiple calls at the same time. See `Toolkit.as_tool`.
 
         Args:
-            name: The name of the tool.
+            name: The tool name.
             tools: The sub-tools, each with its handler and aspects: function tools, or
                 `BoundToolkit.of(Toolkit.make(read), aspect.wrap(read.handler(on_read)))`.
             concurrency: Maximum number of concurrent inner calls, or None for no limit. Default: 1.
-            options: The options of the tool, see `ToolOptions`.
+            options: The options for the tool, see `ToolOptions`.
 
         Raises:
             RenderError: If a sub-tool does not include its handler, or a different definition has the same name.
@@ -459,11 +459,11 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         A run of a prompt starts with its initial state.
 
         Args:
-            name: The name of the tool.
+            name: The tool name.
             agent: The agent.
             parameters: The type of the tool's parameters. Default: `prompt`, a string that the agent receives.
             prompt: A function that converts the parameters to the prompt of a run.
-            options: The options of the tool, see `ToolOptions`. By default, the model receives a failure.
+            options: The options for the tool, see `ToolOptions`. By default, the model receives a failure.
 
         Raises:
             RenderError: If a different definition has the same name.
@@ -487,8 +487,8 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             key: The key that identifies the effect in later renders, at any position.
             f: A function of the step. It returns a patch for the step, None, or an effect or a generator of effects
                 that returns one of these.
-            deps: The effect runs if these values changed since its last run, compared with `==`. None: in each step.
-                `()`: once. If a render does not define the effect, fxai forgets its last run.
+            deps: The effect runs if these values changed since its last run, compared with `==`. With None, it runs in
+                each step. With `()`, it runs once. If a render does not define the effect, fxai forgets its last run.
 
         Raises:
             RenderError: If a different effect has the same key, the key is not a string, `f` is not a function, or

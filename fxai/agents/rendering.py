@@ -57,7 +57,7 @@ class RenderPlan(msgspec.Struct, frozen=True):
     f: Callable[[Any], object]
     """The function that defines a step on a `Render`."""
     state: PromptState | None = None
-    """The initial state of the run, or None for the initial values."""
+    """The initial state for the run, or None for the initial values."""
     aside: frozenset[str] = frozenset()
     """The pending calls of other turns by `call_key`. The run does not change them."""
 
@@ -105,7 +105,7 @@ class Rendering:
     )
 
     shown: Shown
-    """The definitions of the step that fxai prepared last."""
+    """The definitions for the step that fxai prepared last."""
 
     def __init__(self, plan: RenderPlan, scope: Scope) -> None:
         self._plan = plan
@@ -267,7 +267,7 @@ def _run_effect(effect: RenderEffect, view: StepView) -> Generator[AnyEffect, An
 
 
 def _open_calls(history: Prompt) -> tuple[Pending, ...]:
-    """Return the calls of the last turn without a result, including approved calls that a failed run did not start."""
+    """Return the calls in the last turn without a result, including approved calls that a failed run did not start."""
     turn: list[Message] = []
     while len(turn) < len(history) and not (turn and turn[-1].role == "assistant"):
         turn.append(history[-1 - len(turn)])
@@ -375,13 +375,13 @@ class _Handlers:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._held: dict[str, _Held] = {}  # by the names of tools
-        self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects and their states, by the names of tools
+        self._held: dict[str, _Held] = {}  # by the tool names
+        self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects and their states, by the tool names
 
     def of(
         self, final: Definitions, defined: Definitions, around: AnyLayer | None
     ) -> Generator[AnyEffect, Any, AnyLayer | None]:
-        """Return the layer of a step's handlers, combined with the layer `around`.
+        """Return the layer for a step's handlers, combined with the layer `around`.
 
         Layers and aspects that the render has `defined` continue to exist, even if the step hides their tools. fxai
         releases the others.

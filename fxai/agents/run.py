@@ -179,7 +179,7 @@ class Run:
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # the setup of the last prepared step
         self.appending: Appending | None = None  # None if changes have their usual position
-        self.declared: tuple[AnyTool, ...] | None = None  # the tools of the next request, if the run appends changes
+        self.declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
         self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
@@ -255,7 +255,7 @@ class Run:
         return StepRecord(tuple([tool.name for tool in tools]), request.prompt, prefix_break=found)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
-        """Return results for the calls of a turn that exceed the budget, and count the other calls."""
+        """Return results for the calls in a turn that exceed the budget, and count the other calls."""
         most = self.plan.budget.calls
         if most is None or self.is_last:
             return []
@@ -381,7 +381,7 @@ def _correction(failure: DecodeFailure) -> UserMessage:
 
 
 def judge_turn(response: Response) -> Literal["again", "done", "pending"]:
-    """Return what follows a turn of the model.
+    """Return what follows a turn from the model.
 
     - `again`: another request, because the model has results to read or the provider paused the turn.
     - `pending`: a call needs an approval or an external result.

@@ -1,4 +1,4 @@
-"""Options of runs: define budgets, stop conditions, and step hooks. Use this module to configure an agent.
+"""Options for runs: define budgets, stop conditions, and step hooks. Use this module to configure an agent.
 
 >>> options = Options({"temperature": 0, "stop": ("END",)})
 >>> options["temperature"], dict(options)
@@ -44,7 +44,7 @@ AtLimit: TypeAlias = Literal["fail", "answer", "last_text"]
 
 @final
 class Budget(msgspec.Struct, frozen=True):
-    """The limits of a run. A run within its limits is not affected. fxai stops a run that exceeds a limit.
+    """The limits for a run. A run within its limits is not affected. fxai stops a run that exceeds a limit.
 
     A run that continues a history starts to count from zero.
     """
@@ -138,9 +138,9 @@ class StepSetup(msgspec.Struct, frozen=True, eq=False):
     steps: Steps
     """The earlier steps."""
     messages: Prompt
-    """The messages of the request."""
+    """The messages in the request."""
     toolkit: Toolkit[Any]
-    """The tools of the step."""
+    """The tools in the step."""
     options: RoundOptions
     """The options of the request. After the first step, they no longer contain a `tool_choice` that requires a call."""
     model: LayerOf[LanguageModel, AiError, None] | None = None
@@ -209,7 +209,7 @@ If the effect fails, the run fails. An exception is a bug of the listener. fxai 
 
 
 def check_model(model: object) -> None:
-    """Raise if a value is not a layer of a model.
+    """Raise if a value is not a layer for a model.
 
     Raises:
         TypeError: If it is another value. The message states the remedy.
@@ -235,12 +235,12 @@ Hook: TypeAlias = "_H | Sequence[_H]"
 
 
 class AgentOptions(RoundOptions, total=False):
-    """The options of an agent and of its requests (`RoundOptions`), without its name, tools, model, and output."""
+    """The options for an agent and its requests (`RoundOptions`), without its name, tools, model, and output."""
 
     instructions: str | None
     """The system prompt. Default: None."""
     budget: Budget
-    """The limits of a run. Default: 10 rounds."""
+    """The limits for a run. Default: 10 rounds."""
     at_limit: AtLimit
     """The end of a run that exhausted its budget: `"fail"` (the default), `"answer"`, or `"last_text"`."""
     stop_when: Hook[StopCondition]
@@ -252,14 +252,14 @@ class AgentOptions(RoundOptions, total=False):
     """Listeners of finished steps. If a listener can fail or needs a service, add it with `agent.on_step`."""
     changes: Changes
     """The position of a changed instruction, section, or tool in a request: `"rewrite"`, `"append"`, or `"auto"` (the
-    default), which depends on the facts of the model."""
+    default), which depends on the facts about the model."""
     output_retries: int
     """Maximum number of requests to correct an invalid output. Each request lists the validation errors. Default: 2."""
 
 
 @final
 class Options(Mapping[str, Any]):
-    """The options of requests, as an immutable mapping. fxai freezes lists and objects in it."""
+    """The options for requests, as an immutable mapping. fxai freezes lists and objects in it."""
 
     __slots__ = ("_given",)
 

@@ -1,4 +1,4 @@
-"""Tools of a run: combine tools with the handlers that they include. `Agent.with_tools` uses this module.
+"""Tools for a run: combine tools with the handlers that they include. `Agent.with_tools` uses this module.
 
 Each name occurs only once. Tools and toolkits need their handlers from a layer. Function tools,
 bound toolkits, and tool sources include their handlers. fxai opens a source for the run.
@@ -63,7 +63,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @override
     def __str__(self) -> str:
-        """Return the names of the tools, or a description of the source."""
+        """Return the tool names, or a description of the source."""
         if self.bound is not None:
             return ", ".join(self.bound.toolkit.tools)
         return "a tool source" if isinstance(self.origin, ToolSource) else repr(self.origin)
@@ -79,7 +79,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 @final
 class Binding(msgspec.Struct, frozen=True):
-    """The tools of a run in their order. It omits offers that add no tool, so that equal tools have equal bindings."""
+    """The tools for a run in their order. It omits offers that add no tool, so that equal tools have equal bindings."""
 
     offers: tuple[Offer, ...] = ()
     toolkit: Toolkit[Any] = _EMPTY
@@ -133,7 +133,7 @@ class Binding(msgspec.Struct, frozen=True):
 
     @override
     def __str__(self) -> str:
-        """Return the names of the tools, or descriptions of the sources."""
+        """Return the tool names, or descriptions of the sources."""
         return ", ".join(map(str, self.offers))
 
     def open(self) -> EffectOf[BoundToolkit[Any, Any, Any], Any, Any]:

@@ -100,7 +100,7 @@ class Section(msgspec.Struct, frozen=True):
 
 @final
 class SectionWriter:
-    """A writer of the sections of each step as a system prompt. It writes unchanged data only once.
+    """A writer of the sections in each step as a system prompt. It writes unchanged data only once.
 
     >>> writer = SectionWriter()
     >>> print(writer.write([Section("data", "sizes", [7, 8]), Section("system", "role", "You add.")]))
@@ -171,7 +171,7 @@ def join_sections(texts: Mapping[str, SectionText]) -> str:
 
 
 def _mentions(references: frozenset[str], sections: tuple[Section, ...]) -> frozenset[str]:
-    """Return the references that do not look like the tag of a section, because servers choose the names of tools."""
+    """Return the references that do not look like the tag of a section, because servers choose the tool names."""
     tags = {_WRAPPER, *(section.name.lower() for section in sections)}
     return frozenset(one for one in references if _MENTION.fullmatch(one) and one[1:-1].lower() not in tags)
 
@@ -233,7 +233,7 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _encode(value: Any, name: str, refused: Exception) -> Any:
-    """Return the JSON value of a value that `msgspec` refused, such as a model, by the schema of its type."""
+    """Return the JSON value of a value that `msgspec` refused, such as a model, by the schema for its type."""
     tp = cast(object, value).__class__
     try:
         return Schema[Any].of(tp).encode_unsafe(value)

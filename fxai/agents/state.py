@@ -74,7 +74,7 @@ Form: TypeAlias = "type[Any] | Schema[Any]"
 
 
 _LIMITS: Final = Limits(HISTORY_LIMITS.max_bytes, max_values=HISTORY_LIMITS.max_values)
-"""The limits of the JSON of a value. Its maximum depth is less than the depth of a whole state."""
+"""The limits for the JSON of a value. Its maximum depth is less than the depth of a whole state."""
 
 
 @final
@@ -240,7 +240,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def call_key(call: Pending) -> str:
-    """Return the key of a pending call: the id of its approval, which is unique even if ids of calls repeat."""
+    """Return the key of a pending call: the id of its approval, which is unique even if call ids repeat."""
     return call.id if call.approval_id is None else call.approval_id
 
 
@@ -320,7 +320,7 @@ class PromptState(msgspec.Struct, frozen=True):
         """Return the state from a JSON string. See `from_data`.
 
         Fails with:
-            DecodeFailure: If the string is not JSON, not a state, or exceeds the limits of histories
+            DecodeFailure: If the string is not JSON, not a state, or exceeds the limits for histories
                 (`HISTORY_LIMITS`).
 
         >>> PromptState.from_json('{"values": {"mode": "basic"}}').unwrap().values["mode"]

@@ -1,6 +1,6 @@
 """Stateful prompts: a function that renders each step of a run. Use them if tools or instructions depend on state.
 
-The function defines the tools with their handlers, the sections of the system prompt, and the messages of the step. A
+The function defines the tools with their handlers, the sections in the system prompt, and the messages in the step. A
 step has only the definitions of the latest render. Handlers and effects change the state, and the next render reads it.
 
 A stateful prompt is a value. Run it with `prompt.execute(…)`, or in an agent with `Agent.make(…, prompt=prompt)`.
@@ -83,7 +83,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
     f: Callable[[Any], object]
     """The function that defines a step with the `Render` that it receives."""
     budget: Budget = Budget()
-    """The limits of a run."""
+    """The limits for a run."""
     changes: Changes = "auto"
     """The position of changed definitions in a request."""
 
@@ -136,7 +136,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         """Return an effect that calls the model until a turn calls no tool, and succeeds with the answer to `prompt`.
 
         Args:
-            prompt: The message of the user, or a history to continue.
+            prompt: The message from the user, or a history to continue.
             state: The initial state, such as `answer.state` of the previous run. Default: the initial values.
 
         `answer.state` is the state after the run. The effect fails like the run of an agent, with `RenderFailed` if the

@@ -1,4 +1,4 @@
-"""Patches: hide or add definitions of a step, or remind the model of them. Effects of stateful prompts return them.
+"""Patches: hide or add definitions for a step, or remind the model of them. Effects of stateful prompts return them.
 
 A patch applies to the next step only. Patches are a monoid: `+` is associative, and `StepPatch()` is neutral. If any
 patch hides a name, the sum hides it, regardless of the order.

@@ -1,4 +1,4 @@
-"""Records of steps: the tools and messages of a request, the state of a prompt, and the break of the prefix.
+"""Records of steps: the tools and messages in a request, the state of a prompt, and the break of the prefix.
 
 >>> StepRecord(("search",), Prompt.make("Hello")).messages[0].role
 'user'

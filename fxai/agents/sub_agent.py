@@ -44,7 +44,7 @@ _E_co = TypeVar("_E_co", covariant=True)
 SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "output", "other"]
 """The reason why a sub-agent returned no answer.
 
-- `budget`: the sub-agent exhausted its budget, or the time limit of the calling run passed.
+- `budget`: the sub-agent exhausted its budget, or the time limit for the calling run passed.
 - `model`: the request to its model failed, or its response was invalid.
 - `tool`: a tool of the sub-agent failed.
 - `pending`: calls of its tools need an approval or a result.
@@ -63,7 +63,7 @@ class Runnable(Protocol[_O_co]):
 
     @property
     def budget(self) -> Budget:
-        """The limits of a run."""
+        """The limits for a run."""
         ...
 
     @property
@@ -147,7 +147,7 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
 
     A call starts a run of the agent. The answer is the success value of the tool. If the run fails, the call fails with
     a `SubAgentFailed`. The model reads its message, which contains nothing of the sub-agent's conversation. The time
-    limit of the calling run also limits the sub-agent. If you cancel the calling run, fxai cancels the sub-agent. A
+    limit for the calling run also limits the sub-agent. If you cancel the calling run, fxai cancels the sub-agent. A
     sub-agent cannot wait for approvals: if a call of its tools needs an approval, the sub-agent fails.
     """
 

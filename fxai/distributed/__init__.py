@@ -1,4 +1,4 @@
-"""Floor 6. Distributed: handlers on the workers of a cluster, with the program and its tools as they are.
+"""Level 6. Distributed: handlers on the workers of a cluster, with the program and its tools as they are.
 
 A cluster is one of Dask, or a work queue in a database, which survives the loss of everybody. Neither is imported
 before it is used.

@@ -1,4 +1,4 @@
-"""Floor 6. Durable: runs that go on after a crash, in another process, from a journal."""
+"""Level 6. Durable: runs that go on after a crash, in another process, from a journal."""
 
 from __future__ import annotations
 

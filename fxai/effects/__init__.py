@@ -1,4 +1,4 @@
-"""Floor 0. Programs as values: effects, layers, streams, and schedules. It imports no other package of fxai."""
+"""Level 0. Effects: programs as values. Imports nothing of fxai."""
 
 from __future__ import annotations
 

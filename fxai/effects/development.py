@@ -1,7 +1,8 @@
 """The development mode. It warns if a program creates an effect and drops it without running it.
 
-The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. Under pytest it is on unless
-the variable is `0`. fxai reads the variable when this package is imported. If the mode is off, it costs nothing.
+The mode is on if the environment variable `FXAI_DEBUG` is set to a value other than `0`. If the variable is not set,
+the mode is on under pytest and in the development mode of Python (`python -X dev`). fxai decides this when this package
+is imported. If the mode is off, it costs nothing.
 
 fxai emits a `NeverRunWarning` for an effect that its own statement drops or compares, for an effect in a local variable
 that no code reads, and for an effect that a loop or an assignment iterates. It finds these statements in the source of
@@ -17,14 +18,13 @@ True
 
 from __future__ import annotations
 
-import ast
 import gc
 import linecache
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sized
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sized
 from functools import lru_cache, partial
 from itertools import islice
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
@@ -47,13 +47,15 @@ class NeverRunWarning(RuntimeWarning):
     """An effect was made and never run: nothing of what it describes has happened."""
 
 
-def is_on(environment: Mapping[str, str], modules: Mapping[str, Any]) -> bool:
-    """Whether effects are watched."""
+def is_on(environment: Mapping[str, str], modules: Mapping[str, Any], *, dev_mode: bool = False) -> bool:
+    """Return true if effects are watched."""
     wanted = environment.get("FXAI_DEBUG")
-    return "PYTEST_VERSION" in environment and "pytest" in modules if wanted is None else wanted not in ("", "0")
+    if wanted is None:
+        return dev_mode or ("PYTEST_VERSION" in environment and "pytest" in modules)
+    return wanted not in ("", "0")
 
 
-ON = is_on(os.environ, sys.modules)
+ON = is_on(os.environ, sys.modules, dev_mode=sys.flags.dev_mode)
 
 _made: dict[int, tuple[_Place, ...]] = {}  # by identity, the origin of each free effect that has not run
 _told: dict[str, dict[Any, Any]] = {}  # by file, the lines with a warning
@@ -118,14 +120,12 @@ def drop(effect: object, is_over: Callable[[], bool] = sys.is_finalizing) -> Non
         return
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     for code, made in places:
-        source, span = _source_of(code.co_filename), _span(code, made)
-        statement = source.dropped.get(span)
-        is_after = code is frame.f_code and frame.f_lasti > made  # otherwise the called function drops it
-        if statement is not None and is_after and _is_inside(_span(code, frame.f_lasti), statement):
-            _warn("an effect was dropped here, and never run: write `yield from` before it", code, span)
+        call = _Expression(code, made)
+        if code is frame.f_code and frame.f_lasti > made and call.is_dropped(_span(code, frame.f_lasti)):
+            _warn("an effect was dropped here, and never run: write `yield from` before it", code, call.span)
             return
-        if span in source.unread:
-            _warn(f"the effect in {source.unread[span]!r} was never run: nothing reads it", code, span)
+        if (name := call.unread_name(code)) is not None:
+            _warn(f"the effect in {name!r} was never run: nothing reads it", code, call.span)
             return
         if code.co_name == "__init__":
             return  # the new object contains the effect
@@ -150,12 +150,9 @@ def iterate(effect: object) -> Generator[Any, Any, Any]:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     place, code = id(frame.f_code) + frame.f_lasti, frame.f_code
     if place not in _steps:
-        span = _span(code, frame.f_lasti)
-        is_delegated = "yield from" in linecache.getline(
-            code.co_filename, span[0] or 0
-        )  # the usual case, without a parse
-        if not is_delegated and span in _source_of(code.co_filename).loops:
-            _warn("an effect is not its items. Write `(yield from effect)` to get the items.", code, span)
+        taken = _Expression(code, frame.f_lasti)
+        if taken.is_loop:
+            _warn("an effect is not its items: `(yield from effect)` gives those", code, taken.span)
         else:
             _steps[place] = code
     return steps
@@ -170,91 +167,55 @@ def _span(code: CodeType, offset: int) -> _Span:
     return next(islice(code.co_positions(), offset // 2, None))
 
 
-def _is_inside(span: _Span, statement: ast.stmt) -> bool:
-    """Return True if a position is in a statement. The last instruction of a conditional expression has no position."""
-    return span[0] is None or statement.lineno <= span[0] <= (statement.end_lineno or statement.lineno)
-
-
-@lru_cache(1024)
-def _source_of(file: str) -> _Source:
-    source = _Source()
-    is_collecting = gc.isenabled()
-    gc.disable()  # a collection drops effects, and Python 3.11 fails if another parse runs inside a parse
-    try:
-        with suppress(SyntaxError, ValueError, RecursionError):  # such as a notebook cell with a magic command
-            source.read(ast.parse("".join(linecache.getlines(file))), None)
-    finally:
-        if is_collecting:
-            gc.enable()
-    return source
-
-
 @final
-class _Source:
-    """The statements of a file that misuse an effect if one of their expressions is an effect."""
+class _Expression:
+    """The expression of an instruction, with the text before and after it on its lines.
 
-    def __init__(self) -> None:
-        self.dropped: dict[_Span, ast.stmt] = {}
-        """The statement that drops or compares an expression, by the position of the expression."""
-        self.unread: dict[_Span, str] = {}
-        """The local variable that no code reads, by the position of its value."""
-        self.loops: set[_Span] = set()
-        """The positions that Python reports while it iterates a value."""
+    fxai does not parse the source, because a destructor can run while another function parses: in CPython 3.11, both
+    parsers then fail.
+    """
 
-    def read(self, node: ast.AST, function: ast.AST | None, statement: ast.stmt | None = None) -> None:
-        """Add a node and the nodes inside it.
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.span: _Span = _span(code, offset)
+        first, last, begin, end = self.span
+        lines = [] if first is None or last is None else linecache.getlines(code.co_filename)[first - 1 : last]
+        encoded = [line.encode() for line in lines] or [b""]  # positions count bytes
+        self.before: str = encoded[0][:begin].decode(errors="ignore").strip()
+        self.after: str = encoded[-1][end:].partition(b"#")[0].decode(errors="ignore").strip()
+        self.text: str = encoded[0][begin:].decode(errors="ignore")
+        """The first line of the expression."""
 
-        Args:
-            node: Node of the syntax tree.
-            function: Function that contains it. None for a module or a class.
-            statement: Statement that contains it.
-        """
-        match node:
-            case ast.Expr(value=value):
-                self.dropped.update((_of(one), node) for one in _arms(value))
-            case ast.Compare(left=left, comparators=others) if statement is not None:
-                self.dropped.update((_of(one), statement) for one in (left, *others))
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if function is not None:
-                if not name.startswith("_") and name not in _read_names(function):
-                    self.unread[_of(value)] = name
-            case ast.Assign(targets=[ast.Tuple() | ast.List() as target]):
-                self.loops.add(_of(target))
-            case ast.For(iter=values):  # Python 3.13 reports the iterated value, and earlier versions the statement
-                self.loops.update((_of(node), _of(values)))
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self.loops.update((_of(node), _of(node.generators[0].iter)))
-            case ast.List() | ast.Tuple() | ast.Set() if any(isinstance(one, ast.Starred) for one in node.elts):
-                self.loops.add(_of(node))
-            case _:
-                pass
-        inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else function
-        inner = None if isinstance(node, ast.ClassDef) else inner
-        for child in ast.iter_child_nodes(node):
-            self.read(child, inner, node if isinstance(node, ast.stmt) else statement)
+    def is_dropped(self, by: _Span) -> bool:
+        """Return True if the instruction at another position drops or compares the value of this expression."""
+        if by == self.span:
+            return True  # an expression statement
+        if by[0] is None:  # after a conditional expression
+            return not self.before and self.after.startswith("if ")
+        return _COMPARED.match(self.after) is not None or _COMPARING.search(self.before) is not None
 
+    def unread_name(self, code: CodeType) -> str | None:
+        """Return the local variable of this expression if the function contains its name only once."""
+        assigned = _ASSIGNED.fullmatch(self.before)
+        if assigned is None or self.after[:1] not in ("", ";"):
+            return None
+        name = assigned[1]
+        last = max((line for *_, line in code.co_lines() if line), default=0)
+        source = "".join(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 : last])
+        is_read = len(re.findall(rf"\b{name}\b", source)) > 1
+        return None if is_read or name not in code.co_varnames or name.startswith("_") else name
 
-def _of(node: ast.expr | ast.stmt) -> _Span:
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+    @property
+    def is_loop(self) -> bool:
+        """True if the instruction iterates a value in a loop, a display, or an assignment to several names."""
+        if "yield from" in self.text or self.span[0] is None:
+            return False
+        is_unpacked = self.after.startswith("=") and not self.after.startswith("==")
+        return is_unpacked or self.before.endswith(" in") or self.text.startswith(("for ", "[", "{", "("))
 
 
-def _arms(value: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions that can be the value of an expression."""
-    match value:
-        case ast.IfExp(body=body, orelse=other):
-            yield from _arms(body)
-            yield from _arms(other)
-        case ast.BoolOp(values=values):
-            yield from values
-        case _:
-            yield value
-
-
-@lru_cache(4096)
-def _read_names(function: ast.AST) -> frozenset[str]:
-    """Return the names that a function reads or deletes, also in the functions inside it."""
-    names = [one for one in ast.walk(function) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store)]
-    shared = [name for one in ast.walk(function) if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names]
-    return frozenset([*(one.id for one in names), *shared])
+_COMPARED = re.compile(r"==|!=|<|>|(?:is|in|not in)\b")
+_COMPARING = re.compile(r"(?:==|!=|<=?|>=?|\b(?:is|is not|in))$")
+_ASSIGNED = re.compile(r"(?:.*;\s*)?([^\W\d]\w*)(?:\s*:[^=]+)?\s*=")
 
 
 def _warn(message: str, code: CodeType, span: _Span) -> None:

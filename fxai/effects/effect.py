@@ -52,6 +52,7 @@ _C = TypeVar("_C")
 _E2 = TypeVar("_E2")
 _R2 = TypeVar("_R2")
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 _A_co = TypeVar("_A_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
@@ -78,6 +79,11 @@ class Policy(Protocol[_In_contra]):
     def repeating(self, effect: EffectOf[_B, _E2, _R2], /) -> EffectOf[_B, _E2, _R2]:
         """Return an effect that runs `effect` again after its values."""
         ...
+
+
+@final
+class Needs(Generic[_T_co]):
+    """What a layer is asked to supply. A type only, never made."""
 
 
 class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
@@ -122,6 +128,12 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
             self,
         ) -> NotItsValue:
             refuse_as_value(self)
+
+        def __fx_needs__(self) -> Needs[_R_co]:
+            raise NotImplementedError
+
+        def __fx_ends__(self) -> EffectOf[_A_co, _E_co, Any]:
+            raise NotImplementedError
 
     if not MYPY:
 

@@ -20,6 +20,9 @@ scope. The last scope to close releases the resources of the layer.
 'Hello, Ann.'
 """
 
+# pyright takes the overloads for hundreds of arguments for ones that also match a few, and reads what is for mypy.
+# pyright: reportOverlappingOverload=false, reportRedeclaration=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeAlias, cast
 
 import anyio
 import msgspec
-from typing_extensions import TypeVar
+from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import parallel
@@ -41,11 +44,13 @@ from fxai.effects.effect import (
     FlatMap,
     Instruction,
     Local,
+    Needs,
     OnExit,
     Succeed,
     Suspend,
     Within,
 )
+from fxai.effects.mistake import MYPY
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
@@ -189,6 +194,8 @@ _S = TypeVar("_S")
 _T = TypeVar("_T")
 _Out = TypeVar("_Out", default=Never)
 _Out2 = TypeVar("_Out2")
+_A_co = TypeVar("_A_co", covariant=True)
+_N_co = TypeVar("_N_co", covariant=True)
 _Out_contra = TypeVar("_Out_contra", contravariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _In_co = TypeVar("_In_co", covariant=True, default=None)
@@ -201,9 +208,42 @@ class Many:
     """A member of large unions, which keeps mypy from joining them to `object`. A type only, without instances."""
 
 
-@final
-class Needs(Generic[_T_co]):
-    """What a layer is asked to supply. A type only, never made."""
+# One type variable for hundreds of arguments costs mypy a third power of time: it joins their types one by one.
+_Sixteen = TypeAliasType(
+    "_Sixteen", tuple[_T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T], type_params=(_T,)
+)
+Dozens = TypeAliasType(
+    "Dozens",
+    tuple[
+        *_Sixteen[_I],
+        *_Sixteen[_I2],
+        *_Sixteen[_I3],
+        *_Sixteen[_I4],
+        _T,
+        *tuple[_T, ...],
+    ],
+    type_params=(_I, _I2, _I3, _I4, _T),
+)
+"""Arguments of five types, at least 65: sixteen of each of the first four."""
+Hundreds = TypeAliasType(
+    "Hundreds",
+    tuple[
+        *_Sixteen[_I],
+        *_Sixteen[_I],
+        *_Sixteen[_I2],
+        *_Sixteen[_I2],
+        *Dozens[_I3, _I3, _I4, _I4, _T],
+    ],
+    type_params=(_I, _I2, _I3, _I4, _T),
+)
+"""Arguments of five types, at least 129: 32 of each of the first four."""
+
+
+class _Ready(Protocol[_A_co, _N_co, _E_co]):
+    """An effect, seen by what it needs."""
+
+    def __fx_ends__(self) -> EffectOf[_A_co, _E_co, Any]: ...
+    def __fx_needs__(self) -> _N_co: ...
 
 
 @final
@@ -215,9 +255,20 @@ class StillMissing(Generic[_T_co, _E_co, _In_co]):
 class Supply(Generic[_Out_contra, _E_co, _In_co]):
     """What a layer supplies. A type only, never made."""
 
-    def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]:
-        """What is still missing of what is asked for."""
-        raise NotImplementedError
+    if MYPY:  # mypy needs the third power of time to find what is missing: first, whether nothing is
+
+        @overload
+        def __call__(self, needs: Needs[_Out_contra | None], /) -> StillMissing[None, _E_co, _In_co]: ...
+        @overload
+        def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]: ...
+        def __call__(self, needs: Needs[Any], /) -> StillMissing[Any, _E_co, _In_co]:  # noqa: D102
+            raise NotImplementedError
+
+    else:
+
+        def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]:
+            """Return what is still missing of the services that a program needs."""
+            raise NotImplementedError
 
 
 class _Built(Protocol[_T_co, _E_co, _In_co]):
@@ -369,6 +420,20 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     ) -> MergedOf[_I | _I2 | _I3 | _I4, _E, _R]: ...
     @overload
     @staticmethod
+    def merge_all(
+        *layers: *Hundreds[
+            _Built[_I, _E, _R], _Built[_I2, _E, _R], _Built[_I3, _E, _R], _Built[_I4, _E, _R], _Built[_T, _E, _R]
+        ],
+    ) -> MergedOf[_I | _I2 | _I3 | _I4 | _T, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(
+        *layers: *Dozens[
+            _Built[_I, _E, _R], _Built[_I2, _E, _R], _Built[_I3, _E, _R], _Built[_I4, _E, _R], _Built[_T, _E, _R]
+        ],
+    ) -> MergedOf[_I | _I2 | _I3 | _I4 | _T, _E, _R]: ...
+    @overload
+    @staticmethod
     def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]: ...
     @staticmethod
     def merge_all(*layers: Any) -> AnyLayer:
@@ -459,6 +524,8 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     # -- use: `provide` calls the layer
 
+    @overload
+    def __call__(self, target: _Ready[_A, Needs[_Out_contra | None], _E]) -> EffectOf[_A, _E | _E_co, _In_co]: ...
     @overload
     def __call__(self, target: EffectOf[_A, _E, _Out_contra | _R2]) -> EffectOf[_A, _E | _E_co, _In_co | _R2]: ...
     @overload

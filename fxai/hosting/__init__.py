@@ -1,4 +1,4 @@
-"""Floor 1. Serve ASGI applications as effects. It requires uvicorn, which the extras `mcp` and `ui` install."""
+"""Level 1. Serve ASGI applications as effects. It requires uvicorn, which the extras `mcp` and `ui` install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 6. Lint tools. Use it to find problems of tools before a model sees them."""
+"""Level 6. Lint tools. Use it to find problems of tools before a model sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP: servers as sources of tools, and a server for your own tools. Use this package to connect to MCP servers.
+"""Level 6. MCP servers as sources of tools, and a server for your own tools. Use it to connect to MCP servers.
 
 fxai opens a server while a program needs its tools. The official SDK comes with the extra `mcp`. fxai imports it when
 you open a server.

@@ -64,7 +64,7 @@ class ClientOptions(TypedDict, total=False):
     limits: McpLimits
     """Limits of the data that the server can send."""
     elicit: Elicit | None
-    """Function that answers the server's questions to the user (elicitation). Default: None, fxai declines them."""
+    """Function that answers the server's questions to the user (elicitation). Default: None, fxai refuses them."""
     on_log: OnLog | None
     """Function that receives the server's log messages. Default: None, fxai drops them."""
     failure_mode: FailureMode
@@ -194,7 +194,7 @@ class McpServer(msgspec.Struct, frozen=True):
         return ToolSource(self.open().map(lambda connection: connection.bound))
 
     def __fx_gives__(self) -> Gives[McpHandler, McpError, None]:
-        """For type checkers: the handlers of the server's tools."""
+        """Tell type checkers the handlers of the server's tools."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> EffectOf[Any, Any, Any]:

@@ -219,7 +219,7 @@ Elicit: TypeAlias = Callable[[Elicitation], ElicitAnswer | EffectOf[ElicitAnswer
 
 @final
 class McpLimits(msgspec.Struct, frozen=True):
-    """The limits of the data that a server can send. An excess is a failure of the kind `"limit"`, or blocks the tool.
+    """The limits of the data that a server can send. An excess is a failure (`"limit"`), or excludes the tool.
 
     Attributes:
         tools: Maximum number of listed tools. An excess is a failure.

@@ -1,6 +1,6 @@
-"""Floor 2. Represent conversations, responses, and errors of models as values. Use this package in every program.
+"""Level 2. Represent conversations, responses, and errors of models as values. Use this package in every program.
 
-A `Prompt` is a conversation, a `Response` is the answer to it, and an `AiError` is the reason of a failed request.
+A `Prompt` is a conversation, a `Response` is the answer to it, and an `AiError` is the reason for a failed request.
 
 >>> prompt = Prompt.make("Hello")
 >>> (prompt + Prompt.from_parts([Text("Good day."), Finish("stop")])).messages[-1].content

@@ -1,4 +1,4 @@
-"""Accumulation: combine streamed parts to whole parts, and convert them to messages of the history.
+"""Accumulation: combine streamed parts to whole parts, and convert them to messages in the history.
 
 >>> from fxai.messages.part import ToolResult
 >>> gather([TextStart("1"), TextDelta("1", "Hel"), ToolCall("c", "add", {}), TextDelta("1", "lo")])
@@ -63,7 +63,7 @@ class _Open(msgspec.Struct):
 
     family: str
     id: str
-    place: int  # the index among the parts of the response
+    place: int  # the index among the parts in the response
     metadata: Mapping[str, Any] = {}
     name: str = ""
     provider_executed: bool = False
@@ -164,8 +164,8 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
     A turn ends with its `Finish`. Its assistant message contains, in order, its text, reasoning, files, calls,
     approval requests, and the results of tools that the provider ran. The next tool message contains the results of its
     other calls. Requests and results have the order of their calls. Results of calls in an earlier turn are first,
-    in a separate tool message directly after that turn. Results are in their encoded form, without preliminary results.
-    Parts keep their metadata. The messages contain no sources, warnings, errors, data of the provider about the
+    in a separate tool message directly after that turn. Results are in encoded form, without preliminary results.
+    Parts keep their metadata. The messages contain no sources, warnings, errors, data from the provider about the
     response, or empty text parts without metadata.
     """
     messages: list[Message] = []
@@ -188,7 +188,7 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
 
 
 def _end_turn(messages: list[Message], content: list[AssistantContent], results: list[ToolResultPart]) -> None:
-    """Add the messages of a turn: results of earlier calls, the message of the model, and results of its calls."""
+    """Add the messages in a turn: results of earlier calls, the message from the model, and results of its calls."""
     calls: dict[str, int] = {}  # the position of each call by its id, or of the first call if calls share an id
     requests: list[ToolApprovalRequestPart] = []
     for part in content:
@@ -212,7 +212,7 @@ def _end_turn(messages: list[Message], content: list[AssistantContent], results:
 
 
 def _content_of(part: Part) -> AssistantContent | None:
-    """Return the content for the history from a part of a response, or None if the history does not contain it."""
+    """Return the content for the history from a part in a response, or None if the history does not contain it."""
     match part.type:
         case "text":
             return TextPart(part.text, metadata=part.metadata) if part.text or part.metadata else None

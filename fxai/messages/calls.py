@@ -172,7 +172,7 @@ class PairedCall:
     def __init__(self, call: ToolCallPart, id_: str) -> None:
         self.call = call
         self.id = id_
-        """The unique id: the id of the call, with a number if an earlier call has the same id."""
+        """The unique id: the call id, with a number if an earlier call has the same id."""
         self.result: ToolResultPart | None = None
         self.is_early: bool = False
         """True if the result is before the call."""
@@ -180,7 +180,7 @@ class PairedCall:
 
 @final
 class PairedMessages(msgspec.Struct, frozen=True, eq=False):
-    """The calls and the results of some messages of a history."""
+    """The calls and the results of some messages in a history."""
 
     calls: tuple[PairedCall, ...]
     """The calls, without the calls that a provider runs."""

@@ -1,11 +1,11 @@
-"""Messages of a prompt and their parts: text, files, reasoning, tool calls, and results. Use it to build a history.
+"""Messages in a prompt and their parts: text, files, reasoning, tool calls, and results. Use it to build a history.
 
 A message is an immutable record. Its `role` distinguishes messages, in code and in JSON. Its content is a tuple of
 parts, and the `type` distinguishes the parts. The role determines the allowed parts. A system message contains a single
 string. Both type checkers narrow by role and by type.
 
-Messages and parts carry metadata: data of a provider next to the content (ids, signatures, encrypted reasoning, cache
-marks), as JSON values under the name of the provider. The metadata stays with the part in the history, in JSON, and in
+Messages and parts carry metadata: data from a provider next to the content (ids, signatures, encrypted reasoning, cache
+marks), as JSON values under the provider name. The metadata stays with the part in the history, in JSON, and in
 requests. Only the adapter of the same provider reads it.
 
 >>> UserMessage.make("Hello").content
@@ -110,8 +110,8 @@ class ToolCallPart(WithMetadata, frozen=True, tag_field="type", tag="tool-call")
     """A call of a tool by the model.
 
     Attributes:
-        id: The id of the call, which its result repeats.
-        name: The name of the tool.
+        id: The call id, which its result repeats.
+        name: The tool name.
         params: The parameters as JSON values, as the tool received them. None if the model wrote invalid JSON.
         provider_executed: True if the provider ran the tool.
         dynamic: True if the tool is dynamic.
@@ -148,8 +148,8 @@ class ToolApprovalRequestPart(WithMetadata, frozen=True, tag_field="type", tag="
     """A request for approval of the call `tool_call_id`.
 
     Attributes:
-        approval_id: The id of the request, which the answer repeats.
-        tool_call_id: The id of the call in the same turn.
+        approval_id: The request id, which the answer repeats.
+        tool_call_id: The call id in the same turn.
         digest: The digest of the approved tool, schemas, and parameters. Empty for a request of the provider.
         expires: The time when the request expires, in seconds since 1970, or None for no limit.
         signature: The signature of the requesting program by its `ApprovalKey`.
@@ -168,10 +168,10 @@ class ToolApprovalResponsePart(WithMetadata, frozen=True, tag_field="type", tag=
     """An answer to the approval request `approval_id`, or the information that no answer arrived.
 
     Attributes:
-        approval_id: The id of the request.
+        approval_id: The request id.
         approved: True if the call can run.
         reason: The reason for the model.
-        unanswered: The reason of a missing answer, with `approved=False`: the request expired, or no user was
+        unanswered: The reason for a missing answer, with `approved=False`: the request expired, or no user was
             available. The model then does not receive a denial.
     """
 
@@ -233,8 +233,8 @@ class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
         model has all tools from the start, a removed tool stays available, and the response contains a warning.
 
         Args:
-            add: The names of tools that are available from this message on.
-            remove: The names of tools that are no longer available.
+            add: The tool names that are available from this message on.
+            remove: The tool names that are no longer available.
             content: Instructions in the same message.
 
         Raises:
@@ -249,12 +249,12 @@ class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
 
     @property
     def added_tools(self) -> tuple[str, ...]:
-        """The names of the tools that are available from this message on."""
+        """The tool names that are available from this message on."""
         return self._names("add")
 
     @property
     def removed_tools(self) -> tuple[str, ...]:
-        """The names of the tools that are no longer available."""
+        """The tool names that are no longer available."""
         return self._names("remove")
 
     def _names(self, which: str) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
 
 @final
 class UserMessage(_WithContent, frozen=True, tag_field="role", tag="user"):
-    """A message of a user with strings and files."""
+    """A message from a user with strings and files."""
 
     role: ClassVar[Literal["user"]] = "user"
     content: tuple[UserContent, ...]
@@ -283,7 +283,7 @@ class UserMessage(_WithContent, frozen=True, tag_field="role", tag="user"):
 
 @final
 class AssistantMessage(_WithContent, frozen=True, tag_field="role", tag="assistant"):
-    """A message of a model with strings, reasoning, files, tool calls, and results of tools that the provider ran."""
+    """A message from a model with strings, reasoning, files, tool calls, and results of tools that the provider ran."""
 
     role: ClassVar[Literal["assistant"]] = "assistant"
     content: tuple[AssistantContent, ...]
@@ -301,7 +301,7 @@ class AssistantMessage(_WithContent, frozen=True, tag_field="role", tag="assista
 
 @final
 class ToolMessage(_WithContent, frozen=True, tag_field="role", tag="tool"):
-    """The answers to the calls of a model: their results, and answers to approval requests."""
+    """The answers to the calls from a model: their results, and answers to approval requests."""
 
     role: ClassVar[Literal["tool"]] = "tool"
     content: tuple[ToolContent, ...]

@@ -1,4 +1,4 @@
-"""Parts of a model's response, streamed and whole, and the token usage. Use it to read streams and responses.
+"""Parts in a model's response, streamed and whole, and the token usage. Use it to read streams and responses.
 
 Providers stream a text, reasoning, and the parameters of a call in pieces: a start, deltas, and an end with the same
 id. All other parts are whole. `StreamPart` is an item of a stream, `Part` an item of a finished response.
@@ -37,8 +37,8 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=
     An invalid number of tokens, such as a negative number, also becomes None.
 
     Attributes:
-        input_tokens: All tokens of the prompt, including cached tokens.
-        output_tokens: All tokens of the answer, including reasoning.
+        input_tokens: All tokens in the prompt, including cached tokens.
+        output_tokens: All tokens in the answer, including reasoning.
         cached_input_tokens: The input tokens that the provider read from its cache.
         cache_write_input_tokens: The input tokens that the provider wrote to its cache.
         reasoning_tokens: The output tokens of reasoning.
@@ -200,8 +200,8 @@ class ToolCall(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
     """A call of a tool by the model.
 
     Attributes:
-        id: The id of the call, unique in the response. Its result repeats the id.
-        name: The name of the tool.
+        id: The call id, unique in the response. Its result repeats the id.
+        name: The tool name.
         params: The parameters as JSON values. None if the model wrote invalid JSON.
         provider_executed: True if the provider runs the tool.
         dynamic: True if the tool is dynamic.
@@ -229,8 +229,8 @@ class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result",
     """The result of a tool call.
 
     Attributes:
-        id: The id of the call.
-        name: The name of the tool.
+        id: The call id.
+        name: The tool name.
         result: The success or failure as the Python value that the handler returned.
         encoded_result: The result as a JSON value for the model and the history. Default: `result`.
         is_failure: True if it is a failure.
@@ -259,8 +259,8 @@ class ApprovalRequest(WithMetadata, frozen=True, tag_field="type", tag="tool-app
     """A request for approval of the call `tool_call_id`. The call is pending until a user answers `approval_id`.
 
     Attributes:
-        approval_id: The id of the request, which the answer repeats.
-        tool_call_id: The id of the call in the same turn.
+        approval_id: The request id, which the answer repeats.
+        tool_call_id: The call id in the same turn.
         digest: The digest of the approved tool, schemas, and parameters. Empty for a request of the provider.
         expires: The time when the request expires, in seconds since 1970, or None for no limit.
         signature: The signature of the requesting program by its `ApprovalKey`.

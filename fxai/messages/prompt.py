@@ -156,7 +156,7 @@ class Prompt:
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The open calls of the last turn: approval requests without an answer, and calls without a result."""
+        """The open calls in the last turn: approval requests without an answer, and calls without a result."""
         start = self.__length__ - 1
         while start > 0 and self[start].role != "assistant":
             start -= 1

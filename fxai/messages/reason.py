@@ -1,4 +1,4 @@
-"""Reasons of failed requests to a model: a closed set of records. Use them to decide how to handle an `AiError`.
+"""Reasons for failed requests to a model: a closed set of records. Use them to decide how to handle an `AiError`.
 
 Each reason states what happened (`message`), the remedy (`advice`), whether the same request can succeed later
 (`is_retryable`), and the seconds to wait before a retry (`retry_after`). Reasons are values in the error channel, and
@@ -180,7 +180,7 @@ class InvalidRequestError(ReasonBase, frozen=True):
     Attributes:
         parameter: The invalid parameter, or None if it is unknown.
         constraint: The requirement of the parameter, such as "must be > 0", or None.
-        description: The words of the provider.
+        description: The words from the provider.
     """
 
     __advice__: ClassVar[str] = "Change the request. The same request will fail again"
@@ -253,7 +253,7 @@ class RequestTimeoutError(ReasonBase, frozen=True):
 
 @final
 class InvalidOutputError(ReasonBase, frozen=True):
-    """Invalid data from the provider. The request is retryable, because the next answer of a model can be valid.
+    """Invalid data from the provider. The request is retryable, because the next answer from a model can be valid.
 
     `pointer` is the location in the data as a JSON pointer, or an empty string for the whole data.
     """
@@ -274,7 +274,7 @@ class StructuredOutputError(ReasonBase, frozen=True):
     """An answer that does not satisfy the requested schema. The request is retryable, because answers differ.
 
     Attributes:
-        text: The text of the answer.
+        text: The answer text.
         pointer: The location of the error as a JSON pointer, or an empty string for the whole answer.
         description: The error at this location.
         tool_results: The results of the calls in the same turn as JSON values.
@@ -335,7 +335,7 @@ class InvalidApprovalError(ReasonBase, frozen=True):
     """An untrusted answer to an approval request, so that fxai ran no call. The request is not retryable.
 
     Attributes:
-        approval_id: The id of the approval.
+        approval_id: The approval id.
         problem: The problem with the answer.
         description: The problem as text.
     """

@@ -1,4 +1,4 @@
-"""Responses: the whole answer of a model as a value. Use a response to read its text, calls, and usage.
+"""Responses: the whole answer from a model as a value. Use a response to read its text, calls, and usage.
 
 >>> from fxai.messages.part import Finish, TextDelta, TextStart
 >>> response = Response.from_stream([TextStart("1"), TextDelta("1", "Hel"), TextDelta("1", "lo"), Finish("stop")])
@@ -133,7 +133,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> ContentPolicyError | None:
-        """The refusal with the words of the model or of the provider, or None."""
+        """The refusal with the words from the model or the provider, or None."""
         return _last(part.refusal for part in self.content if part.type == "finish")
 
     @property
@@ -169,7 +169,7 @@ class Response(msgspec.Struct, frozen=True):
         return stream_of(self.content)
 
     def to_data(self) -> list[dict[str, Any]]:
-        """Return the parts as JSON values, with results in their encoded form.
+        """Return the parts as JSON values, with results in encoded form.
 
         Raises:
             MessageError: If a payload (parameters, a result, metadata) is not a JSON value. The message names it.

@@ -146,7 +146,7 @@ class ThinkTags:
     It delays a piece that can be part of a tag until the next piece.
 
     Args:
-        provider: The name of the provider in the metadata of the reasoning.
+        provider: The provider name in the metadata of the reasoning.
     """
 
     def __init__(self, provider: str) -> None:
@@ -215,8 +215,8 @@ def split_thoughts(parts: Iterable[Part], provider: str) -> tuple[Part, ...]:
     """Return the parts with `<think>…</think>` before the text as reasoning.
 
     Args:
-        parts: The parts of a response.
-        provider: The name of the provider in the metadata of the reasoning.
+        parts: The parts in a response.
+        provider: The provider name in the metadata of the reasoning.
     """
     found: list[Part] = []
     for part in parts:
@@ -231,7 +231,7 @@ def split_thoughts(parts: Iterable[Part], provider: str) -> tuple[Part, ...]:
 
 
 def _pieces(text: str) -> tuple[list[tuple[str, dict[str, Any]]], str]:
-    """Return the thoughts before the text with their metadata, and the text."""
+    """Return the thoughts before the text with metadata, and the text."""
     reader = _Text()
     pieces = [*reader.feed(text), *reader.end()]
     numbers = range(1, reader.count + 1)
@@ -253,7 +253,7 @@ def with_tags(message: AssistantMessage, provider: str) -> AssistantMessage:
     """Return a message with reasoning from tags in its text again, as the model wrote it.
 
     Args:
-        message: A turn of the model.
+        message: A turn from the model.
         provider: The name of the provider that sent the tags.
     """
     if not any(_is_from_tags(part, provider) for part in message.content):

@@ -1,4 +1,4 @@
-"""Floor 4. Call a language model and run its tool calls. Use this package to send requests without an agent."""
+"""Level 4. Call a language model and run its tool calls. Use this package to send requests without an agent."""
 
 from __future__ import annotations
 

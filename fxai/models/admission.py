@@ -46,7 +46,7 @@ _STANDS: Final = 10.0  # seconds until a process that does not return loses its 
 
 @final
 class Terms(msgspec.Struct, frozen=True):
-    """The settings of limits. The fields are the options of `limit`."""
+    """The settings for limits. The fields are the options of `limit`."""
 
     limits: tuple[Limit, ...]
     allowances: Allowances

@@ -363,7 +363,7 @@ def _without_settled_parts(
 
 
 def is_waiting(prompt: Prompt, tools: Mapping[str, Tool[Any, Any, Any]]) -> bool:
-    """Return whether calls of the last turn need external results, and only other results follow the turn."""
+    """Return whether calls in the last turn need external results, and only other results follow the turn."""
     answered: set[str] = set()
     for at in range(len(prompt) - 1, -1, -1):
         message = prompt[at]

@@ -101,7 +101,7 @@ class ApprovalKey(Reference):
     def from_env(
         name: str = "FXAI_APPROVAL_KEY", *, lifetime: float | None = DAY, realm: str = ""
     ) -> LayerOf[ApprovalKey, AiError, None]:
-        """Return the layer of the key in the environment variable `name`. fxai reads it when it builds the layer.
+        """Return the layer for the key in the environment variable `name`. fxai reads it when it builds the layer.
 
         Fails with:
             AiError: `AuthenticationError("MissingKey")` if the variable is not set or too short. It names the variable.

@@ -247,7 +247,7 @@ def _call(part: ToolCallPart) -> ToolCall:
 
 
 def encode_denial(reason: str | None) -> dict[str, str]:
-    """Return the report that a model receives about a denied call, with the reason of the denial."""
+    """Return the report that a model receives about a denied call, with the reason for the denial."""
     return {"type": "execution-denied", "reason": reason or _NO_REASON}
 
 

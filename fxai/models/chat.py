@@ -96,7 +96,7 @@ class ChatStore(Service):
     """A store of histories by the id of their chat. A store is a value; provide it as a service with `store.layer`.
 
     `ChatStore.files(folder)` uses a file of JSON lines for each chat. `ChatStore.sqlite(path)` uses one database in WAL
-    mode. Both append the messages of each turn, and many processes can use them. To implement a store, define the four
+    mode. Both append the messages in each turn, and many processes can use them. To implement a store, define the four
     abstract methods.
 
     >>> from fxai.effects import fx
@@ -125,7 +125,7 @@ class ChatStore(Service):
         """Replace the history completely. If the effect fails, the stored history stays unchanged.
 
         Args:
-            chat_id: The id of the chat.
+            chat_id: The chat id.
             history: All messages.
             expires: The time when the store may forget the chat, in seconds since 1970 by the `Clock`, or None.
         """
@@ -265,17 +265,17 @@ class Chat(Service):
 
     @staticmethod
     def layer(prompt: PromptInput = Prompt.empty) -> LayerOf[Chat, Never, None]:
-        """Return the layer of a chat in this process that continues `prompt`. Each build creates a new chat."""
+        """Return the layer for a chat in this process that continues `prompt`. Each build creates a new chat."""
         return LayerOf.effect(Chat, Chat.from_prompt(prompt))
 
     @staticmethod
     def stored(
         chat_id: str, prompt: PromptInput = Prompt.empty, *, time_to_live: float | None = None
     ) -> LayerOf[Chat, Never, ChatStore | None]:
-        """Return the layer of the chat that a `ChatStore` stores under an id.
+        """Return the layer for the chat that a `ChatStore` stores under an id.
 
         Args:
-            chat_id: The id of the chat.
+            chat_id: The chat id.
             prompt: The first messages if the store has no chat with this id. Default: no messages.
             time_to_live: Seconds after the last turn, by the `Clock`, until the chat expires, or None for no limit.
 
@@ -297,7 +297,7 @@ class Chat(Service):
 
     @property
     def pending(self) -> EffectOf[tuple[Pending, ...], ChatStoreError]:
-        """The open calls of the last turn. To continue the chat, pass a tool message that answers them."""
+        """The open calls in the last turn. To continue the chat, pass a tool message that answers them."""
         return self.history.map(lambda history: history.pending)
 
     def to_json(self) -> EffectOf[str, ChatStoreError]:
@@ -335,7 +335,7 @@ class Chat(Service):
         schema: TypeForm[Any] | Schema[Any] | None = None,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[TokenCount, AiError | ChatStoreError, LanguageModel | None]:
-        """Return the number of tokens of the next request: the history, followed by `prompt`.
+        """Return the number of tokens in the next request: the history, followed by `prompt`.
 
         It does not wait for the current turn. For the arguments, see `LanguageModel.count_tokens`. The effect fails
         like `LanguageModel.count_tokens`, or with `ChatStoreError`.

@@ -114,7 +114,7 @@ class EmbeddingModel(Service):
         """Return the vectors of multiple strings in their order. Without strings, it sends no request.
 
         Args:
-            texts: The strings. fxai iterates once, and splits them if they exceed the limit of a request.
+            texts: The strings. fxai iterates once, and splits them if they exceed the limit for a request.
             concurrency: Maximum number of concurrent requests, or None for no limit. Default: 1.
 
         Fails with:
@@ -219,11 +219,11 @@ def batched(
     call, the other calls continue. fxai stops a request after you cancel its last call. `embed_many` does not change.
 
     Args:
-        layer: The layer of the model.
+        layer: The layer for the model.
         window: Seconds to wait for other calls after the first call, by the clock. With 0 it waits only for calls that
             start together with it. Default: 0.
-        most: Maximum number of strings in a request, at most the limit of the model. fxai sends a full request
-            immediately. Default: the limit of the model.
+        most: Maximum number of strings in a request, at most the limit for the model. fxai sends a full request
+            immediately. Default: the limit for the model.
 
     Raises:
         ValueError: If `window` is negative, or `most` is less than 1.

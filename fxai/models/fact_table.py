@@ -1,4 +1,4 @@
-"""Tables of model facts: one data file per provider. Use this module to look up the facts of a model by its name.
+"""Tables of model facts: one data file per provider. Use this module to look up the facts about a model by its name.
 
 An exact id wins over a dated id, and a dated id wins over its family. An unknown model takes the facts of the newest
 model of its line. Some fields have a policy instead: a value that no model refuses.
@@ -120,7 +120,7 @@ class ModelName(msgspec.Struct, frozen=True):
 
 @final
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Values for facts that no source states, by the name of the field."""
+    """Values for facts that no source states, by the field name."""
 
     known: Mapping[str, Any] = {}
     """Values for unknown facts. A field without a value stays None."""
@@ -135,7 +135,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class FactTable:
-    """The facts of a provider's models. fxai reads the data file at the first lookup."""
+    """The facts about a provider's models. fxai reads the data file at the first lookup."""
 
     def __init__(self, read: Callable[[], TableData], parse: Callable[[str], ModelName], policy: Policy) -> None:
         """Create a table.
@@ -149,7 +149,7 @@ class FactTable:
         self._parse = parse
         self.policy = policy
         self.facts: Callable[[str], ModelFacts] = lru_cache(maxsize=512)(self._facts)
-        """Return the facts of a model by its name; equal names share one value."""
+        """Return the facts about a model by its name; equal names share one value."""
 
     @cached_property
     def data(self) -> TableData:

@@ -52,13 +52,13 @@ class UploadedFile(msgspec.Struct, frozen=True):
     """A file at a provider.
 
     Attributes:
-        id: The id of the file.
+        id: The file id.
         name: The name of the file.
         media_type: The media type from the upload, from the provider, or from the extension of the name.
         size: The number of bytes, or None if the provider does not state it.
         created: The time of the upload.
         expires: The time when the provider deletes the file, or None.
-        details: Other data of the provider as JSON values.
+        details: Other data from the provider as JSON values.
     """
 
     id: str
@@ -80,7 +80,7 @@ class UploadedFile(msgspec.Struct, frozen=True):
 
 @final
 class Page(msgspec.Struct, frozen=True):
-    """Some files of a store, and the token of the following page. The token is None on the last page."""
+    """Some files in a store, and the token of the following page. The token is None on the last page."""
 
     files: tuple[UploadedFile, ...]
     following: str | None = None
@@ -93,7 +93,7 @@ class FileStore(Service):
     """The files of an account at a provider. Implementations define `send`, `find`, `page`, `read`, and `remove`.
 
     Args:
-        index: The index of uploaded files by their digests, for `once`. Default: the files that this store uploads.
+        index: The index of uploaded files by digest, for `once`. Default: the files that this store uploads.
     """
 
     def __init__(self, index: FileIndex | None = None) -> None:
@@ -180,7 +180,7 @@ class FileStore(Service):
 
     @staticmethod
     def files() -> StreamOf[UploadedFile, AiError, FileStore | None]:
-        """Return a stream of the files of the account. It requests each page when you read it.
+        """Return a stream of the files in the account. It requests each page when you read it.
 
         Fails with:
             AiError: If a request fails, or the provider returns the same page again.
@@ -189,7 +189,7 @@ class FileStore(Service):
 
     @staticmethod
     def in_process() -> Layer[FileStore]:
-        """Return the layer of a store in this process, for tests. A new store is empty."""
+        """Return the layer for a store in this process, for tests. A new store is empty."""
         return LayerOf.effect(FileStore, fx.sync(_ProcessStore))
 
     # -- once
@@ -262,7 +262,7 @@ def _with_name(file: FilePart) -> FilePart | AiError:
 
 
 def media_type_of(name: str) -> str:
-    """Return the media type of a file from the extension of its name.
+    """Return the media type for a file from the extension of its name.
 
     >>> media_type_of("report.pdf"), media_type_of("report")
     ('application/pdf', 'application/octet-stream')

@@ -129,7 +129,7 @@ def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
     """Return the reason why messages do not extend other messages, or None if they do.
 
     Args:
-        before: The previous messages of the conversation.
+        before: The previous messages in the conversation.
         after: The messages.
     """
     if len(after) >= len(before) and (before.__buffer__ is after.__buffer__ or all(map(is_, before, after))):

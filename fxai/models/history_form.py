@@ -172,7 +172,7 @@ class HistoryForm:
 
     Args:
         rules: The rules of the API.
-        naming: The names of the tools of the request.
+        naming: The tool names in the request.
     """
 
     __slots__ = ("_calls", "_hosted", "_names", "_naming", "_pairing", "_rules", "_used", "warnings")
@@ -183,7 +183,7 @@ class HistoryForm:
         self._rules = rules
         self._naming = naming
         self._pairing = Pairing()
-        self._calls: dict[str, ToolCallPart] = {}  # by their ids on the wire
+        self._calls: dict[str, ToolCallPart] = {}  # by id on the wire
         self._used: set[str] = set()  # the ids on the wire
         self._hosted: dict[str, str] = {}  # ids of calls that a provider ran, with their ids on the wire
         self._names: dict[str, str] = {}
@@ -263,7 +263,7 @@ class HistoryForm:
         return True
 
     def _turn(self, message: AssistantMessage, calls: Iterator[PairedCall]) -> list[Message]:
-        """Return the form of a turn of the model, with the results that must be in the next message."""
+        """Return the form of a turn from the model, with the results that must be in the next message."""
         message = with_tags(message, self._rules.provider)
         content: list[AssistantContent] = []
         answers: list[ToolResultPart] = []

@@ -143,12 +143,12 @@ class Interceptor(InnerCalls):
         return running
 
     def turn(self, about: TurnInfo, asking: AnyEffect) -> AnyEffect:
-        """Wrap a turn of the model. The effect succeeds with its parts."""
+        """Wrap a turn from the model. The effect succeeds with its parts."""
         del about
         return asking
 
     def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
-        """Wrap a streamed turn of the model."""
+        """Wrap a streamed turn from the model."""
         del about
         return parts
 

@@ -1,7 +1,7 @@
 """The language model as a service: send a request and run the tool calls of the response. Use it without an agent.
 
 `LanguageModel.generate_text`, `generate_object`, and `stream_text` run one round each. A round processes the approvals
-in the prompt, calls the model, and runs the calls of its turn. Providers implement `ask`, and optionally `ask_stream`
+in the prompt, calls the model, and runs the calls in its turn. Providers implement `ask`, and optionally `ask_stream`
 and `count`. All other behavior is the same for all providers.
 
 >>> from fxai.effects import fx
@@ -105,26 +105,26 @@ class LanguageModel(Service):
         return None
 
     def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:  # noqa: ARG002  # forwarding needs it
-        """Return the facts of the model that answers a request. fxai builds the layer of that model if necessary.
+        """Return the facts about the model that answers a request. fxai builds the layer of that model if necessary.
 
         Args:
             request: The request.
 
         Fails with:
-            AiError: If fxai cannot build the layer of the model.
+            AiError: If fxai cannot build the layer for the model.
         """
         return Suspend(lambda: Succeed(self.facts))
 
     @abstractmethod
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        """Return the parts of a turn, with a `finish` part and without results of fxai's tools."""
+        """Return the parts in a turn, with a `finish` part and without results of fxai's tools."""
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """Return the parts of a turn as a stream, `finish` last. The default returns the whole turn of `ask`."""
+        """Return the parts in a turn as a stream, `finish` last. The default returns the whole turn of `ask`."""
         return StreamOf.unwrap(self.ask(request).map(lambda parts: StreamOf.from_iterable(list(stream_of(parts)))))
 
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """Return the number of tokens of the request without an answer. The default estimates without a request.
+        """Return the number of tokens in the request without an answer. The default estimates without a request.
 
         Fails with:
             AiError: See `ask`, if the provider counts.
@@ -139,15 +139,15 @@ class LanguageModel(Service):
         schema: TypeForm[Any] | Schema[Any] | None = None,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[TokenCount, AiError, LanguageModel | None]:
-        """Return the number of tokens of a request without an answer. See `generate_text` for the arguments.
+        """Return the number of tokens in a request without an answer. See `generate_text` for the arguments.
 
         fxai generates nothing and runs no tool. The number is from the provider if it can count, from the tokenizer of
         a local model, or otherwise an estimate. `TokenCount.method` states the method.
 
         Args:
             prompt: Text, messages, or a `Prompt`. It can be empty.
-            toolkit: The tools of the request, whose definitions also need tokens.
-            schema: The schema of the answer, see `generate_object`.
+            toolkit: The tools in the request, whose definitions also need tokens.
+            schema: The schema for the answer, see `generate_object`.
             options: See `RoundOptions` and `ModelOptions`.
 
         The effect fails with `AiError` if the request is invalid, or the provider cannot count it.
@@ -158,7 +158,7 @@ class LanguageModel(Service):
     def generate_text(
         prompt: PromptInput, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> EffectOf[Response, AiError | ToolError, _T | LanguageModel | None]:
-        """Return the turn of the model with the results of its calls, in the order of the calls.
+        """Return the turn from the model with the results of its calls, in the order of the calls.
 
         If calls need an approval or an external result, the turn ends with `"pending"`, and `response.pending` lists
         them. To continue, send the history followed by a tool message with the answers. fxai runs the approved calls
@@ -216,7 +216,7 @@ class LanguageModel(Service):
     def stream_text(
         prompt: PromptInput, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> StreamOf[StreamPart, AiError | ToolError, _T | LanguageModel | None]:
-        """Return a stream of the parts of the turn, followed by the results of its calls as they finish.
+        """Return a stream of the parts in the turn, followed by the results of its calls as they finish.
 
         Calls run after the end of the turn. `finish` is the last part. If you stop reading early, fxai stops the model
         and the handlers. The stream fails like `generate_text`, after the results of the other calls. Results of
@@ -292,12 +292,12 @@ class ForwardingModel(LanguageModel):
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        """Return the number of tokens of the request from the forwarding target. Fails like `ask`."""
+        """Return the number of tokens in the request from the forwarding target. Fails like `ask`."""
         return self.forward(request).flat_map(lambda model: model.count(request))
 
     @override
     def facts_of(self, request: ModelRequest) -> Effect[ModelFacts | None, AiError]:
-        """Return the facts of the model that answers a request. Fails like `forward`."""
+        """Return the facts about the model that answers a request. Fails like `forward`."""
         return self.forward(request).flat_map(lambda model: model.facts_of(request))
 
 
@@ -372,7 +372,7 @@ def read_output(response: Response, schema: Schema[_V]) -> Result[_V, DecodeFail
 def output_error(module: str, method: str, response: Response, failure: DecodeFailure) -> AiError:
     """Return the error of an invalid answer with its text, the location, and the results of the calls.
 
-    If the model refused, the error has the reason of the refusal.
+    If the model refused, the error has the reason for the refusal.
     """
     if response.refusal is not None:
         return AiError(module, method, response.refusal)

@@ -77,18 +77,18 @@ def limit(
         layer: The layer of a single language or embedding model. For a fallback, limit each of its models.
         limits: The limits. A request must satisfy all of them.
         allowances: The store of the usage. Default: a separate store for this layer.
-        max_tokens: Maximum tokens of the answer for a request without `max_tokens`. fxai reserves them and passes the
+        max_tokens: Maximum tokens in the answer for a request without `max_tokens`. fxai reserves them and passes the
             maximum to the model if a limit is in tokens or money. With None, it refuses these requests. Default: 4096.
         least_tokens: Minimum tokens of a shorter answer. If a budget is too small for the whole answer but allows this
             number, fxai requests the shorter answer. With None, the request fails. Default: None.
-        prices: The prices of models. Required for limits in money.
-        unpriced: The price of a model that `prices` does not contain. With None, fxai refuses its requests.
+        prices: The prices for models. Required for limits in money.
+        unpriced: The price for a model that `prices` does not contain. With None, fxai refuses its requests.
         unknown: The treatment of the reservation of a request that failed, was stopped, or has no usage: `"commit"` or
             `"release"`. A request that was refused before the model read it used nothing. Default: `"commit"`.
         after_crash: The treatment of the reservation of a crashed process, one minute later. Default: `"release"`.
         patience: Maximum seconds to wait for a rate, or until other requests return reservations of a budget.
             Default: 60. With 0 the request fails immediately.
-        estimate: The maximum number of input tokens of a request. Default: one token for each byte of its text,
+        estimate: The maximum number of input tokens in a request. Default: one token for each byte of its text,
             because a token of any known tokenizer has at least one byte. This is several times too high; fxai releases
             the rest after the request.
         unbounded: The treatment of a request with an unknown maximum: images, audio, documents, data that the provider

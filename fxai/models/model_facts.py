@@ -1,6 +1,6 @@
 """Facts about a model: its limits and abilities, as data. Use this module to decide which values a request can contain.
 
-Each provider has one table of facts. Code that prepares a request reads the facts and never the name of the model.
+Each provider has one table of facts. Code that prepares a request reads the facts and never the model name.
 
 >>> facts = ModelFacts(provider="acme", model="small-1", family="small", max_output_tokens=4096, forced_calls=False)
 >>> facts.max_output_tokens, facts.forced_calls, facts.prefill
@@ -64,7 +64,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     family: str | None = None
     """The entry of the table. An unknown model has no entry."""
     like: str | None = None
-    """The entry that supplies the facts of an unknown model, or None."""
+    """The entry that supplies the facts about an unknown model, or None."""
     released: date | None = None
     retires: date | None = None
     """The date when the provider stops serving the model."""
@@ -74,10 +74,10 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     # -- limits and modalities
 
     context_window: int | None = None
-    """Tokens of the prompt and the answer together."""
+    """Tokens in the prompt and the answer together."""
     max_input_tokens: int | None = None
     max_output_tokens: int | None = None
-    """Tokens of the answer, including thinking."""
+    """Tokens in the answer, including thinking."""
     window_limits_answer: bool | None = None
     """True if the provider refuses a request whose prompt and `max_tokens` together exceed the context window."""
     inputs: tuple[Modality, ...] | None = None
@@ -90,7 +90,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     function_calls: bool | None = None
     """True if the model accepts function tools."""
     strict_tools: bool | None = None
-    """True if the provider can enforce the schema of a tool on its arguments."""
+    """True if the provider can enforce the schema for a tool on its arguments."""
     strict_keywords: tuple[str, ...] | None = None
     """Keywords that strict mode accepts in addition to the common keywords of the provider."""
     forced_calls: bool | None = None
@@ -118,7 +118,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The accepted efforts of a request that turns thinking off."""
     default_effort: ReasoningEffort | None = None
     thinking_budget_min: int | None = None
-    """Minimum number of tokens of a thinking budget."""
+    """Minimum number of tokens in a thinking budget."""
     binds_thinking: bool | None = None
     """True if thinking blocks are valid only after the exact prefix that the model received."""
     binding_remedy: Literal["drop_block"] | None = None
@@ -139,7 +139,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     cache_marks: int | None = None
     """Maximum number of cache marks in a request."""
     cache_min_tokens: int | None = None
-    """Minimum number of tokens of a cached prefix."""
+    """Minimum number of tokens in a cached prefix."""
     tools_max: Mapping[Endpoint, int] | None = None
     """Maximum number of tools per API."""
 
@@ -160,14 +160,14 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
         return hash(tuple(identity(value) for value in values))
 
     def unknown(self) -> tuple[str, ...]:
-        """Return the names of the fields without a value."""
+        """Return the field names without a value."""
         return tuple(name for name in self.__struct_fields__ if getattr(self, name) is None)
 
     def with_policy(self, policy: Mapping[str, Any]) -> ModelFacts:
         """Return the facts completed with the values of a policy.
 
         Args:
-            policy: The values, by the name of the field.
+            policy: The values, by the field name.
         """
         values = {name: policy[name] for name in self.unknown() if policy.get(name) is not None}
         if not values:
@@ -189,7 +189,7 @@ def common_facts(models: Iterable[ModelFacts | None]) -> ModelFacts | None:
     A fact is None if the models differ. `binds_thinking` is True if any model binds thinking to its prefix.
 
     Args:
-        models: The facts of the models. The function ignores unknown facts (None).
+        models: The facts about the models. The function ignores unknown facts (None).
 
     >>> one, two = (ModelFacts(provider="acme", model=name, cache_marks=4) for name in ("small", "large"))
     >>> common_facts([one, msgspec.structs.replace(two, binds_thinking=True)])

@@ -1,4 +1,4 @@
-"""Requests to a language model, independent of any provider. Use this module to choose tools and options of a round.
+"""Requests to a language model, independent of any provider. Use this module to choose tools and options for a round.
 
 >>> ModelRequest(Prompt.make("Hello"), temperature=0).tool_choice
 'auto'
@@ -249,7 +249,7 @@ _COMMON = frozenset(ModelOptions.__annotations__)
 
 
 class RoundOptions(ModelOptions, total=False):
-    """The options of a round in addition to prompt and toolkit."""
+    """The options for a round in addition to prompt and toolkit."""
 
     tool_choice: ToolChoices
     """The tools that the model can or must call. fxai also enforces the choice on the response. Without tools to
@@ -268,7 +268,7 @@ class RoundOptions(ModelOptions, total=False):
 
 @final
 class Resolution(msgspec.Struct, frozen=True):
-    """The settings for the calls of a turn."""
+    """The settings for the calls in a turn."""
 
     tools: Mapping[str, Tool[Any, Any, Any]]
     choice: ToolChoices = "auto"
@@ -294,7 +294,7 @@ class Resolution(msgspec.Struct, frozen=True):
         Only tools that the model received can run. fxai narrows a choice to these tools.
 
         Args:
-            parts: The parts of the turn.
+            parts: The parts in the turn.
         """
         warnings = [part for part in parts if part.type == "warning" and part.kind == "unsupported-tool"]
         gone = {part.subject for part in warnings} & self.tools.keys()
@@ -316,7 +316,7 @@ class Resolution(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(part, dynamic=True) if is_dynamic else part
 
     def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
-        """Return the outcome of a call as a part of the response."""
+        """Return the outcome of a call as a part in the response."""
         tool = self.tools.get(call.name)
         shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
         encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
@@ -337,7 +337,7 @@ def prepare(
 
     Args:
         prompt: The conversation.
-        toolkit: The tools of the round.
+        toolkit: The tools in the round.
         options: See `RoundOptions`.
         is_hidden: Returns whether a name belongs to a tool that this round omits on purpose, so that a tool choice can
             name it. If no tool remains to choose, fxai requires no call, and the response contains a warning.

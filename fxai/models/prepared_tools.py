@@ -1,6 +1,6 @@
 """Preparation of tools: convert a toolkit to the form of a provider's request. Use this module in a provider.
 
-It applies the tool choice, decides about strict mode, and validates the provider options of each tool. The result, the
+It applies the tool choice, decides about strict mode, and validates the provider options for each tool. The result, the
 prepared tools, contains the tools in the form of a provider's request. It also converts the provider's calls back to
 calls of the tools. Each provider has a function `prepare_tools` for a toolkit and the name of a model.
 
@@ -95,7 +95,7 @@ class Toolset(msgspec.Struct, frozen=True):
 
     Attributes:
         wire: The provider's name of the set.
-        tool: The name of the tool.
+        tool: The tool name.
         field: The parameter of the tool that contains the action. On the wire, it is the name of the call.
     """
 
@@ -109,7 +109,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     """A tool that fxai omits from a request, because the API would refuse the whole request."""
 
     tool: str
-    """The name of the tool."""
+    """The tool name."""
     rule: str
     """The rule of the API."""
     pointer: str
@@ -140,9 +140,9 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     # The dictionary of an instance caches computed data such as strict forms. It is not part of the value.
 
     encoded: bytes
-    """The fields of the request as JSON."""
+    """The fields in the request as JSON."""
     naming: NameMap
-    """The names of tools in both directions."""
+    """The tool names in both directions."""
     warnings: tuple[WarningPart, ...] = ()
     """The warnings about requested features that fxai does not apply, for the response."""
     betas: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         settled: Iterable[Settled] = (),
         toolsets: Iterable[Toolset] = (),
     ) -> PreparedTools:
-        """Return the prepared tools from the fields of a request. It omits fields that are None or an empty list."""
+        """Return the prepared tools from the fields in a request. It omits fields that are None or an empty list."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
         return PreparedTools(
             msgspec.json.encode(mend_data(sent)),
@@ -177,7 +177,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of the request about tools, such as `tools` and `tool_choice`, as a new mutable copy.
+        """The fields in the request about tools, such as `tools` and `tool_choice`, as a new mutable copy.
 
         It omits fields that the request does not contain.
         """
@@ -201,7 +201,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def strict(self) -> Mapping[str, StrictForm]:
-        """The strict forms of tools by their names, with the weakened constraints."""
+        """The strict forms of tools by name, with the weakened constraints."""
         strict = {name: form.strict for name, form in self.forms.items()}
         return MappingProxyType({name: form for name, form in strict.items() if form is not None})
 
@@ -212,7 +212,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         return MappingProxyType({name: form for name, form in forms.items() if form is not None})
 
     def call(self, wire: str, params: Any, *, toolset: str | None = None) -> tuple[str, Any]:
-        """Return the name of the tool of a call, and the parameters in the form of the tool's own schema.
+        """Return the tool name of a call, and the parameters in the form of the tool's own schema.
 
         Args:
             wire: The name in the call. fxai leaves an unknown name unchanged.
@@ -243,7 +243,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def plain_fields(self) -> Mapping[str, Any]:
-        """The fields of the request, decoded once for all requests. You can read and send them, but not change them."""
+        """The fields in the request, decoded once for all requests. You can read and send them, but not change them."""
         return MappingProxyType(self.fields)
 
     @cached_property
@@ -279,7 +279,7 @@ HostedTool: TypeAlias = ExternalTool[Any, object, Never]
 
 @final
 class Notes:
-    """The warnings of a request during its preparation, and the beta features that it must name."""
+    """The warnings for a request during its preparation, and the beta features that it must name."""
 
     def __init__(self) -> None:
         self.warnings: list[WarningPart] = []
@@ -318,7 +318,7 @@ class Notes:
     ) -> dict[str, Any]:
         """Return the fields of a tool that a provider supports (`carried`), and add warnings about the other fields.
 
-        It also adds a warning about each option in `missing` that is true. `where` is the name of the API.
+        It also adds a warning about each option in `missing` that is true. `where` is the API name.
         """
         lost = [name for name in extras if name not in carried] + [what for what, has in missing.items() if has]
         for what in lost:
@@ -362,7 +362,7 @@ class Settled(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The schema of the parameters in the request, as a new mutable copy."""
+        """The schema for the parameters in the request, as a new mutable copy."""
         return self.tool.json_schema() if self.form is None else cast("dict[str, Any]", self.form.document.to_dict())
 
     @property
@@ -446,7 +446,7 @@ def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ..
 def choose_tools(
     tools: Iterable[AnyTool], choice: ToolChoices | None, field: str = "tool_choice"
 ) -> tuple[AnyTool, ...]:
-    """Return the tools of a request: all tools, or only the tools that `ToolChoice.one_of` names.
+    """Return the tools in a request: all tools, or only the tools that `ToolChoice.one_of` names.
 
     Raises:
         PreparationError: If the choice is invalid, or names an unknown tool. `field` is the location of the choice.
@@ -490,7 +490,7 @@ def choice_mode(
 
 @cache
 def option_names(form: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the options of a provider with their attributes. A cache stores the result, because it takes long."""
+    """Return the options for a provider with their attributes. A cache stores the result, because it takes long."""
     return {field.encode_name: field.name for field in msgspec.structs.fields(form)}
 
 
@@ -523,7 +523,7 @@ def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") 
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The settings of a provider's own tool. A request omits values that are None, which then have their default."""
+    """The settings for a provider's own tool. A request omits values that are None, which then have their default."""
 
 
 @final
@@ -531,9 +531,9 @@ class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
     """The approximate location of the user.
 
     Attributes:
-        city: The name of the city.
+        city: The city name.
         country: The two-letter code of ISO 3166-1.
-        region: The name of the region.
+        region: The region name.
         timezone: The IANA name, such as `"Europe/Oslo"`.
     """
 
@@ -548,7 +548,7 @@ def hosted_tool(
 ) -> HostedTool:
     """Return a tool that a provider runs, such as `"openai.web_search"`. The provider's name of it is `wire`.
 
-    `values` are its settings, the fields of `args`. `options` are the common options of tools.
+    `values` are its settings, the fields of `args`. `options` are the common options for tools.
 
     Raises:
         SchemaError: If a value has a wrong type.
@@ -567,7 +567,7 @@ def local_tool(
     """Return the constructor of a tool that a provider defines and that runs here, such as `"openai.shell"`.
 
     The provider's name of it is `wire`. The constructor accepts the fields of `args`, its settings, and the common
-    options of tools. The handler fails with a string.
+    options for tools. The handler fails with a string.
     """
     return Tool.provider_defined(
         id=id,

@@ -1,4 +1,4 @@
-"""Prices of models: state them in the program, or use the package `genai-prices` of the extra `prices`.
+"""Prices for models: state them in the program, or use the package `genai-prices` of the extra `prices`.
 
 fxai itself contains no price, because providers change them.
 
@@ -25,7 +25,7 @@ from fxai.models.model_info import ModelInfo
 from fxai.schema.data import is_array
 
 _MILLION: Final = 1_000_000
-_PLACES: Final = 12  # decimal places of a price per million; the price of a token then has eighteen
+_PLACES: Final = 12  # decimal places of a price per million; the price for a token then has eighteen
 
 
 def amount_of(given: object, what: str) -> Decimal:
@@ -49,7 +49,7 @@ def amount_of(given: object, what: str) -> Decimal:
 
 @final
 class PriceTier(msgspec.Struct, frozen=True):
-    """The prices of long prompts, each per million tokens. They apply to all tokens of the request."""
+    """The prices for long prompts, each per million tokens. They apply to all tokens in the request."""
 
     above: int
     """The number of input tokens above which the tier applies."""
@@ -61,16 +61,16 @@ class PriceTier(msgspec.Struct, frozen=True):
 
 @final
 class Price(msgspec.Struct, frozen=True):
-    """The prices of a model per million tokens. Create it with `Price.per_million`."""
+    """The prices for a model per million tokens. Create it with `Price.per_million`."""
 
     input: Decimal
     output: Decimal
     cached_input: Decimal
-    """The price of input tokens that the provider reads from its cache."""
+    """The price for input tokens that the provider reads from its cache."""
     cache_write: Decimal
-    """The price of input tokens that the provider writes to its cache."""
+    """The price for input tokens that the provider writes to its cache."""
     tiers: tuple[PriceTier, ...] = ()
-    """The prices of long prompts, from the shortest prompts to the longest."""
+    """The prices for long prompts, from the shortest prompts to the longest."""
 
     @staticmethod
     def per_million(
@@ -81,14 +81,14 @@ class Price(msgspec.Struct, frozen=True):
         cache_write: str | int | Decimal | None = None,
         long: Mapping[int, Price] | None = None,
     ) -> Price:
-        """Return the price of a model per million tokens. Strings such as `"0.15"` are exact.
+        """Return the price for a model per million tokens. Strings such as `"0.15"` are exact.
 
         Args:
-            input: The price of input tokens.
-            output: The price of output tokens, including reasoning.
-            cached_input: The price of input tokens from the cache. Default: the price of input tokens.
-            cache_write: The price of input tokens written to the cache. Default: the price of input tokens.
-            long: The prices of long prompts, by the number of input tokens above which they apply. Default: None.
+            input: The price for input tokens.
+            output: The price for output tokens, including reasoning.
+            cached_input: The price for input tokens from the cache. Default: the price for input tokens.
+            cache_write: The price for input tokens written to the cache. Default: the price for input tokens.
+            long: The prices for long prompts, by the number of input tokens above which they apply. Default: None.
 
         Raises:
             TypeError: If a price is a `float` or not a number.
@@ -135,14 +135,14 @@ class Price(msgspec.Struct, frozen=True):
         return most, max(one.output for one in prices)
 
     def _up_to(self, tokens: int) -> Iterator[Price | PriceTier]:
-        """Return the prices of prompts up to a length. The last price is the price of this length."""
+        """Return the prices for prompts up to a length. The last price is the price for this length."""
         yield self
         yield from (tier for tier in self.tiers if tier.above < tokens)
 
 
 @final
 class PriceRule(msgspec.Struct, frozen=True):
-    """The price of all models that a provider offers under matching names."""
+    """The price for all models that a provider offers under matching names."""
 
     provider: str
     """The provider, such as `"openai"`."""
@@ -153,7 +153,7 @@ class PriceRule(msgspec.Struct, frozen=True):
     price: Price
 
     def matches(self, info: ModelInfo) -> bool:
-        """Return whether the rule applies to this model. Without an address, fxai compares the name of the provider.
+        """Return whether the rule applies to this model. Without an address, fxai compares the provider name.
 
         Args:
             info: The model.
@@ -167,7 +167,7 @@ class PriceRule(msgspec.Struct, frozen=True):
 
 @final
 class PriceTable(msgspec.Struct, frozen=True):
-    """The prices of models in one currency."""
+    """The prices for models in one currency."""
 
     currency: str
     """The currency, such as `"USD"`."""
@@ -190,7 +190,7 @@ class PriceTable(msgspec.Struct, frozen=True):
 
         fxai reads the data of the installed package and never starts its updater. A model has no price if the package
         does not contain it, or if its price depends on more than its tokens. If a price depends on the time of day,
-        fxai uses the highest price. The table does not include the fees of searches and the special prices of audio,
+        fxai uses the highest price. The table does not include the fees of searches and the special prices for audio,
         images, and batches.
 
         Args:
@@ -203,7 +203,7 @@ class PriceTable(msgspec.Struct, frozen=True):
         return PriceTable("USD", dict(prices or {}), read_rules(on))
 
     def price_of(self, info: ModelInfo) -> Price | None:
-        """Return the price of a model, or None."""
+        """Return the price for a model, or None."""
         return self.prices.get(str(info)) or self.prices.get(info.model) or _by_rule(self, info)
 
     def cost(self, info: ModelInfo, usage: Usage) -> Decimal | None:
@@ -313,7 +313,7 @@ def _price_of(prices: object) -> Price | None:
 
 
 def _plain(given: dict[str, _Amount], start: int, long: dict[int, Price]) -> Price:
-    """Return the prices of prompts above a length."""
+    """Return the prices for prompts above a length."""
     amounts = {name: _amount(given[name], start) for name in _TOKENS if name in given}
     return Price.per_million(
         amounts["input_mtok"],

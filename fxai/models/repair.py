@@ -1,4 +1,4 @@
-"""Repair of invalid calls: correct an invalid call of a model once before it fails. Rounds use this module.
+"""Repair of invalid calls: correct an invalid call from a model once before it fails. Rounds use this module.
 
 >>> from returns.result import Success
 >>> from fxai.effects import fx
@@ -96,7 +96,7 @@ def mend(
 
 
 def _ask_in_words(repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameters) -> AnyEffect:
-    """Return the call of a repair, or the reason of its failure as a string."""
+    """Return the call of a repair, or the reason for its failure as a string."""
 
     def read(end: Exit[ToolCall | None, Any]) -> AnyEffect:
         if not isinstance(end, Failed):
@@ -125,7 +125,7 @@ def _decode(data: Any) -> ToolCall | str | None:
 
 
 def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:
-    """Return the reason of a failed repair for the model, or the cause after a defect or an interruption."""
+    """Return the reason for a failed repair for the model, or the cause after a defect or an interruption."""
     if cause.defects:
         broken = [RepairBrokeError.of(call, defect) for defect in cause.defects]
         return Cause((*map(Die, broken), *(reason for reason in cause.reasons if not isinstance(reason, Die))))

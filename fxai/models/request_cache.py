@@ -96,8 +96,8 @@ class RequestCache(Generic[_T, _W]):
         The cache removes the writer, because a writer can continue only one history.
 
         Args:
-            messages: The messages of the request.
-            tools: The prepared tools of the request, compared by identity with the tools that `keep` received.
+            messages: The messages in the request.
+            tools: The prepared tools in the request, compared by identity with the tools that `keep` received.
         """
         with self._lock:
             for count in range(len(messages), 0, -1):

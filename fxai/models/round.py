@@ -1,4 +1,4 @@
-"""Rounds: send one request to a model and run the calls of its turn, with or without streaming. Agents use this module.
+"""Rounds: send one request to a model and run the calls in its turn, with or without streaming. Agents use this module.
 
 A round is a generator of effects, the same with and without streaming. A streamed round also passes each part to its
 reader immediately: the parts of the model, then the results of calls as they finish. The caller of the round emits the
@@ -95,7 +95,7 @@ _FINISHED: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pa
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
-# -- the ids of calls
+# -- the call ids
 
 
 @final
@@ -134,12 +134,12 @@ class _CallIds:
 
 
 def _with_distinct_ids(parts: Iterable[_Part]) -> tuple[_Part, ...]:
-    """Return the parts of a turn with a distinct id for each call."""
+    """Return the parts in a turn with a distinct id for each call."""
     ids = _CallIds()
     return tuple([ids.rename(part) for part in parts])
 
 
-# -- the limits of a round
+# -- the limits for a round
 
 
 @final
@@ -187,7 +187,7 @@ class RoundLimits(msgspec.Struct, frozen=True, eq=False):
     cut: Callable[[AnyEffect], AnyEffect]
     """Stops an effect at the deadline. It then succeeds with `LATE`."""
     refuse: Callable[[tuple[Part, ...], Resolution], list[ToolResult]]
-    """Returns results for the calls of a turn that must not run."""
+    """Returns results for the calls in a turn that must not run."""
 
 
 # -- the round
@@ -212,7 +212,7 @@ class Round(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def finish(self) -> list[Finish]:
-        """The `finish` parts of the turn, which end its stream."""
+        """The `finish` parts in the turn, which end its stream."""
         return [part for part in self.response.content if part.type == "finish"]
 
 
@@ -240,7 +240,7 @@ def take_turn(
         resolves: False to return the calls without running them. Default: True.
         early: Results from before the turn, for the response of a failure.
         handlers: Handlers for this round only.
-        limits: The limits of the run.
+        limits: The limits for the run.
         place: The position of the turn in the run of an agent, see `TurnInfo`.
     """
     came: list[Any] = []
@@ -321,7 +321,7 @@ def _stream_results(
     handlers: LayerOf[Any, Any, Any] | None,
     limits: RoundLimits | None,
 ) -> Steps:
-    """Run the calls of a turn and emit their results as they finish.
+    """Run the calls in a turn and emit their results as they finish.
 
     At the deadline, it stops the running calls and returns `LATE`.
     """
@@ -349,12 +349,12 @@ def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, l
     return None
 
 
-# -- the calls of a turn
+# -- the calls in a turn
 
 
 @final
 class Turn:
-    """A turn of the model with the results of its calls. Each call has one result, in the order of the calls."""
+    """A turn from the model with the results of its calls. Each call has one result, in the order of the calls."""
 
     __slots__ = (
         "_around",

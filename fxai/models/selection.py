@@ -1,7 +1,7 @@
 """Selection among models: use a fallback if a model fails, or another model for each step, with a single service.
 
 fxai builds a layer before the first request to its model, and releases it with the selection. It never builds the
-layer of a model without requests.
+layer for a model without requests.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.errors import InternalProviderError
@@ -102,7 +102,7 @@ def fallback(
             your own function.
 
     Fails with:
-        AiError: The error of the last model. The cause also contains the errors of the other models.
+        AiError: The error from the last model. The cause also contains the errors of the other models.
     """
 
     @fx.gen
@@ -289,14 +289,14 @@ class HeldModel(ForwardingModel):
     @property
     @override
     def facts(self) -> ModelFacts | None:
-        """The facts of the model, or None before its build."""
+        """The facts about the model, or None before its build."""
         return None if self._model is None else self._model.facts
 
     def open(self) -> Effect[LanguageModel, AiError]:
         """Return the model itself. Build it if necessary.
 
         Fails with:
-            AiError: The error of the layer.
+            AiError: The error from the layer.
         """
         return fx.suspend(lambda: self._build() if self._model is None else fx.succeed(self._model))
 
@@ -358,7 +358,7 @@ _R = TypeVar("_R")
 def per_step(
     models: Mapping[str, LayerOf[LanguageModel, AiError, _R]], choose: Callable[[ModelRequest], str]
 ) -> LayerOf[LanguageModel, Never, _R | None]:
-    """Return the layer of a model that forwards each request to the model that `choose` returns.
+    """Return the layer for a model that forwards each request to the model that `choose` returns.
 
     In an agent, each step is a request with the history so far. For example, the first step can plan with a large
     model, and a small model can run the other steps. fxai builds a layer before the first request to its model and
@@ -366,10 +366,10 @@ def per_step(
 
     Args:
         models: The layers by names that you choose.
-        choose: Returns the name of the model for a request. An exception is a defect.
+        choose: Returns the model name for a request. An exception is a defect.
 
     Requests fail with:
-        AiError: The error of the chosen model or of its layer. `ModelUnavailableError` if the name is unknown.
+        AiError: The error from the chosen model or its layer. `ModelUnavailableError` if the name is unknown.
     """
     layers = dict(models)
 

@@ -49,7 +49,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         loose: True if the request contains `asked` unchanged instead of its strict form.
         tool: The name on the wire of the tool whose parameters are the answer, or None without a tool.
         parameters: The rules of the API for the parameters of this tool.
-        obstacles: The unsupported features of the schema with their locations. Empty if it has a strict form.
+        obstacles: The unsupported features of the schema with locations. Empty if it has a strict form.
     """
 
     asked: JsonSchema
@@ -85,7 +85,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         """Return the same answer as the parameters of a tool `name`, or of `name_2` and so on if the name is taken.
 
         Args:
-            name: The name of the tool.
+            name: The tool name.
             taken: The names of the other tools.
             rules: The rules of the API for every tool, or None for an API without rules.
         """

@@ -1,4 +1,4 @@
-"""Token bounds: compute the maximum number of tokens of a request and its answer. `limit` uses this module.
+"""Token bounds: compute the maximum number of tokens in a request and its answer. `limit` uses this module.
 
 >>> from fxai.messages.message import FilePart
 >>> from fxai.messages.prompt import Prompt
@@ -55,7 +55,7 @@ Unbounded: TypeAlias = Literal["admit", "refuse"]
 
 @final
 class InputBound(msgspec.Struct, frozen=True):
-    """The maximum number of tokens of an input."""
+    """The maximum number of tokens in an input."""
 
     tokens: int
     gap: str | None = None
@@ -67,7 +67,7 @@ _Sum: TypeAlias = tuple[int, str | None]
 
 @final
 class BytesBound:
-    """The maximum number of tokens of a request: a token for each byte of its text, and some for each message and tool.
+    """The maximum number of tokens in a request: a token for each byte of its text, and some for each message and tool.
 
     A token of any known tokenizer has at least one byte. Images, audio, documents, and data that the provider fetches
     are not text. They count as their bytes plus 5,000 tokens each, and the bound reports them as a gap.
@@ -101,7 +101,7 @@ class BytesBound:
 
 
 def bytes_of_texts(texts: tuple[str, ...]) -> int:
-    """Return the maximum number of tokens of strings for an embedding model."""
+    """Return the maximum number of tokens in strings for an embedding model."""
     return sum(len(text.encode("utf-8", "surrogatepass")) + _PER_MESSAGE for text in texts)
 
 
@@ -120,7 +120,7 @@ def _of_message(message: Message) -> _Sum:
 
 
 def _files(message: Message) -> Iterator[FilePart]:
-    """Yield the files of a message and of its results."""
+    """Yield the files in a message and its results."""
     for part in () if message.role == "system" else message.content:
         if part.type == "file":
             yield part
@@ -151,7 +151,7 @@ class RequestBounds:
         self._is_needed = is_needed
 
     def of(self, request: ModelRequest, model: LanguageModel) -> Effect[Extent, AiError]:
-        """Return the maximum number of tokens of a request and of its answer.
+        """Return the maximum number of tokens in a request and its answer.
 
         Fails with:
             AiError: If the maximum is unknown but required, or the provider fails to count.

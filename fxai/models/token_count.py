@@ -1,4 +1,4 @@
-"""Token counts: count the tokens of a request with a provider or a tokenizer, or estimate them.
+"""Token counts: count the tokens in a request with a provider or a tokenizer, or estimate them.
 
 >>> from fxai.messages.prompt import Prompt
 >>> estimated_tokens(Prompt.make("How are you today?"))

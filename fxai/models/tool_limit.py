@@ -1,4 +1,4 @@
-"""Limits of the tools of a request: their number, and the length of a description. Use this module in a provider.
+"""Limits for the tools in a request: their number, and the length of a description. Use this module in a provider.
 
 >>> import msgspec
 >>> from fxai.models.prepared_tools import Settled
@@ -66,7 +66,7 @@ def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
 
 
 def narrow_choice(choice: ToolChoices | None, notes: Notes) -> ToolChoices | None:
-    """Return the choice without omitted tools. Add a warning if no tool of the choice remains.
+    """Return the choice without omitted tools. Add a warning if no tool in the choice remains.
 
     Args:
         choice: The choice of the request.

@@ -98,7 +98,7 @@ class Limit(msgspec.Struct, frozen=True):
     def budget(
         name: str, *, tokens: int | None = None, money: str | int | Decimal | None = None, seconds: float | None = None
     ) -> Limit:
-        """Return the limit of the usage of all models together, in total or within `seconds`.
+        """Return the limit for the usage of all models together, in total or within `seconds`.
 
         Raises:
             TypeError: If the money is a `float`. Pass a string such as `"2.50"`.
@@ -186,7 +186,7 @@ def check_limits(limits: tuple[Limit, ...]) -> None:
 
 @final
 class Extent(msgspec.Struct, frozen=True):
-    """The maximum number of tokens of a request."""
+    """The maximum number of tokens in a request."""
 
     given: int
     """The input tokens."""

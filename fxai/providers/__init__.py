@@ -1,4 +1,4 @@
-"""Floor 6. Providers of models: packages that are independent of each other, each with a layer for its models.
+"""Level 6. Providers of models: packages that are independent of each other, each with a layer for its models.
 
 Use `from_name` to create the layer of a model from a string such as `"openai:gpt-5.5"`.
 """

@@ -1,4 +1,4 @@
-"""Floor 1. Python types and JSON, both ways: schemas, codecs, JSON Schema documents, and text read within limits."""
+"""Level 1. Python types and JSON, both ways: schemas, codecs, JSON Schema documents, and text read within limits."""
 
 from fxai.schema.codec import Schema
 from fxai.schema.codecs import Codec

@@ -4,24 +4,26 @@ The walk follows the parts of the engine, and passes over each part that accepts
 
 >>> from fxai.schema.engine import Engine
 >>> engine = Engine({"properties": {"a": {"type": "integer"}}, "required": ["b"]})
->>> [(breach.keyword, breach.pointer) for breach in find_breaches(engine.root, {"a": "x"}, Work())]
+>>> finder = Finder()
+>>> finder.walk(engine.root, {"a": "x"}, "")
+>>> [(breach.keyword, breach.pointer) for breach in finder.found]
 [('type', '/a'), ('required', '')]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_FAULTS, ExhaustedError, new_stack
+from fxai.schema.budget import MAX_FAULTS, NO_SUSPECTS, ExhaustedError, Suspects, Work, new_stack
 from fxai.schema.constraint import evaluated_names
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import pointer_to
-from fxai.schema.part import Check, Part, Work, join, never
-from fxai.schema.pattern import PatternTimeoutError, in_time
+from fxai.schema.part import TYPES, Check, Part, kind_of, never
+from fxai.schema.pattern import PatternTimeoutError, in_time, matches
 
 _VISIT: Final = 20  # steps that the visit of a value by a part costs that refuses it
 _UNIONS: Final = 2  # unions inside each other whose alternatives are walked
@@ -70,68 +72,82 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
         return schema
 
 
-class _EnoughError(ExhaustedError):
+class EnoughError(ExhaustedError):
     """The end of a search that has found all breaches that fxai reports."""
 
 
 @final
-class Finder(msgspec.Struct, eq=False):
+class Finder(Work, eq=False):
     """One search for the breaches of a value, within its budget.
 
     Attributes:
-        work: The budget.
         found: The breaches.
         unions: The unions around the value whose alternatives are walked.
         stacks: The stacks that the search may still start.
+        suspects: The items of arrays that can be wrong, where they are known.
+        is_mixed: True if the breaches can be out of the order of the value, or the same.
     """
 
-    work: Work
-    found: list[Breach] = []
+    found: list[Breach] = []  # noqa: RUF012  # msgspec copies it
     unions: int = 0
     stacks: int = 32
+    suspects: Suspects = NO_SUSPECTS
+    is_mixed: bool = False
 
-    def add(self, breach: Breach) -> None:
-        """Note a breach."""
-        self.found.append(breach)
-        if len(self.found) >= MAX_FAULTS:
-            raise _EnoughError
-
-    def of(self, part: Part, value: Any, pointer: str, token: str | int | None = None) -> None:
+    def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
         """Note the breaches of a value by a part.
 
         Args:
             part: The part.
             value: The value.
             pointer: The place of the value, or of the value around it.
-            token: The name or index of the value inside the value at `pointer`. Default: none.
+            suffix: The pointer from there to the value.
         """
         if type(value) in part.free:
             return
+        if len(self.found) >= MAX_FAULTS:
+            raise EnoughError
+        rules = (part.rules or rules_of(part)).get(value.__class__, ())
+        only = rules[0] if len(rules) == 1 and rules[0].find is None else None  # that can refuse the value
         try:
-            if part.takes(value, self.work):
-                return
+            refused = only is not None and only.check is never
+            if not refused and id(value) not in self.suspects:
+                if part.takes(value, self):
+                    return
+                refused = True
         except PatternTimeoutError:
-            pass  # the keyword reports it
-        self.walk(part, value, pointer if token is None else pointer_to(pointer, token))
+            refused = False  # the keyword reports it
+        if refused and only is not None:
+            self.found.append(Breach(only.keyword, part, pointer + suffix, value))
+        else:
+            self.walk(part, value, pointer + suffix)
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
-        """Note the breaches of a value that a part refuses."""
-        self.work.left -= _VISIT
-        if self.work.left < 0:
+        """Note the breaches of a value that a part refuses.
+
+        Raises:
+            ExhaustedError: If the budget is used up, or all breaches that fxai reports are found.
+        """
+        self.left -= _VISIT
+        if self.left < 0:
             raise ExhaustedError
-        before, entered = len(self.found), len(self.work.resources)
-        self.work.resources.append(part.resource)
+        found, before, entered = self.found, len(self.found), len(self.resources)
+        self.resources.append(part.resource)
+        rules = part.rules or rules_of(part)
         try:
-            for rule in rules_of(part) if part.rules is None else part.rules:
+            for rule in rules.get(value.__class__) or rules[kind_of(value)]:
+                count = len(found)
                 try:
-                    if not isinstance(value, rule.kind) or (rule.is_plain and rule.check(value, self.work)):
+                    if rule.is_plain and rule.check(value, self):
                         continue
                     if rule.find is None:
-                        self.add(Breach(rule.keyword, part, pointer, value))
+                        found.append(Breach(rule.keyword, part, pointer, value))
                     else:
                         rule.find(self, rule, value, pointer)
                 except PatternTimeoutError as timeout:
-                    self.add(Breach("late", part, pointer, value, said=in_time(timeout.args[0])))
+                    found.append(Breach("late", part, pointer, value, said=in_time(timeout.args[0])))
+                if len(found) > count and (count > before or rule.find not in _ORDERED):
+                    self.is_mixed = True
         except RecursionError:
             self.stacks -= 1
             if self.stacks < 0:
@@ -139,7 +155,7 @@ class Finder(msgspec.Struct, eq=False):
             del self.found[before:]
             new_stack(lambda: self.walk(part, value, pointer))
         finally:
-            del self.work.resources[entered:]
+            del self.resources[entered:]
 
     def by_alternative(self, choices: Iterable[Part], value: Any, pointer: str) -> tuple[tuple[Breach, ...], ...]:
         """Return the breaches by each alternative of a union."""
@@ -148,7 +164,7 @@ class Finder(msgspec.Struct, eq=False):
         try:
             for choice in choices:
                 self.found = []
-                with suppress(_EnoughError):
+                with suppress(EnoughError):
                     self.of(choice, value, pointer)
                 branches.append((*self.found,))
         finally:
@@ -157,7 +173,8 @@ class Finder(msgspec.Struct, eq=False):
         return tuple(branches)
 
 
-class Rule(NamedTuple):
+@final
+class Rule(msgspec.Struct, frozen=True, eq=False):
     """A keyword of a part, for the walk.
 
     Attributes:
@@ -165,7 +182,6 @@ class Rule(NamedTuple):
         part: The part.
         inner: The schemas in the keyword, compiled.
         check: Decides by the keyword alone.
-        kind: The Python type of the values that the keyword is about.
         find: Finds the breaches of the keyword. None if the keyword is about the value alone.
         is_plain: True if the keyword has no breach in a value that `check` accepts.
     """
@@ -174,39 +190,33 @@ class Rule(NamedTuple):
     part: Part
     inner: Any
     check: Check
-    kind: type
     find: Find | None
     is_plain: bool
 
     def note(self, to: Finder, value: Any, pointer: str, names: Iterable[str] = ()) -> None:
         """Note that a value breaks the keyword, with the first properties that the keyword is about."""
-        to.add(Breach(self.keyword, self.part, pointer, value, (*names,)[:MAX_FAULTS]))
+        to.found.append(Breach(self.keyword, self.part, pointer, value, (*names,)[:MAX_FAULTS]))
 
 
-def find_breaches(root: Part, value: Any, work: Work) -> list[Breach]:
-    """Return the first breaches of a value that a part refuses, as far as the budget goes."""
-    finder = Finder(work)
-    with suppress(ExhaustedError):
-        finder.walk(root, value, "")
-    return finder.found
-
-
-def rules_of(part: Part) -> tuple[Rule, ...]:
-    """Return the keywords of a part for the walk, and store them in the part."""
-    made: list[Rule] = []
+def rules_of(part: Part) -> Mapping[type, tuple[Rule, ...]]:
+    """Return, by the type of the value, the keywords of a part that can refuse it, and store them in the part."""
+    made: dict[type, tuple[Rule, ...]] = dict.fromkeys(TYPES, ())
     if part.schema is False:
-        made.append(Rule("false", part, None, never, object, None, is_plain=True))
+        made = dict.fromkeys(TYPES, (Rule("false", part, None, never, None, is_plain=True),))
     for keyword, clause in part.clauses.items():
-        kind, find = _FINDERS.get(keyword, (object, None))
+        find = _FINDERS.get(keyword)
         inner = None if find is None else _inner(part, keyword)
-        check = join([clause], part.dialect)[0]
-        made.append(Rule(keyword, part, inner, check, kind, find, is_plain=find is None or keyword in _NAMES))
-    part.rules = tuple(made)
-    return part.rules
+        for tp, check in clause.by_type.items():
+            is_plain = find is None or keyword in _NAMES
+            made[tp] += (Rule(keyword, part, inner, check, find, is_plain),)
+    part.rules = made
+    return made
 
 
 def _inner(part: Part, keyword: str) -> Any:
     rule = part.schema[keyword]
+    if keyword == "properties":
+        return {name: (part.under(inner), pointer_to("", name)) for name, inner in rule.items()}
     if keyword in _NAMED:
         return {name: inner if is_array(inner) else part.under(inner) for name, inner in rule.items()}
     if keyword in _PLAIN:
@@ -220,38 +230,38 @@ def _inner(part: Part, keyword: str) -> Any:
 def _properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     inner, of = rule.inner, to.of
     for name, item in value.items():
-        part = inner.get(name)
-        if part is not None and type(item) not in part.free:
-            of(part, item, pointer, name)
+        known = inner.get(name)
+        if known is not None and type(item) not in known[0].free:
+            of(known[0], item, pointer, known[1])
 
 
 def _pattern_properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     for pattern, inner in rule.inner.items():
         for name, item in value.items():
-            if to.work.matcher.matches(pattern, name):
-                to.of(inner, item, pointer, name)
+            if matches(pattern, name, to):
+                to.of(inner, item, pointer, pointer_to("", name))
 
 
 def _additional(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     schema = rule.part.schema
     known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
     extras = [name for name in value if name not in known]
-    extras = [name for name in extras if not any(to.work.matcher.matches(pattern, name) for pattern in patterns)]
+    extras = [name for name in extras if not any(matches(pattern, name, to) for pattern in patterns)]
     if rule.inner.schema is False and extras:
         rule.note(to, value, pointer, extras)
     elif is_object(rule.inner.schema):
         for name in extras:
-            to.of(rule.inner, value[name], pointer, name)
+            to.of(rule.inner, value[name], pointer, pointer_to("", name))
 
 
 def _unevaluated_properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    known = evaluated_names(rule.part, value, to.work, beside=True)
-    wrong = (name for name in value if name not in known and not rule.inner.takes(value[name], to.work))
+    known = evaluated_names(rule.part, value, to, beside=True)
+    wrong = (name for name in value if name not in known and not rule.inner.takes(value[name], to))
     rule.note(to, value, pointer, wrong)
 
 
 def _property_names(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    rule.note(to, value, pointer, [name for name in value if not rule.inner.takes(name, to.work)])
+    rule.note(to, value, pointer, [name for name in value if not rule.inner.takes(name, to)])
 
 
 def _missing(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
@@ -291,20 +301,20 @@ def _rest(to: Finder, rule: Rule, value: list[Any], pointer: str, first: int, *,
         if len(value) > first:
             rule.note(to, value, pointer)
         return
-    for place in range(first, len(value)):
-        to.of(rule.inner, value[place], pointer, place)
+    for place in to.suspects.get(id(value)) or range(first, len(value)):
+        to.of(rule.inner, value[place], pointer, f"/{place}")
 
 
 def _places(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     for place, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
-        to.of(inner, item, pointer, place)
+        to.of(inner, item, pointer, f"/{place}")
 
 
 # ---- schemas in place
 
 
 def _reference(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    for target in rule.part.targets(to.work):
+    for target in rule.part.targets(to):
         to.of(target, value, pointer)
 
 
@@ -315,36 +325,37 @@ def _all_of(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 
 def _union(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
     if to.unions >= _UNIONS:
-        to.add(Breach("alternatives", rule.part, pointer, value, said="one of the alternatives"))
+        to.found.append(Breach("alternatives", rule.part, pointer, value, said="one of the alternatives"))
         return
-    fits = any(choice.takes(value, to.work) for choice in rule.inner)
+    fits = any(choice.takes(value, to) for choice in rule.inner)
     branches = () if fits else to.by_alternative(rule.inner, value, pointer)
-    to.add(Breach(rule.keyword, rule.part, pointer, value, branches=branches))
+    to.found.append(Breach(rule.keyword, rule.part, pointer, value, branches=branches))
 
 
 def _if(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    branch = "then" if rule.inner.takes(value, to.work) else "else"
+    branch = "then" if rule.inner.takes(value, to) else "else"
     if branch in rule.part.schema:
         to.of(rule.part.under(rule.part.schema[branch]), value, pointer)
 
 
-_NAMED: Final = frozenset(("properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies"))
+_NAMED: Final = frozenset(("patternProperties", "dependentSchemas", "dependentRequired", "dependencies"))
 _PLAIN: Final = frozenset(("required", "$ref", "$dynamicRef", "$recursiveRef"))
 _NAMES: Final = frozenset(("required", "propertyNames", "unevaluatedProperties", "anyOf", "oneOf"))
 Find: TypeAlias = Callable[[Finder, Rule, Any, str], None]
-_FINDERS: Final[dict[str, tuple[type, Find]]] = {
-    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), (object, _reference)),
-    **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), (dict, _dependencies)),
-    **dict.fromkeys(("anyOf", "oneOf"), (object, _union)),
-    "properties": (dict, _properties),
-    "patternProperties": (dict, _pattern_properties),
-    "additionalProperties": (dict, _additional),
-    "unevaluatedProperties": (dict, _unevaluated_properties),
-    "propertyNames": (dict, _property_names),
-    "required": (dict, _missing),
-    "items": (list, _items),
-    "prefixItems": (list, _places),
-    "additionalItems": (list, _additional_items),
-    "allOf": (object, _all_of),
-    "if": (object, _if),
+_ORDERED: Final = (None, _properties, _items, _additional_items, _places, _reference, _missing, _union, _if)
+_FINDERS: Final[dict[str, Find]] = {
+    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _reference),
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), _dependencies),
+    **dict.fromkeys(("anyOf", "oneOf"), _union),
+    "properties": _properties,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional,
+    "unevaluatedProperties": _unevaluated_properties,
+    "propertyNames": _property_names,
+    "required": _missing,
+    "items": _items,
+    "prefixItems": _places,
+    "additionalItems": _additional_items,
+    "allOf": _all_of,
+    "if": _if,
 }

@@ -16,9 +16,10 @@ The numbers stand here and nowhere else; `docs/reference/schema/limits.md` lists
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from typing import Any, Final, TypeVar, final
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -79,89 +80,89 @@ class ExhaustedError(Exception):
     """The budget is used up; the place where, as far as it is known, is the argument."""
 
 
-@final
-class Steps:
-    """Work that is counted down.
+class Work(msgspec.Struct, eq=False):
+    """The budget of one piece of work: the steps that are left, and the values that a decision knows.
 
-    >>> work = Steps(2)
+    A step costs about the same wherever it is taken, so that the budget bounds the time.
+
+    Attributes:
+        left: The steps.
+        known: Decisions about values, where schemas multiply.
+        resources: The resources on the way to the schema, for dynamic references.
+        numbers: The numbers of values of the data, by content.
+        numbers_of: The numbers of values of the data, by identity.
+        searches: The `Matcher` of the patterns. None before the first search.
+
+    >>> work = Work(2)
     >>> work.take(), work.take(), work.left
     (None, None, 0)
     """
 
-    __slots__ = ("left",)
+    left: int = MAX_STEPS
+    known: dict[Hashable, bool] = {}
+    resources: list[str] = []
+    numbers: dict[Hashable, object] = {}
+    numbers_of: dict[int, object] = {}
+    searches: Any = None
 
-    def __init__(self, left: int) -> None:
-        self.left: int = left
-
-    def take(self, place: str = "", steps: int = 1) -> None:
+    def take(self, steps: int = 1, place: str = "") -> None:
         """Count steps at a place.
 
         Raises:
-            ExhaustedError: so many are not left.
+            ExhaustedError: If not enough steps are left. Its argument is the place.
         """
         self.left -= steps
         if self.left < 0:
             raise ExhaustedError(place)
 
 
+Suspects: TypeAlias = Mapping[int, Sequence[int] | None]
+"""By the identity of an array, the only items that can be wrong; None for a value around the array."""
+
+NO_SUSPECTS: Final[Suspects] = MappingProxyType({})
+"""Every item can be wrong."""
+
+
 @final
-class Findings(list[Fault]):
+class Findings(Work, eq=False):
     """The faults of one value that were found, and how many steps are left to find more.
 
     Attributes:
-        left: the steps.
-        walked: how many places were visited.
-        complete: everything was looked at.
-        integers: where a whole number such as `3.0` stands for an integer, as JSON pointers.
+        faults: The faults.
+        walked: The number of the conversions that were visited.
+        complete: True if everything was looked at.
+        integers: The places of whole numbers such as `3.0` that stand for an integer, as JSON pointers.
+        suspects: The items that can be wrong.
     """
 
-    left: int = MAX_STEPS
+    faults: list[Fault] = []
     walked: int = 0
     complete: bool = True
-    integers: list[str] = []  # noqa: RUF012  # that of the class stays empty
-
-    @staticmethod
-    def within(left: int) -> Findings:
-        """No faults yet, and so many steps."""
-        found = Findings()
-        found.left = left
-        return found
+    integers: list[str] = []
+    suspects: Suspects = NO_SUSPECTS
 
     def add(self, fault: Fault) -> None:
-        """Keep a fault.
+        """Note a fault.
 
         Raises:
-            ExhaustedError: `MAX_FAULTS` are found.
+            ExhaustedError: If `MAX_FAULTS` are found.
         """
-        self.append(fault)
-        if len(self) >= MAX_FAULTS:
-            raise ExhaustedError
-
-    def add_integer(self, pointer: str) -> None:
-        """Keep a place where a whole number stands for an integer."""
-        if self.integers:
-            self.integers.append(pointer)
-        else:
-            self.integers = [pointer]
-
-    def take(self, steps: int) -> None:
-        """Count steps.
-
-        Raises:
-            ExhaustedError: so many are not left.
-        """
-        self.left -= steps
-        if self.left < 0:
+        self.faults.append(fault)
+        if len(self.faults) >= MAX_FAULTS:
             raise ExhaustedError
 
     def visit(self) -> None:
-        """Count a place.
+        """Count a conversion, which can cost more than a schema.
 
         Raises:
-            ExhaustedError: no step is left.
+            ExhaustedError: If not enough steps are left.
         """
         self.walked += 1
-        self.take(1)
+        self.take(CONVERSION)
+
+
+CONVERSION: Final = 4
+"""The steps that a conversion costs."""
 
 
 def deeper_than(data: Any, levels: int) -> bool:
@@ -408,7 +409,7 @@ class _Growing:
     def __init__(self, places: list[_Place], order: list[int]) -> None:
         self._places = places
         self._entries: list[_Entries] = [{} for _ in places]
-        self._work = Steps(_MOST_ENTRIES)
+        self._work = Work(_MOST_ENTRIES)
         for number in order:
             self._entries[number] = self._gather(number)
 

@@ -14,6 +14,7 @@ fxai.schema.fault.DecodeError: /a: expected integer, found string 'x'; /b: expec
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,16 +23,23 @@ from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Findings
+from fxai.schema.budget import (
+    MAX_FAULTS,
+    MAX_LEVELS,
+    ExhaustedError,
+    Findings,
+    with_stack,
+)
 from fxai.schema.conversion import Conversion, UnfitError
 from fxai.schema.data import JSON_ERRORS, hold_hashes_apart
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order, with_integers
 from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
 from fxai.schema.pattern import shared_matcher
-from fxai.schema.plan import Plan, plan_of
+from fxai.schema.plan import Plan, derive, plan_of
 
 if TYPE_CHECKING:
     from fxai.schema.explain import Explainer
+    from fxai.schema.json_schema import JsonSchema
 
 Refuse: TypeAlias = Callable[[tuple[Fault, ...]], Any]
 """Takes the faults of data that is no value of the type, and gives what is to be given in its place, or raises."""
@@ -42,8 +50,8 @@ ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 _DECODE: Final = msgspec.json.Decoder().decode
 _REFUSALS = (msgspec.ValidationError, TypeError, ValueError, OverflowError)
 _LARGE: Final = 2048
-_CODEC_STEPS: Final = MAX_STEPS // 4
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
+_NO_FINDINGS: Final = Findings()
 
 
 def _remedy(message: str) -> str:
@@ -78,7 +86,9 @@ class Compiled:
     """
 
     __slots__ = (
+        "_document",
         "_explainer",
+        "_judge",
         "_open_ended",
         "_plain_forms",
         "_sound",
@@ -110,6 +120,8 @@ class Compiled:
         if survey.hashed:
             self.read, self.take = partial(_read_apart, self.read), partial(_take_apart, self.take)
         self._explainer: Explainer | None = None
+        self._document: JsonSchema | None = None
+        self._judge: Callable[[object, Findings], tuple[Fault, ...]] | None = None
 
     def _decoder(self) -> Callable[[bytes | str], Any]:
         if self.wire is Never:
@@ -145,9 +157,7 @@ class Compiled:
             return refuse(error.failure.faults)
         return wire if self.direct else self.inward(wire, refuse)
 
-    def mend_text(
-        self, text: bytes | str, limits: Limits, refuse: Refuse = raise_faults, why: Exception | None = None
-    ) -> Any:
+    def mend_text(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception) -> Any:
         """The value of text that the decoder refused: blank text, or with `3.0` for `3`; else its faults."""
         try:
             data = _DECODE(text)
@@ -155,7 +165,7 @@ class Compiled:
             return self._mend_blank(text, limits, refuse, why)
         return self._mend(data, refuse, why)
 
-    def _mend_blank(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception | None) -> Any:
+    def _mend_blank(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception) -> Any:
         """The value of blank text, which is that of `{}`; else what is wrong with text that is no JSON."""
         try:
             data = parse_whole(text, limits)
@@ -164,8 +174,8 @@ class Compiled:
         if not text.strip():
             try:
                 wire = self.take(data)
-            except msgspec.ValidationError:
-                pass
+            except msgspec.ValidationError as error:
+                why = error
             else:
                 return wire if self.direct else self.inward(wire, refuse)
         return self._mend(data, refuse, why)
@@ -182,26 +192,61 @@ class Compiled:
         faults = () if plain or is_plain(data) else plain_faults(data)
         return refuse(faults) if faults else self._mend(data, refuse, why)
 
-    def _mend(self, data: object, refuse: Refuse, why: Exception | None) -> Any:
+    def _mend(self, data: object, refuse: Refuse, why: Exception) -> Any:
         if self.wire is Never:
             return refuse((_no_value_fault(data),))
+        explain, message, found = self._explainer or self._explain, str(why), _NO_FINDINGS
         try:
-            found, step = (self._explainer or self._explain).faults_of_data(data), self.plan.step
-            if found.complete and step is not None:
-                found.left = _CODEC_STEPS
-                _search(partial(step.faults, "data", data, ""), found)
-            if found:
-                return refuse(in_order(found, data) if len(found) > 1 else tuple(found))
-            if not found.complete:  # msgspec names the first fault of any data
-                undecided = Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(data))
-                return refuse((undecided if why is None else _retell(why, data),))
-            try:
-                wire = self.take(with_integers(data, found.integers))
-            except msgspec.ValidationError as again:
-                return refuse((_retell(again, data),))
+            if explain.converts or "`float`" in message or "[" in message:
+                found = explain.find_unconverted(data, message, self.take if self.direct else None)
+                if found.integers and not found.faults:
+                    with suppress(msgspec.ValidationError):
+                        wire = self.take(with_integers(data, found.integers))
+                        return wire if self.direct else self.inward(wire, refuse)
+            return refuse(self._faults(data, found) or (_retell(why, data),))
         except RecursionError:
             return refuse(_TOO_DEEP.faults)
-        return wire if self.direct else self.inward(wire, refuse)
+
+    def _faults(self, data: object, found: Findings) -> tuple[Fault, ...]:
+        """Return the faults of data that the type refuses: by its document, by msgspec's conversions, and by codecs."""
+        try:
+            stated = (self._judge or self._judge_by_document())(data, found)
+        except SchemaError:
+            stated = ()  # the document of the type is beyond the budget
+        faults = found.faults
+        if found.complete and self.plan.step is not None:
+            of_codecs = _search(partial(self.plan.step.faults, "data", data, ""))
+            told = {fault.pointer for fault in of_codecs}
+            stated = tuple(fault for fault in stated if fault.pointer not in told)
+            faults = [*faults, *of_codecs]
+        return in_order((*stated, *faults), data)[:MAX_FAULTS] if faults else stated
+
+    def _judge_by_document(self) -> Callable[[object, Findings], tuple[Fault, ...]]:
+        """Compile the document of the type, without the parts that other judges report: keys, and types of pydantic."""
+        from fxai.schema.breach import Finder
+        from fxai.schema.json_schema import JsonSchema, engine_of
+        from fxai.schema.validation import find_faults
+
+        document = self.document
+        if self.plan.foreigners or self.plan.survey.keyed:
+            bare = dataclasses.replace(self.plan.survey, keyed=False)
+            document = JsonSchema.derive(derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare)))
+        engine = engine_of(document)
+
+        def judge(data: object, found: Findings) -> tuple[Fault, ...]:
+            return find_faults(engine, data, Finder(found.left, suspects=found.suspects))
+
+        self._judge = judge
+        return judge
+
+    @property
+    def document(self) -> JsonSchema:
+        """The JSON Schema of the type, which is derived once. Raises `SchemaError` beyond the budget of a document."""
+        if self._document is None:
+            from fxai.schema.json_schema import JsonSchema
+
+            self._document = with_stack(lambda: JsonSchema.derive(derive(self.plan)))
+        return self._document
 
     def inward(self, wire: Any, refuse: Refuse) -> Any:
         """The Python value of a wire value, by the steps of the plan."""
@@ -215,8 +260,8 @@ class Compiled:
                     faults = known or _search(partial(step.faults, "inward", wire, ""))
                     faults = faults or (_unplaced_fault(error, wire),)
                     if refuse is raise_faults:
-                        raise DecodeError(DecodeFailure(tuple(faults))) from error
-                    return refuse(tuple(faults))
+                        raise DecodeError(DecodeFailure(faults)) from error
+                    return refuse(faults)
             except RecursionError:
                 return refuse(_TOO_DEEP.faults)
 
@@ -259,7 +304,7 @@ class Compiled:
                     return step.outward(value)
                 except UnfitError as error:
                     faults = _search(partial(step.faults, "outward", value, ""))
-                    raise DecodeError(DecodeFailure(tuple(faults or (_unplaced_fault(error, value),)))) from error
+                    raise DecodeError(DecodeFailure(faults or (_unplaced_fault(error, value),))) from error
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
@@ -276,18 +321,18 @@ class Compiled:
         except _REFUSALS as error:
             why = error
         try:
-            return self._judge(wire, text, why)
+            return self._text_or_raise(wire, text, why)
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
 
-    def _judge(self, wire: Any, text: bytes | None, why: Exception | None) -> bytes:
+    def _text_or_raise(self, wire: Any, text: bytes | None, why: Exception | None) -> bytes:
         """The text of a value that the quick check could not pass, or every fault of the value."""
         if self.wire is Never:
             raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
-        faults = tuple(self._explain.faults_of_value(wire))
+        faults = self._explain.faults_of_value(wire)
         if not faults and text is not None and why is not None:
             data = _DECODE(text)
-            faults = tuple(self._explain.faults_of_data(data)) or (_retell(why, data),)
+            faults = self._faults(data, self._explain.find_unconverted(data)) or (_retell(why, data),)
         if not faults and text is None:
             faults = plain_faults(wire) or (Fault("", "what JSON can carry", f"{found_in(wire)} ({why})"),)
         if faults or text is None:
@@ -295,12 +340,12 @@ class Compiled:
         return text
 
 
-def _search(walk: Callable[[Findings], None], found: Findings | None = None) -> Findings:
+def _search(walk: Callable[[Findings], None]) -> tuple[Fault, ...]:
     """Return the findings of a walk over a value, as far as the budget goes."""
-    found = Findings.within(_CODEC_STEPS) if found is None else found
+    found = Findings()
     with suppress(ExhaustedError), shared_matcher():
         walk(found)
-    return found
+    return (*found.faults,)
 
 
 def _retell(error: Exception, data: object) -> Fault:

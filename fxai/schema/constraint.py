@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from fxai.schema.budget import Work
 from fxai.schema.data import is_array, is_object, number_identity
-from fxai.schema.part import Check, Checks, Clause, Part, Work, always, never
+from fxai.schema.part import Check, Checks, Clause, Part, always, is_whole, never
+from fxai.schema.pattern import matches
 
 _FEW: Final = 2  # how many distinct items cost as much as a visit
 _LIST: Final = 8  # how many names that are looked up, or values that are compared, cost as much as a visit
@@ -63,8 +65,11 @@ def _const(to: Checks, clause: Clause, value: Any, _: Any) -> None:
     _enum(to, clause, [value], _)
 
 
-def _type(_: Checks, clause: Clause, rule: Any, __: Any) -> None:
-    clause.kinds = frozenset(rule if is_array(rule) else [rule])
+def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+    kinds = rule if is_array(rule) else [rule]
+    clause.only(*kinds)
+    if "integer" in kinds and "number" not in kinds:
+        clause.by_type[float] = never if to.dialect.name == "draft-04" else is_whole
 
 
 def _limit(
@@ -130,7 +135,7 @@ def _multiple(_: Checks, clause: Clause, step: Any, __: Any) -> None:
 
 
 def _pattern(_: Checks, clause: Clause, pattern: str, __: Any) -> None:
-    clause.add("string", lambda value, work: work.matcher.matches(pattern, value), _PATTERN)
+    clause.add("string", lambda value, work: matches(pattern, value, work), _PATTERN)
 
 
 # ---- members
@@ -195,7 +200,7 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
 def _any_found(patterns: Iterable[str], name: str, work: Work) -> bool:
     for pattern in patterns:
         work.take(_PATTERN)
-        if work.matcher.matches(pattern, name):
+        if matches(pattern, name, work):
             return True
     return False
 
@@ -207,7 +212,7 @@ def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> No
         for pattern, inner in checks.items():
             work.take(_PATTERN * len(value))
             for name, item in value.items():
-                if work.matcher.matches(pattern, name) and not inner(item, work):
+                if matches(pattern, name, work) and not inner(item, work):
                     return False
         return True
 
@@ -384,7 +389,7 @@ def evaluated_names(part: Part, value: dict[str, Any], work: Work, *, beside: bo
         return value.keys()
     names = {name for name in schema.get("properties", ()) if name in value}
     for pattern in schema.get("patternProperties", ()):
-        names.update(name for name in value if work.matcher.matches(pattern, name))
+        names.update(name for name in value if matches(pattern, name, work))
     for inner in _in_place(part, value, work):
         names.update(evaluated_names(inner, value, work))
     return names

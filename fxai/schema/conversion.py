@@ -12,7 +12,7 @@ Decimal('1.50')
 >>> prices = Items(list, price)
 >>> prices.inward(["1.50", "2"]), prices.faults("inward", ["1.50", "x"], "", found)
 ([Decimal('1.50'), Decimal('2')], None)
->>> [str(fault) for fault in found]
+>>> [str(fault) for fault in found.faults]
 ["/1: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
 """
 
@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeGuard, final
 import msgspec
 from typing_extensions import override
 
-from fxai.schema.budget import ExhaustedError, Findings
+from fxai.schema.budget import CONVERSION, ExhaustedError, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
@@ -137,9 +137,9 @@ class Coded(Conversion):
 
     def _find_inward(self, wire: Any, pointer: str, found: Findings) -> None:
         if self.inner is not None:
-            before = len(found)
+            before = len(found.faults)
             self.inner.faults("inward", wire, pointer, found)
-            if len(found) > before:
+            if len(found.faults) > before:
                 return
             wire = self.inner.inward(wire)
         try:
@@ -222,16 +222,16 @@ class Choice(Conversion):
                 continue
             if arm.step is None:
                 return
-            faults = Findings.within(found.left)
+            faults = Findings(found.left)
             with suppress(ExhaustedError):
                 arm.step.faults(way, value, pointer, faults)
             found.walked += faults.walked
             found.left = faults.left
             found.take(0)
-            if not faults:
+            if not faults.faults:
                 return
             first = first or faults
-        for fault in first or [Fault(pointer, self.expected, found_in(value))]:
+        for fault in first.faults if first is not None else [Fault(pointer, self.expected, found_in(value))]:
             found.add(fault)
 
 
@@ -427,7 +427,7 @@ class Fields(Conversion):
             found.add(Fault(pointer, label(self.cls), found_in(value)))
             return
         found.visit()
-        walked, before = found.walked, len(found)
+        walked, before = found.walked, len(found.faults)
         for slot in self.slots:
             try:
                 member = _member(value, slot) if way == "outward" else _wire_member(value, slot, way)
@@ -436,8 +436,8 @@ class Fields(Conversion):
                 continue
             if slot.step is not None and member is not _UNSET:
                 slot.step.faults(way, member, pointer_to(pointer, slot.token), found)
-        if way == "inward" and len(found) == before:
-            found.take(found.walked - walked)
+        if way == "inward" and len(found.faults) == before:
+            found.take(CONVERSION * (found.walked - walked))
             try:
                 self.inward(value)
             except UnfitError as error:

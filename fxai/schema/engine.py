@@ -19,12 +19,13 @@ from importlib import import_module
 from typing import Any, Final, final
 from urllib.parse import urldefrag
 
+from fxai.schema.budget import Work
 from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.location import MISSING, References, Site, absolute, subschemas
-from fxai.schema.part import Check, Clause, Follow, Part, Work, join
+from fxai.schema.part import Check, Clause, Follow, Part, join
 
 _DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
 _META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynamic references
@@ -130,7 +131,7 @@ class Engine:
         try:
             for keyword in part.schema:
                 self._add(part, keyword)
-            check, part.free = join(part.clauses.values(), part.dialect)
+            check, part.free = join(part.clauses.values())
             part.takes = _within(part.resource, check) if self._tracks else check
         finally:
             self.dialect = around

@@ -1,42 +1,43 @@
-"""Every fault of data that does not fit a type, and of a Python value that is not of its type, within one budget.
+"""Faults that no JSON Schema can state: data that does not convert, and Python values that are not of their type.
 
-msgspec stops at the first fault and names it in Python's words. The judges here agree with it on what is a fault, find
-them all, and take what JSON Schema calls an integer (`3.0`) for one. They are made at the first failure of a type.
+The engine finds what the document of a type forbids. msgspec converts further: a string to a date, a name to a number.
+The judges here find such data, and the whole numbers (`3.0`) that must be read as integers. Other judges find the
+faults of Python values. fxai makes the judges at the first failure of a type.
 
->>> numbers = Explainer(dict[str, list[int]])
->>> [str(fault) for fault in numbers.faults_of_data({"a": [1, 2.0, "x"], "b": None})]
-["/a/2: expected integer, found string 'x'", '/b: expected array, found null']
+>>> from datetime import date
+>>> dates = Explainer(dict[str, date])
+>>> [str(fault) for fault in dates.find_unconverted({"a": "2026-11-27", "b": "tomorrow"}).faults]
+["/b: expected date (RFC 3339), found string 'tomorrow'"]
 >>> [str(fault) for fault in Explainer(dict[str, int]).faults_of_value({"a": "1", 2: 3})]
 ["/a: expected integer, found string '1'", '/2: expected a key that is string, found integer 2']
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 import sys
-import types
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final
+from uuid import UUID
 
 import msgspec
 from msgspec import inspect as nodes
 from typing_extensions import override
 
-from fxai.schema.budget import ExhaustedError, Findings
+from fxai.schema.budget import CONVERSION, NO_SUSPECTS, ExhaustedError, Findings, Suspects
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.fault import (
     NOTHING,
     Fault,
-    either,
     expectation,
     found_in,
     kind_in,
     kinds_of,
-    list_values,
     pointer_to,
     unwrap,
 )
@@ -52,35 +53,47 @@ _MAPPINGS = (nodes.DictType, nodes.FrozenDictType)
 _CLASSES = (nodes.StructType, nodes.DataclassType, nodes.TypedDictType, nodes.NamedTupleType)
 _ABSENT: Final = object()
 _DICT: Final[Any] = dict
-_NAMES_A_STEP: Final = 8  # how many names that are looked up cost as much as a step
-_CONVERTED: Final = 4  # steps: what asking msgspec about one value costs
+_CONVERTING: Final = (
+    *(nodes.DateTimeType, nodes.TimeType, nodes.DateType, nodes.TimeDeltaType, nodes.UUIDType, nodes.DecimalType),
+    *(nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType),
+)
 
 
 @final
 class Explainer:
-    """Finds every fault of data, and of Python values, of one type."""
+    """The faults of data, and of Python values, of one type.
 
-    __slots__ = ("_judge", "_node", "_value_judge")
+    Attributes:
+        converts: True if a place of the type converts JSON data further than to a number.
+    """
+
+    __slots__ = ("_judge", "_node", "_value_judge", "converts")
 
     def __init__(self, wire: Any) -> None:
         self._node = msgspec.inspect.type_info(wire)
-        self._judge = _DataJudges().of(self._node)
+        judges = _DataJudges()
+        self._judge = judges.of(self._node)
+        self.converts: bool = judges.converts
         self._value_judge: _Judge | None = None
 
-    def faults_of_data(self, data: object) -> Findings:
-        """Every place where plain JSON data is not what the type takes, as far as the budget goes.
+    def find_unconverted(self, data: object, message: str = "", take: Callable[[Any], Any] | None = None) -> Findings:
+        """Find the faults of plain JSON data that msgspec cannot convert, and the whole numbers among integers.
 
-        >>> many = Explainer(list[int]).faults_of_data(["x"] * 1_000)
-        >>> len(many), many.complete
-        (100, False)
+        The faults that the document of the type states are not among them.
+
+        Args:
+            data: The data.
+            message: The error of msgspec.
+            take: Converts data, if msgspec alone decides which items are valid.
         """
-        return _findings(self._judge, data, "", Findings())
+        suspects = NO_SUSPECTS if take is None or "[" not in message else suspects_in(data, message, take)
+        return _findings(self._judge, data, "", Findings(suspects=suspects))
 
-    def faults_of_value(self, value: object) -> Findings:
-        """Every place where a Python value is not what the type declares, or is no number that JSON has."""
+    def faults_of_value(self, value: object) -> tuple[Fault, ...]:
+        """Return each place where a Python value is not of the type, or is a number that JSON cannot represent."""
         if self._value_judge is None:
             self._value_judge = _ValueJudges().of(self._node)
-        return _findings(self._value_judge, value, "", Findings.within(sys.maxsize))
+        return (*_findings(self._value_judge, value, "", Findings(sys.maxsize)).faults,)
 
 
 def _findings(judge: _Judge, value: object, pointer: str, found: Findings) -> Findings:
@@ -122,11 +135,6 @@ class _Judges:
         made.append(self.members(node))
         return made[0]
 
-    def items(self, node: Any) -> Iterable[_Judge]:
-        """The judges of the items of a list, set or tuple."""
-        fixed = isinstance(node, nodes.TupleType)
-        return tuple(map(self.of, node.item_types)) if fixed else repeat(self.of(node.item_type))
-
     @abstractmethod
     def union(self, node: nodes.UnionType) -> _Judge: ...
     @abstractmethod
@@ -144,7 +152,9 @@ class _Judges:
 
 @final
 class _DataJudges(_Judges):
-    """Judges of plain JSON data."""
+    """Judges of the conversion of plain JSON data. They skip data of another kind, which the document refuses."""
+
+    converts = False
 
     @override
     def members(self, node: Any) -> _Judge:
@@ -152,189 +162,110 @@ class _DataJudges(_Judges):
         return self._record(node) if arrayed else self._object(node)
 
     def _object(self, node: Any) -> _Judge:
-        members = list(map(self._member, node.fields))
-        cost = 1 + len(members)
-        tag_field = getattr(node, "tag_field", None)
-        known = {tag_field, *(name for name, *_ in members)}
-        closed = getattr(node, "forbid_unknown_fields", False)
+        judged = [(field.encode_name, _exact(field.type), self.of(field.type)) for field in node.fields]
+        members = [(name, pointer_to("", name), exact, inner) for name, exact, inner in judged if inner is not _accept]
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if data.__class__ is not dict and not is_object(data):
-                found.add(Fault(pointer, "object", found_in(data)))
+            if not is_object(data):
                 return
-            found.take(cost + len(data) // _NAMES_A_STEP if closed else cost)
-            if tag_field is not None and data.get(tag_field, node.tag) != node.tag:
-                found.add(Fault(pointer_to(pointer, tag_field), list_values([node.tag]), found_in(data[tag_field])))
-            for name, suffix, exact, inner, needed in members:
+            found.take(1 + len(members))
+            for name, suffix, exact, inner in members:
                 value = data.get(name, _ABSENT)
-                if value.__class__ is exact:
-                    continue
-                if value is not _ABSENT:
+                if value is not _ABSENT and value.__class__ is not exact:
                     inner(value, pointer + suffix, found)
-                elif needed is not None:
-                    found.add(Fault(pointer + suffix, needed, NOTHING))
-            if closed:
-                _find_unknown(known, data, pointer, found)
 
-        return judge
-
-    def _member(self, field: Any) -> tuple[str, str, type | None, _Judge, str | None]:
-        """A field: its name, its pointer, the Python type that surely fits, its judge, what is expected if needed."""
-        tp, name = field.type, field.encode_name
-        return name, pointer_to("", name), _exact(tp), self.of(tp), _missing_words(field)
+        return judge if members else _accept
 
     def _record(self, node: Any) -> _Judge:
         first = 0 if getattr(node, "tag_field", None) is None else 1
-        members = [(self.of(field.type), _missing_words(field)) for field in node.fields]
-        most = first + len(members) if getattr(node, "forbid_unknown_fields", True) else None
-        expected = expectation(node)
+        return self._places([self.of(field.type) for field in node.fields], first)
 
+    def _places(self, inner: list[_Judge], first: int) -> _Judge:
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if not is_listed(data):
-                found.add(Fault(pointer, expected, found_in(data)))
-                return
-            found.take(1 + len(members))
-            if first and (not data or data[0] != node.tag):
-                there = found_in(data[0]) if data else NOTHING
-                found.add(Fault(pointer_to(pointer, 0), list_values([node.tag]), there))
-            for index, (inner, needed) in enumerate(members, first):
-                if index < len(data):
-                    inner(data[index], pointer_to(pointer, index), found)
-                elif needed is not None:
-                    found.add(Fault(pointer_to(pointer, index), needed, NOTHING))
-            if most is not None and len(data) > most:
-                found.add(Fault(pointer, expected, found_in(data)))
+            if is_listed(data):
+                found.take(1 + len(inner))
+                for index, (item, one) in enumerate(zip(data[first:], inner, strict=False), first):
+                    one(item, f"{pointer}/{index}", found)
 
-        return judge
+        return _accept if all(one is _accept for one in inner) else judge
 
     @override
     def mapping(self, node: Any) -> _Judge:
-        expected, least, most = expectation(node), node.min_length or 0, node.max_length
         inner, key, exact = self.of(node.value_type), _leaf_type(node.key_type), _exact(node.value_type)
         named = f"a key that is {expectation(node.key_type)}"
+        converted = key is not str and key is not None
+        self.converts |= converted
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if not is_object(data) or len(data) < least or (most is not None and len(data) > most):
-                found.add(Fault(pointer, expected, found_in(data)))
-            if not is_object(data):
-                return
-            found.take(1)
-            for name, item in data.items():
-                found.left -= 1
-                if key is not str and key is not None:
-                    found.take(_CONVERTED)
+            for name, item in data.items() if is_object(data) else ():
+                found.take(1)
+                if converted:
+                    found.take(CONVERSION)
                     if not _takes(_DICT[key, None], {name: None}):
                         text = found_in(name).removeprefix("string ")
                         found.add(Fault(pointer_to(pointer, name), named, f"key {text}"))
-                if type(item) is not exact or found.left < 0:
-                    found.take(1)
+                if type(item) is not exact:
                     inner(item, pointer_to(pointer, name), found)
 
-        return judge
+        return judge if converted or inner is not _accept else _accept
 
     @override
     def array(self, node: Any) -> _Judge:
-        expected, judges = expectation(node), self.items(node)
-        fixed = isinstance(node, nodes.TupleType)
-        exact = None if fixed else _exact(node.item_type)
-        bulk = None if fixed or exact is not None else _python_type(node.item_type, set())
-        listed: Any = None if bulk is None else types.GenericAlias(list, (bulk,))
-        least: int = len(node.item_types) if fixed else node.min_length or 0
-        most: int | None = len(node.item_types) if fixed else node.max_length
+        if isinstance(node, nodes.TupleType):
+            return self._places([*map(self.of, node.item_types)], 0)
+        inner, exact = self.of(node.item_type), _exact(node.item_type)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if not is_listed(data) or len(data) < least or (most is not None and len(data) > most):
-                found.add(Fault(pointer, expected, found_in(data)))
-            if not is_listed(data):
-                return
-            found.take(1)
-            suspects = enumerate(data) if listed is None else _suspects(data, listed, found)
-            for (index, item), inner in zip(suspects, judges, strict=False):
-                found.left -= 1
-                if type(item) is not exact or found.left < 0:
+            if is_listed(data):
+                suspects = found.suspects.get(id(data))
+                for index in range(len(data)) if suspects is None else suspects:
                     found.take(1)
-                    inner(item, f"{pointer}/{index}", found)
+                    if type(item := data[index]) is not exact:
+                        inner(item, f"{pointer}/{index}", found)
 
-        return judge
+        return _accept if inner is _accept else judge
 
     @override
     def union(self, node: nodes.UnionType) -> _Judge:
-        expected = expectation(node)
         arms = [(kinds_of(arm), unwrap(arm), self.of(arm)) for arm in node.types]
         tagged = {arm.tag: judge for _, arm, judge in arms if isinstance(arm, nodes.StructType) and arm.tag is not None}
         field = next((arm.tag_field for _, arm, _ in arms if isinstance(arm, nodes.StructType) and arm.tag), None)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
             kind = kind_in(data)
-            whole = "integer" if kind == "number" and data.is_integer() else kind
-            fitting = [arm_judge for kinds, _, arm_judge in arms if kind in kinds or whole in kinds]
-            if len(tagged) > 1 and fitting and kind in ("object", "array"):
-                _judge_tagged(tagged, str(field), data, pointer, found)
-                return
-            if len(fitting) == 1:
-                fitting[0](data, pointer, found)
-                return
-            tried = [_findings(arm_judge, data, pointer, Findings()) for arm_judge in fitting]
-            taken = [inner for inner in tried if not inner]
-            if taken:
-                for place in min(taken, key=lambda inner: len(inner.integers)).integers:
-                    found.add_integer(place)
-            else:
-                found.add(Fault(pointer, expected, found_in(data)))
+            fitting = next((inner for kinds, _, inner in arms if kind in kinds), None)
+            if fitting is None and kind == "number" and data.is_integer():
+                fitting = next((inner for kinds, _, inner in arms if "integer" in kinds), None)
+            elif len(tagged) > 1 and kind in ("object", "array"):
+                first = data.get(str(field)) if is_object(data) else next(iter(data), None)
+                fitting = tagged.get(first) if isinstance(first, (str, int)) else None
+            if fitting is not None:
+                fitting(data, pointer, found)
 
-        return judge
+        return _accept if all(inner is _accept for *_, inner in arms) else judge
 
     @override
     def leaf(self, node: nodes.Type) -> _Judge:
-        if isinstance(node, _ANYTHING):
-            return _accept
-        tp, expected = _leaf_type(node), expectation(node)
-        exact = tp if tp in (str, bool, type(None)) else None
-        whole = "integer" in kinds_of(node) and "number" not in kinds_of(node)
+        tp, expected, kinds = _leaf_type(node), expectation(node), kinds_of(node)
+        whole = "integer" in kinds and "number" not in kinds
+
+        def judge_number(data: Any, pointer: str, found: Findings) -> None:
+            if type(data) is float and data.is_integer():
+                found.integers.append(pointer)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if type(data) is exact:
-                return
-            found.take(_CONVERTED)
-            is_whole = whole and type(data) is float and data.is_integer()
-            if exact is not None or not _takes(tp, int(data) if is_whole else data):
-                found.add(Fault(pointer, expected, found_in(data)))
-            elif is_whole:
-                found.add_integer(pointer)
+            if isinstance(data, str):
+                found.take(CONVERSION)
+                if not _takes(tp, data):
+                    found.add(Fault(pointer, expected, found_in(data)))
 
-        def judge_integer(data: Any, pointer: str, found: Findings) -> None:
-            if type(data) is float and data.is_integer():
-                found.add_integer(pointer)
-            elif type(data) is not int:
-                found.add(Fault(pointer, expected, found_in(data)))
-
-        return judge_integer if tp is int else judge
+        if isinstance(node, _CONVERTING):
+            self.converts = True
+            return judge
+        return judge_number if whole else _accept
 
 
 def _accept(_: Any, __: str, ___: Findings) -> None: ...
-
-
-def _missing_words(field: Any) -> str | None:
-    """What a required field expects; None for another."""
-    return expectation(field.type) if field.required else None
-
-
-def _find_unknown(known: Collection[object], data: dict[str, Any], pointer: str, found: Findings) -> None:
-    for name, value in data.items():
-        if name not in known:
-            found.add(Fault(pointer_to(pointer, name), "no property of this name", found_in(value)))
-
-
-def _judge_tagged(arms: dict[Any, _Judge], field: str, data: Any, pointer: str, found: Findings) -> None:
-    """Judge by the struct that the tag in the data names."""
-    first: object = _ABSENT if is_object(data) or not data else data[0]
-    tag = data.get(field, _ABSENT) if is_object(data) else first
-    place = pointer_to(pointer, field if is_object(data) else 0)
-    chosen = next((arm for value, arm in arms.items() if type(value) is type(tag) and value == tag), None)
-    if chosen is not None:
-        chosen(data, pointer, found)
-    else:
-        found.add(Fault(place, either(arms), NOTHING if tag is _ABSENT else found_in(tag)))
 
 
 def _exact(node: nodes.Type) -> type | None:
@@ -346,89 +277,43 @@ def _exact(node: nodes.Type) -> type | None:
 def _takes(tp: Any, data: object) -> bool:
     try:
         msgspec.convert(data, tp, str_keys=True)
-    except (msgspec.ValidationError, ValueError, TypeError):
+    except _REFUSALS:
         return False
     return True
 
 
-_LEAVES: Final[dict[type[nodes.Type], str]] = {
-    nodes.IntType: "builtins.int",
-    nodes.FloatType: "builtins.float",
-    nodes.StrType: "builtins.str",
-    nodes.BoolType: "builtins.bool",
-    nodes.BytesType: "builtins.bytes",
-    nodes.ByteArrayType: "builtins.bytearray",
-    nodes.MemoryViewType: "builtins.memoryview",
-    nodes.DateTimeType: "datetime.datetime",
-    nodes.TimeType: "datetime.time",
-    nodes.DateType: "datetime.date",
-    nodes.TimeDeltaType: "datetime.timedelta",
-    nodes.UUIDType: "uuid.UUID",
-    nodes.DecimalType: "decimal.Decimal",
+_REFUSALS = (msgspec.ValidationError, ValueError, TypeError)
+_LEAVES: Final[dict[type[nodes.Type], Any]] = {
+    nodes.NoneType: type(None),
+    nodes.BoolType: bool,
+    nodes.IntType: int,
+    nodes.FloatType: float,
+    nodes.StrType: str,
+    nodes.BytesType: bytes,
+    nodes.ByteArrayType: bytearray,
+    nodes.MemoryViewType: memoryview,
+    nodes.DateTimeType: datetime,
+    nodes.TimeType: time,
+    nodes.DateType: date,
+    nodes.TimeDeltaType: timedelta,
+    nodes.UUIDType: UUID,
+    nodes.DecimalType: Decimal,
 }
 
 
 def _leaf_type(node: nodes.Type) -> Any:
-    """The Python type of a place without members, with its bounds; `None` for a place that has members."""
+    """Return the Python type of a place without members, with its bounds; None for a place that has members."""
     node = unwrap(node)
     if isinstance(node, nodes.LiteralType):
         return Literal[node.values]
     if isinstance(node, nodes.EnumType):
         return node.cls
-    if isinstance(node, nodes.NoneType):
-        return type(None)
-    module, _, name = _LEAVES.get(type(node), "").rpartition(".")
-    if not module:
+    python = _LEAVES.get(type(node))
+    if python is None:
         return None
-    python = getattr(importlib.import_module(module), name)
     names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
     bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
     return Annotated[python, msgspec.Meta(**bounds)] if bounds else python
-
-
-# ---- many items
-
-_ROUNDS: Final = 8  # items that msgspec names before all that are left are judged
-_NAMED: Final = re.compile(r" - at `\$\[(\d+)\]")
-
-
-def _suspects(data: Sequence[Any], listed: Any, found: Findings) -> Iterator[tuple[int, Any]]:
-    """Iterate over the items that msgspec refuses, and over all items after the first eight of these."""
-    start = 0
-    for _ in range(_ROUNDS):
-        try:
-            msgspec.convert(data[start:], listed, str_keys=True)
-        except (msgspec.ValidationError, ValueError, TypeError) as error:
-            named = _NAMED.search(str(error))
-            if named is None:
-                break
-            start += int(named[1])
-            found.take(int(named[1]))
-            yield start, data[start]
-            start += 1
-        else:
-            return
-    yield from enumerate(data[start:], start)
-
-
-def _python_type(node: nodes.Type, around: set[int]) -> Any:
-    """Return the type of a place, if msgspec converts plain data to it by no hook and no hash. Otherwise None."""
-    node = unwrap(node)
-    if isinstance(node, nodes.ListType) and node.min_length is None and node.max_length is None:
-        inner = _python_type(node.item_type, around)
-        return None if inner is None else types.GenericAlias(list, (inner,))
-    if isinstance(node, nodes.UnionType):
-        arms = [_python_type(arm, around) for arm in node.types]
-        return None if None in arms else Union[(*arms,)]
-    if not isinstance(node, _CLASSES):
-        return _leaf_type(node)
-    if getattr(node.cls, "__parameters__", ()):
-        return None
-    if id(node) not in around:
-        around.add(id(node))
-        if any(_python_type(field.type, around) is None for field in node.fields):
-            return None
-    return node.cls
 
 
 # ---- Python values
@@ -443,12 +328,12 @@ class _ValueJudges(_Judges):
         expected, arms = expectation(node), list(map(self.of, node.types))
 
         def judge(value: Any, pointer: str, found: Findings) -> None:
-            deeper: Findings | None = None
+            deeper: list[Fault] = []
             for arm in arms:
-                faults = _findings(arm, value, pointer, Findings.within(sys.maxsize))
+                faults = _findings(arm, value, pointer, Findings(sys.maxsize)).faults
                 if not faults:
                     return
-                if deeper is None and any(fault.pointer != pointer for fault in faults):
+                if not deeper and any(fault.pointer != pointer for fault in faults):
                     deeper = faults  # the value is of this alternative's kind, and wrong deeper down
             for fault in deeper or [Fault(pointer, expected, found_in(value))]:
                 found.add(fault)
@@ -491,7 +376,7 @@ class _ValueJudges(_Judges):
                 return
             for name, item in cast("dict[object, object]", value).items():
                 place = pointer_to(pointer, str(name))
-                if _findings(key, name, "", Findings.within(sys.maxsize)):
+                if _findings(key, name, "", Findings(sys.maxsize)).faults:
                     found.add(Fault(place, named, found_in(name)))
                 inner(item, place, found)
 
@@ -499,10 +384,12 @@ class _ValueJudges(_Judges):
 
     @override
     def array(self, node: Any) -> _Judge:
-        expected, judges = expectation(node), self.items(node)
+        fixed = isinstance(node, nodes.TupleType)
+        judges = [*map(self.of, node.item_types)] if fixed else repeat(self.of(node.item_type))
+        expected = expectation(node)
         is_set = isinstance(node, (nodes.SetType, nodes.FrozenSetType))
         accepted: Any = Set if is_set else (list, tuple)
-        length = len(node.item_types) if isinstance(node, nodes.TupleType) else None
+        length = len(node.item_types) if fixed else None
 
         def judge(value: Any, pointer: str, found: Findings) -> None:
             if not isinstance(value, accepted):
@@ -553,28 +440,75 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
     return True
 
 
-# ---- what only msgspec knows
+# ---- the places that msgspec names
 
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$(?P<path>[^`]*)`$")
 _STEP: Final = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
+_ROUNDS: Final = 8  # items that msgspec names before every item is a suspect
+_LONG: Final = 8  # items of an array that is worth it
 
 
 def fault_of_message(message: str, data: object) -> Fault:
-    """A message of msgspec as a fault, with as much of the place as it names.
+    """Return a message of msgspec as a fault, with as much of the place as the message names.
 
     >>> print(fault_of_message("Expected `int`, got `str` - at `$.a`", {"a": "x"}))
     /a: expected int, got str, found string 'x'
     """
-    place = _PLACE.search(message)
     pointer, there = "", data
+    for _, token, inner in _walk(message, data):
+        pointer, there = pointer_to(pointer, token), inner
+    expected = _PLACE.sub("", message).removeprefix("Expected ").replace("`", "")
+    return Fault(pointer, expected, found_in(there))
+
+
+def _walk(message: str, data: object) -> Iterator[tuple[Any, Any, Any]]:
+    """Iterate over the steps to the place that a message names: the value around, the token, the value inside."""
+    place = _PLACE.search(message)
     for step in _STEP.finditer(place["path"] if place else ""):
         token = step["name"] or step["index"]
         if token is None:
             break
-        pointer = pointer_to(pointer, token)
-        if is_array(there):
-            there = there[int(token)] if token.isdigit() and int(token) < len(there) else None
+        around, data = data, None
+        if is_array(around):
+            data = around[int(token)] if token.isdigit() and int(token) < len(around) else None
+        elif is_object(around):
+            data = around.get(token)
+        yield around, token, data
+
+
+def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> Suspects:
+    """Return the items of a long array that msgspec refuses, if it accepts all other items.
+
+    msgspec names the first item that it refuses. The items up to it are removed, and the data is converted again.
+
+    Args:
+        data: Data that msgspec refuses.
+        message: The error of msgspec.
+        take: Converts data.
+    """
+    steps = [*_walk(message, data)]
+    arrays = [at for at, (around, _, _) in enumerate(steps) if is_array(around) and len(around) >= _LONG]
+    if not arrays:
+        return NO_SUSPECTS
+    last = max(arrays, key=lambda at: len(steps[at][0]))
+    items, found = steps[last][0], list[int]()
+    left, start = items[:], 0
+    rest: Any = left
+    for around, token, _ in reversed(steps[:last]):
+        rest = (
+            {**around, token: rest} if is_object(around) else [*around[: int(token)], rest, *around[int(token) + 1 :]]
+        )
+    for _ in range(_ROUNDS):
+        index = next((int(token) for around, token, _ in _walk(message, rest) if around is left), None)
+        if index is None:
+            break
+        found.append(start + index)
+        start += index + 1
+        left[:] = items[start:]
+        try:
+            take(rest)
+        except _REFUSALS as error:
+            message = str(error)
         else:
-            there = there.get(token) if is_object(there) else None
-    expected = _PLACE.sub("", message).removeprefix("Expected ").replace("`", "")
-    return Fault(pointer, expected, found_in(there))
+            return {id(items): found, **dict.fromkeys(id(around) for around, _, _ in steps[:last])}
+    return NO_SUSPECTS

@@ -291,7 +291,9 @@ _BOUNDS: Final = {
 }
 _FORMATS: Final = {
     "date-time": "date and time (RFC 3339)",
+    "date-time-local": "date and time (RFC 3339) without a time zone",
     "time": "time (RFC 3339)",
+    "partial-time": "time (RFC 3339) without a time zone",
     "date": "date (RFC 3339)",
     "duration": "duration (ISO 8601)",
     "uuid": "UUID",
@@ -350,6 +352,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
         form = schema.get("format", schema.get("contentEncoding")) if kinds == "string" else None
         return _FORMATS.get(str(form), kinds)
     if is_array(kinds):
+        if schema.get("format") == "decimal":
+            kinds = [kind if kind != "string" else _FORMATS["decimal"] for kind in kinds if kind != "number"]
         return " or ".join(sorted(cast("list[str]", kinds)))
     return next((kind for keyword, kind in _KINDS_OF_KEYWORDS.items() if keyword in schema), "a value")
 

@@ -357,7 +357,12 @@ def _adapter(tp: Any, pydantic: Any) -> Any:
                 f", then call {_name(tp)}.model_rebuild()" if inspect.isclass(tp) else f" before you use {_name(tp)}"
             )
             raise NameError(f"{_name(tp)} names a class that is not defined yet. Define the class{rebuild}.") from None
-        raise SchemaError(f"pydantic cannot validate {_name(tp)}: {_first_line(error)} {_REMEDY}") from error
+        why, remedy = _first_line(error), _REMEDY
+        strange = [_name(arm) for arm in get_args(tp) if inspect.isclass(arm) and issubclass(arm, msgspec.Struct)]
+        if strange:
+            why = f"only msgspec decodes {strange[0]}, and only pydantic decodes another type of the union."
+            remedy = f"Make {strange[0]} a pydantic model or a dataclass, or carry the other types by a codec."
+        raise SchemaError(f"pydantic cannot validate {_name(tp)}: {why} {remedy}") from error
     return adapter
 
 

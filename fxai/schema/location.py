@@ -18,7 +18,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import msgspec
 
-from fxai.schema.budget import MAX_PLACES, MAX_POINTER, MAX_SCHEMAS, Steps
+from fxai.schema.budget import MAX_PLACES, MAX_POINTER, MAX_SCHEMAS, Work
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
@@ -329,7 +329,7 @@ class Reader:
     def __init__(self, document: Any) -> None:
         self.root: Site = Site("", document)
         self.dialect: Dialect = dialect_of(document)
-        self.steps: Steps = Steps(MAX_PLACES)
+        self.steps: Work = Work(MAX_PLACES)
         """How much may still be read; `ExhaustedError` is raised beyond it."""
         self._evaluated: dict[str, Container[str]] = {}
         self._nulls: dict[str, bool] = {}
@@ -387,7 +387,7 @@ class Reader:
         return list(found.values())
 
     def _gather(self, site: Site, found: dict[tuple[str, frozenset[str]], Site]) -> None:
-        self.steps.take(site.pointer)
+        self.steps.take(1, site.pointer)
         if site.key in found:
             return
         hidden = self.dialect.ref_alone and "$ref" in site
@@ -459,7 +459,7 @@ class Reader:
         return set(self._declared_names(site, set()))
 
     def _declared_names(self, site: Site, seen: set[str]) -> Iterator[str]:
-        self.steps.take(site.pointer)
+        self.steps.take(1, site.pointer)
         if site.pointer in seen or not is_object(site.schema):
             return
         seen.add(site.pointer)

@@ -1,10 +1,11 @@
-"""The JSON Schema of the keys of mappings. Use this module after `msgspec` derived the JSON Schema of a type.
+"""The keywords that `msgspec` omits. Use this module after `msgspec` derived the JSON Schema of a type.
 
 `msgspec` reads the text of a key as the type of the key, but its JSON Schema describes only keys of the type `str`.
 This module adds `propertyNames` for the other types, so that the JSON Schema accepts the keys that the decoder accepts.
+It adds the `format` of dates and times, and the numbers that a `Decimal` can be.
 
 >>> schema = {"type": "object", "additionalProperties": {"type": "integer"}}
->>> describe_keys(dict[int, int], schema, {}, {})
+>>> add_omitted(dict[int, int], schema, {}, {})
 >>> schema["propertyNames"]
 {'pattern': '^(0|-?[1-9][0-9]*)$'}
 """
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import inspect
 
 from fxai.schema.data import is_object
+from fxai.schema.fault import unwrap
 
 INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
 """The pattern of the text of an integer as a key."""
@@ -34,7 +36,7 @@ def classes_of(tp: Any) -> list[Any]:
     waiting: list[Any] = [inspect.type_info(tp)]
     found: dict[Any, None] = {}
     while waiting:
-        info = _without_notes(waiting.pop())
+        info: Any = unwrap(waiting.pop())
         cls: Any = getattr(info, "cls", None)
         if cls is not None and not isinstance(info, inspect.CustomType):
             if cls in found:
@@ -44,20 +46,23 @@ def classes_of(tp: Any) -> list[Any]:
     return list(found)
 
 
-def describe_keys(tp: Any, root: dict[str, Any], names: Mapping[Any, str], components: dict[str, Any]) -> None:
-    """Add `propertyNames` to each mapping whose keys are not plain strings.
+def add_omitted(
+    tp: Any, root: dict[str, Any], names: Mapping[Any, str], components: dict[str, Any], *, keys: bool = True
+) -> None:
+    """Add the keywords that `msgspec` omits to the JSON Schema of a type.
 
     Args:
         tp: The type.
         root: The JSON Schema of the type, as `msgspec` derived it. This function changes it.
         names: The name of each class among the components.
         components: The JSON Schemas of the classes, by name. This function changes them.
+        keys: True to add `propertyNames` to each mapping whose keys are not plain strings. Default: True.
     """
     waiting: list[tuple[Any, Any]] = [(inspect.type_info(tp), root)]
     done: set[Any] = set()
     while waiting:
         info, schema = waiting.pop()
-        info = _without_notes(info)
+        info = unwrap(info)
         name = names.get(getattr(info, "cls", None))
         if name is not None:
             if name in done:
@@ -65,19 +70,18 @@ def describe_keys(tp: Any, root: dict[str, Any], names: Mapping[Any, str], compo
             done.add(name)
             schema = components[name]
         if is_object(schema):
-            if hasattr(info, "key_type") and (key := _key(info.key_type)) is not None:
+            names_of = getattr(info, "key_type", None) if keys else None
+            if names_of is not None and (key := _key(names_of)) is not None:
                 schema.setdefault("propertyNames", key)
+            if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
+                schema.setdefault("format", _format(info))
+            elif isinstance(info, inspect.DecimalType) and schema.get("type") == "string":
+                schema["type"] = ["string", "number"]
             waiting += _inside(info, schema)
     text = msgspec.json.encode([root, components])
     for cls, name in names.items():
         if isclass(cls) and issubclass(cls, Enum) and b'"$ref":"#/$defs/%s"' % name.encode() not in text:
             components.pop(name, None)  # its values were only keys
-
-
-def _without_notes(info: Any) -> Any:
-    while isinstance(info, inspect.Metadata):
-        info = info.type
-    return info
 
 
 def _inside(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -104,14 +108,14 @@ def _arms(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Iterate over the alternatives of a union. `msgspec` puts structs behind the others, and `None` at the end."""
     arms = iter(schema.get("anyOf", ()))
     for arm in info.types:
-        plain = _without_notes(arm)
+        plain = unwrap(arm)
         last = isinstance(plain, inspect.NoneType) or (isinstance(plain, inspect.StructType) and not plain.array_like)
         yield plain, None if last else next(arms, None)
 
 
 def _key(info: Any) -> dict[str, Any] | None:
     """Return the JSON Schema of the text of a key; None if the key can be any string, or `msgspec` describes it."""
-    info = _without_notes(info)
+    info = unwrap(info)
     if isinstance(info, inspect.UnionType):
         arms = [_key(arm) for arm in info.types]
         return None if None in arms else {"anyOf": arms}
@@ -119,12 +123,47 @@ def _key(info: Any) -> dict[str, Any] | None:
         values: Any = [one.value for one in info.cls] if isinstance(info, inspect.EnumType) else info.values
         return {"enum": [str(value) for value in values]}
     if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
-        return {"format": "date-time" if isinstance(info, inspect.DateTimeType) else "time"} if info.tz else None
+        return {"format": _format(info)}
+    if isinstance(info, inspect.IntType):
+        return _integer_keys(info) or {"pattern": INTEGER}
     return next((dict(key) for kind, key in _KEYS.items() if isinstance(info, kind)), None)
 
 
+def _format(info: inspect.DateTimeType | inspect.TimeType) -> str:
+    if isinstance(info, inspect.DateTimeType):
+        return "date-time-local" if info.tz is False else "date-time"
+    return "partial-time" if info.tz is False else "time"
+
+
+_MOST_LISTED: Final = 100  # keys
+
+
+def states_bounds(info: Any) -> bool:
+    """Return whether a JSON Schema can state the bounds of a type of keys."""
+    if isinstance(info, inspect.FloatType):
+        return {info.ge, info.gt, info.le, info.lt, info.multiple_of} == {None}
+    return not isinstance(info, inspect.IntType) or _integer_keys(info) is not None
+
+
+def _integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
+    """Return the JSON Schema of the text of an integer as a key; None if no short JSON Schema states its bounds."""
+    low = info.ge if info.gt is None else info.gt + 1
+    high = info.le if info.lt is None else info.lt - 1
+    if info.multiple_of is None and (low, high) in _SIGNS:
+        return {"pattern": _SIGNS[low, high]}
+    if low is None or high is None or high - low > _MOST_LISTED:
+        return None
+    return {"enum": [str(key) for key in range(low, high + 1) if key % (info.multiple_of or 1) == 0]}
+
+
+_SIGNS: Final[dict[tuple[int | None, int | None], str]] = {
+    (None, None): INTEGER,
+    (0, None): "^(0|[1-9][0-9]*)$",
+    (1, None): "^[1-9][0-9]*$",
+    (None, 0): "^(0|-[1-9][0-9]*)$",
+    (None, -1): "^-[1-9][0-9]*$",
+}
 _KEYS: Final[dict[type[Any], dict[str, str]]] = {
-    inspect.IntType: {"pattern": INTEGER},
     inspect.FloatType: {"pattern": _NUMBER},
     inspect.UUIDType: {"format": "uuid"},
     inspect.DateType: {"format": "date"},

@@ -12,18 +12,19 @@ accepts the data of the text. If `anyOf` or `oneOf` holds for a text, exactly on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from returns.result import Success
 
-from fxai.schema.breach import Breach, find_breaches
-from fxai.schema.budget import MAX_STEPS, ExhaustedError, with_stack
-from fxai.schema.data import JSON_ERRORS, copy_data, is_array
+from fxai.schema.breach import Breach, EnoughError, Finder
+from fxai.schema.budget import ExhaustedError, Work, with_stack
+from fxai.schema.data import copy_data, is_array
 from fxai.schema.fault import Fault, in_order, pointer_tokens
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
-from fxai.schema.part import Part, Work
+from fxai.schema.part import Part
 from fxai.schema.pattern import PatternTimeoutError
 
 _MOST_INSIDE: Final = 4
@@ -50,16 +51,17 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
 
 def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
     value = {"": copy_data(data)}  # below a name, so that the whole can be a text
-    work, places, refusals = Work(MAX_STEPS), dict[str, str](), list[Breach]()
+    work, places, refusals = Finder(), dict[str, str](), list[Breach]()
     while not root.takes(value[""], work):
-        breaches = find_breaches(root, value[""], work)
-        work.take(0)  # the search ends silently if no steps are left
+        with suppress(EnoughError):
+            work.walk(root, value[""], "")
+        breaches = work.found
         refusals += breaches
         texts = {one.pointer: one.value for one in _about_texts(breaches) if one.pointer not in places}
         if not [*_parse_all(value, texts, places, limits, work)]:
             _put_back(value, places, breaches)
             break
-        work = Work(work.left)
+        work = Finder(work.left)
     around = [one for one in refusals if any(_is_inside(place, one.pointer) for place in places)]
     if not places or not all(_is_certain(one, value[""], work) for one in around):
         return data, ()
@@ -120,20 +122,12 @@ def _refuses_strings(breach: Breach) -> bool:
 
 
 def _parse(text: str, pointer: str, places: Iterable[str], limits: Limits) -> Any:
-    """Return the result of parsing a text, or None if it is no JSON or nests too deep."""
+    """Return the result of parsing a text, or None if it nests too deep."""
     around = sum(pointer.startswith(f"{place}/") for place in places)
     levels = limits.max_depth - pointer.count("/")
-    if around >= _MOST_INSIDE or levels < 1 or not _is_json(text):
+    if around >= _MOST_INSIDE or levels < 1:
         return None
     return parse_json(text, msgspec.structs.replace(limits, max_depth=levels))
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except JSON_ERRORS:
-        return False
-    return True
 
 
 def _put(holder: Any, pointer: str, value: Any) -> None:

@@ -280,10 +280,13 @@ _ATOMS: Final = frozenset((str, int, bool, type(None)))
 
 
 def builtin(value: object) -> object:
-    """The builtin value that an instance of a subclass of `str`, `int` or `float` is: msgspec asks for it.
+    """Return the JSON data of a value that msgspec does not know.
+
+    The value is an instance of a subclass of `str`, `int`, or `float`, or a value of a pydantic class.
 
     Raises:
-        TypeError: it is no such instance; JSON cannot carry it.
+        TypeError: If JSON cannot represent the value.
+        ValueError: If pydantic cannot write the value.
     """
     if isinstance(value, str):
         return str.__str__(value)
@@ -291,6 +294,9 @@ def builtin(value: object) -> object:
         return int.__int__(value)
     if isinstance(value, float):
         return float.__float__(value)
+    serializer = getattr(type(value), "__pydantic_serializer__", None)
+    if serializer is not None:
+        return serializer.to_python(value, mode="json", by_alias=True)
     raise TypeError(f"JSON cannot carry a {type(value).__qualname__}")
 
 
@@ -433,7 +439,11 @@ def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
     >>> [is_about_leaves((Fault("/a", "array", found),)) for found in ("string 'x'", "string '[1]'", "object")]
     [True, False, False]
     """
-    return all(one.found.startswith(_LEAVES) and _FOUND_NESTED.match(one.found) is None for one in faults)
+    for one in faults:
+        found = one.found
+        if not found.startswith(_LEAVES) or (found[8:9] in "[{ \\" and _FOUND_NESTED.match(found) is not None):
+            return False
+    return True
 
 
 def holds_nested(data: Any) -> bool:

@@ -1,62 +1,23 @@
-"""A compiled schema of a document, and the work of a decision.
+"""A compiled schema of a document.
 
-A step costs about the same wherever it is taken, so that the budget bounds the time. A visit of a value by a schema
-costs one step, and each keyword of the schema costs one step.
+A visit of a value by a schema costs one step, and each keyword of the schema costs one step.
 
->>> from fxai.schema.dialect import dialect_of
 >>> kinds = Clause()
->>> kinds.kinds = frozenset(("integer",))
->>> check, free = join([kinds], dialect_of({}))
->>> check(3, Work()), check(3.0, Work()), check("3", Work()), sorted(tp.__name__ for tp in free)
-(True, True, False, ['int'])
+>>> kinds.only("integer")
+>>> check, free = join([kinds])
+>>> check(3, Work()), check("3", Work()), sorted(tp.__name__ for tp in free)
+(True, False, ['float', 'int'])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, final
 
-import msgspec
-
-from fxai.schema.budget import MAX_STEPS, ExhaustedError, new_stack
+from fxai.schema.budget import ExhaustedError, Work, new_stack
 from fxai.schema.dialect import Dialect
-from fxai.schema.pattern import SECONDS, Matcher, PatternTimeoutError
-
-
-@final
-class Work(msgspec.Struct, eq=False):
-    """The steps that one decision has left, and the values that it knows.
-
-    Attributes:
-        left: The steps.
-        known: Decisions about values, where schemas multiply.
-        resources: The resources on the way to the schema, for dynamic references.
-        numbers: The numbers of values of the data, by content.
-        numbers_of: The numbers of values of the data, by identity.
-        searches: The matcher of the patterns. None before the first search.
-    """
-
-    left: int = MAX_STEPS
-    known: dict[Hashable, bool] = {}
-    resources: list[str] = []
-    numbers: dict[Hashable, object] = {}
-    numbers_of: dict[int, object] = {}
-    searches: Matcher | None = None
-
-    @property
-    def matcher(self) -> Matcher:
-        """The searches with patterns, which share one time."""
-        if self.searches is None:
-            self.searches = Matcher(SECONDS)
-        return self.searches
-
-    def take(self, steps: int) -> None:
-        """Count steps. Raises `ExhaustedError` if not enough steps are left."""
-        self.left -= steps
-        if self.left < 0:
-            raise ExhaustedError
-
+from fxai.schema.pattern import PatternTimeoutError
 
 Check: TypeAlias = Callable[[Any, Work], bool]
 """Returns whether a value is valid. Raises `ExhaustedError` and `PatternTimeoutError`."""
@@ -82,11 +43,15 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "null": (type(None),),
     "any": (dict, list, str, int, float, bool, type(None)),
 }
-_TYPES: Final = _KINDS["any"]
+TYPES: Final = _KINDS["any"]
+_KNOWN: Final = frozenset(TYPES)
 
 
-def _kind(value: Any) -> type:
-    """Return the JSON type of a value of another Python type: of a subclass, or of a tuple."""
+def kind_of(value: object) -> type:
+    """Return the JSON type of a value, also of a subclass, or of a tuple."""
+    kind = type(value)
+    if kind in _KNOWN:
+        return kind
     if isinstance(value, tuple):
         return list
     return next((tp for tp in (bool, dict, list, str, int, float) if isinstance(value, tp)), type(None))
@@ -97,45 +62,41 @@ class Clause:
     """The checks of one keyword, by the type of the value.
 
     Attributes:
-        kinds: The kinds that the keyword accepts. None if it is not `type`.
         weight: The steps that the keyword costs.
     """
 
-    __slots__ = ("by_type", "kinds", "weight")
+    __slots__ = ("by_type", "weight")
 
     def __init__(self) -> None:
-        self.by_type: dict[type, list[Check]] = {}
-        self.kinds: frozenset[str] | None = None
+        self.by_type: dict[type, Check] = {}
         self.weight: int = 0
 
     def add(self, kind: str, check: Check, weight: int = 1) -> None:
         """Check every value of a kind, or of `any` kind."""
         for tp in _KINDS[kind]:
-            self.by_type.setdefault(tp, []).append(check)
+            known = self.by_type.get(tp)
+            self.by_type[tp] = check if known is None else _all({tp: (known, check)}, 0)
         self.weight += weight
 
-    def only(self, kind: str) -> None:
+    def only(self, *kinds: str) -> None:
         """Refuse every value of another kind."""
-        for tp in _TYPES:
-            if tp not in _KINDS[kind]:
-                self.by_type.setdefault(tp, []).append(never)
+        allowed = {tp for kind in kinds for tp in _KINDS[kind]}
+        self.by_type.update(dict.fromkeys((tp for tp in TYPES if tp not in allowed), never))
 
 
-def join(clauses: Iterable[Clause], dialect: Dialect) -> tuple[Check, frozenset[type]]:
+def join(clauses: Iterable[Clause]) -> tuple[Check, frozenset[type]]:
     """Return the check by several keywords, and the types whose values it accepts without a look."""
-    table: dict[type, tuple[Check, ...]] = dict.fromkeys(_TYPES, ())
+    table: dict[type, tuple[Check, ...]] = dict.fromkeys(TYPES, ())
     weight = 1
     for clause in clauses:
         weight += clause.weight
-        for tp, checks in clause.by_type.items():
-            table[tp] += (*checks,)
-    for kinds in (clause.kinds for clause in clauses if clause.kinds is not None):
-        allowed = {tp for kind in kinds for tp in _KINDS[kind]}
-        if "integer" in kinds and "number" not in kinds:
-            table[float] = (never if dialect.name == "draft-04" else _is_whole, *table[float])
-        table = {tp: checks if tp in allowed else (never,) for tp, checks in table.items()}
+        for tp, check in clause.by_type.items():
+            table[tp] = _REFUSED if check is never or table[tp] is _REFUSED else (*table[tp], check)
     free = frozenset(tp for tp, checks in table.items() if not checks)
     return _all(table, weight), free
+
+
+_REFUSED: Final[tuple[Check, ...]] = (never,)
 
 
 def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
@@ -148,7 +109,9 @@ def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
             raise ExhaustedError
         checks = find(type(value))
         if checks is None:
-            checks = table[_kind(value)]
+            checks = table[kind_of(value)]
+        if checks is _REFUSED:
+            return False
         try:
             for one in checks:
                 if not one(value, work):
@@ -169,7 +132,8 @@ def _once_more(checks: Iterable[Check], value: Any, work: Work) -> bool:
         raise ExhaustedError from None
 
 
-def _is_whole(value: float, _: Work) -> bool:
+def is_whole(value: float, _: Work) -> bool:
+    """Return whether a number is an integer."""
     return value.is_integer()
 
 
@@ -192,11 +156,9 @@ class Checks(Protocol):
 
     def number(self, value: Any, /) -> object:
         """Return the number of a constant."""
-        ...
 
     def number_in(self, value: Any, work: Work, /) -> object:
         """Return the number of a value of the data."""
-        ...
 
     def resource_of(self, schema: Any, default: str, /) -> str:
         """Return the URI from which the references of a schema start."""
@@ -204,7 +166,6 @@ class Checks(Protocol):
 
     def target(self, resource: str, reference: str, /) -> Any:
         """Return the schema that a reference leads to."""
-        ...
 
 
 @final
@@ -220,7 +181,7 @@ class Part:
         free: The types whose values are valid without a look.
         clauses: The checks of each keyword that asserts something.
         follows: The targets of the references.
-        rules: The keywords as `fxai.schema.breach` walks them. None before the first walk.
+        rules: By the type of the value, the keywords as `fxai.schema.breach` walks them. None before the first walk.
         words: Expectations in words, by keyword.
     """
 
@@ -232,10 +193,10 @@ class Part:
         self.dialect: Dialect = dialect
         self.resource: str = resource
         self.takes: Check = always if schema is True else never
-        self.free: frozenset[type] = frozenset(_TYPES if schema is True else ())
+        self.free: frozenset[type] = frozenset(TYPES if schema is True else ())
         self.clauses: dict[str, Clause] = {}
         self.follows: tuple[Follow, ...] = ()
-        self.rules: tuple[Any, ...] | None = None
+        self.rules: Mapping[type, tuple[Any, ...]] | None = None
         self.words: dict[str, str] = {}
 
     def accepts(self, value: object) -> bool:

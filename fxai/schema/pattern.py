@@ -22,11 +22,11 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from time import thread_time
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, with_stack
+from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, Work, with_stack
 
 SECONDS: Final = 0.04
 """How long the patterns of one validation may compute, all together."""
@@ -443,6 +443,17 @@ class Matcher:
                 self._left -= thread_time() - start
         self.late = self.late or pattern
         raise PatternTimeoutError(pattern)
+
+
+def matches(pattern: str, text: str, work: Work) -> bool:
+    """Return whether a pattern is found in a text. All searches of one piece of work share one time.
+
+    Raises:
+        PatternTimeoutError: If the time is used up.
+    """
+    if work.searches is None:
+        work.searches = Matcher(SECONDS)
+    return cast("Matcher", work.searches).matches(pattern, text)
 
 
 class _Shared(threading.local):

@@ -55,7 +55,7 @@ from fxai.schema.conversion import (
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.fault import SchemaError
-from fxai.schema.mapping_keys import classes_of, describe_keys
+from fxai.schema.mapping_keys import add_omitted, classes_of
 from fxai.schema.type_info import (
     ABSENT,
     Member,
@@ -416,16 +416,18 @@ def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
 
 def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        classes = classes_of(plan.wire) if plan.survey.keyed else []
+        incomplete = plan.survey.keyed or plan.survey.omitted
+        classes = classes_of(plan.wire) if incomplete else []
         (root, *references), components = msgspec.json.schema_components(
             [plan.wire, *classes], ref_template=_DEFS + "{name}", schema_hook=_anything
         )
     except (TypeError, ValueError, NotImplementedError) as error:
         raise SchemaError(f"no JSON Schema of {plan.type!r}: {error}") from None
     components = dict(components)
-    if plan.survey.keyed:
+    if incomplete:
         names = [str(one["$ref"]).removeprefix(_DEFS) for one in references]
-        describe_keys(plan.wire, root, dict(zip(classes, names, strict=True)), components)
+        known = dict(zip(classes, names, strict=True))
+        add_omitted(plan.wire, root, known, components, keys=plan.survey.keyed)
     return root, components
 
 

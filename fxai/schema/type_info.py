@@ -44,7 +44,8 @@ from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typedd
 
 from fxai.schema.alias import contains_itself, contains_names
 from fxai.schema.codecs import Codec, Matching, matching
-from fxai.schema.fault import SchemaError
+from fxai.schema.fault import SchemaError, unwrap
+from fxai.schema.mapping_keys import states_bounds
 from fxai.schema.pattern import compiled_python_pattern
 
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
@@ -88,6 +89,7 @@ class Survey:
         sets: a place is a set.
         hashed: a place is a set, or a mapping by keys, of what is no text: Python's hash of it has no secret.
         keyed: A mapping has keys that are not plain strings.
+        omitted: A place is a date, a time, or a decimal, for which `msgspec` omits a keyword.
         objects: a place is declared `object`: anything that JSON can carry.
         tags: by struct that has one, the name of its tag field.
         partial: a class was met that holds itself, so that this need not be all that lies inside of one in between.
@@ -101,6 +103,7 @@ class Survey:
     sets: bool = False
     hashed: bool = False
     keyed: bool = False
+    omitted: bool = False
     objects: bool = False
     tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
     partial: bool = False
@@ -115,6 +118,7 @@ class Survey:
         self.sets |= other.sets
         self.hashed |= other.hashed
         self.keyed |= other.keyed
+        self.omitted |= other.omitted
         self.objects |= other.objects
         self.tags.update(other.tags)
         self.partial |= other.partial
@@ -393,6 +397,7 @@ def _check_key(tp: Any, place: str) -> None:
         _check_key(coded[1].wire, place)
     elif get_origin(tp) is Annotated:
         _check_key(tp.__origin__, place)
+        _check_bounds(tp, place)
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:
             _check_key(arm, place)
@@ -400,6 +405,15 @@ def _check_key(tp: Any, place: str) -> None:
         raise SchemaError(
             f"{_name(tp)} at {place} cannot be the key of a mapping, because a key in JSON is text: use str, int or an"
             " enum as the key, or a list of pairs in place of the mapping"
+        )
+
+
+def _check_bounds(tp: Any, place: str) -> None:
+    """Raise `SchemaError` if no JSON Schema states the bounds of the numbers that are the keys of a mapping."""
+    if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
+        raise SchemaError(
+            f"{tp} at {place} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a number"
+            " that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
         )
 
 
@@ -503,6 +517,9 @@ def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
         _visit_other(tp, place, found)
 
 
+_OMITTED: Final = (msgspec.inspect.DateTimeType, msgspec.inspect.TimeType, msgspec.inspect.DecimalType)
+
+
 def _visit_other(tp: Any, place: str, found: Survey) -> None:
     if tp in (Never, NoReturn, msgspec.UnsetType):
         return
@@ -519,6 +536,7 @@ def _visit_other(tp: Any, place: str, found: Survey) -> None:
             f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]{hint}"
         )
     found.blurred |= isinstance(node, msgspec.inspect.DecimalType)
+    found.omitted |= isinstance(node, _OMITTED)
     bare = not get_args(tp) and isinstance(node, (msgspec.inspect.DictType, msgspec.inspect.CollectionType))
     if bare or isinstance(node, (msgspec.inspect.RawType, msgspec.inspect.AnyType)):
         found.open_ended = found.floats = found.listed = True

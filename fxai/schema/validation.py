@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Final, final
 
 import msgspec
 
-from fxai.schema.breach import Breach, find_breaches
-from fxai.schema.budget import MAX_LEVELS, MAX_STEPS, ExhaustedError, Steps
+from fxai.schema.breach import Breach, Finder
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Work
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.engine import Engine, UnresolvedError
 from fxai.schema.fault import (
@@ -29,7 +28,6 @@ from fxai.schema.fault import (
     quantity,
 )
 from fxai.schema.parsing import too_deep
-from fxai.schema.part import Part, Work
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 
@@ -229,9 +227,9 @@ class _Tag(msgspec.Struct, frozen=True, eq=False):
 
 def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag]:
     """The tags that all alternatives have, the outermost first."""
-    steps = Steps(_MOST_LOOKED_AT)
+    work = Work(_MOST_LOOKED_AT)
     try:
-        by_leaf = [dict(_tags(leaf.schema, follow, (), steps, needed=True)) for leaf in leaves]
+        by_leaf = [dict(_tags(leaf.schema, follow, (), work, needed=True)) for leaf in leaves]
     except ExhaustedError:
         return []
     shared = [path for path in by_leaf[0] if all(path in tags for tags in by_leaf)]
@@ -239,21 +237,21 @@ def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag
 
 
 def _tags(
-    schema: Any, follow: Callable[[Any], Any], path: tuple[str, ...], steps: Steps, *, needed: bool
+    schema: Any, follow: Callable[[Any], Any], path: tuple[str, ...], work: Work, *, needed: bool
 ) -> Iterator[tuple[tuple[str, ...], tuple[list[Any], bool]]]:
     """The places in an object at which a schema lists values, with the values, and whether they must be there."""
-    steps.take()
+    work.take()
     schema = follow(schema)
     if not is_object(schema) or len(path) > _DEEPEST_TAG:
         return
     for part in schema.get("allOf", ()):
-        yield from _tags(part, follow, path, steps, needed=needed)
+        yield from _tags(part, follow, path, work, needed=needed)
     if path and ("const" in schema or is_array(schema.get("enum"))):
         yield path, ([schema["const"]] if "const" in schema else schema["enum"], needed)
     required: Any = schema.get("required", ())
     for name, inner in schema.get("properties", {}).items():
         must = needed and is_array(required) and name in required
-        yield from _tags(inner, follow, (*path, name), steps, needed=must)
+        yield from _tags(inner, follow, (*path, name), work, needed=must)
 
 
 _Teller = Callable[[Breach], Iterator[Fault]]
@@ -270,34 +268,45 @@ _TELLERS: Final[dict[str, _Teller]] = {
 # ---- validation
 
 
-def find_faults(engine: Engine, value: object) -> tuple[Fault, ...]:
+def find_faults(engine: Engine, value: object, refused: Finder | None = None) -> tuple[Fault, ...]:
     """Return the validation errors of plain JSON data. `()` if the data is valid.
 
     If the reasons cannot be found within the budget, one error is about the whole value.
+
+    Args:
+        engine: The compiled document.
+        value: The data.
+        refused: The search, if the data is known to be invalid by something else than the document. Default: None.
     """
-    work, root = Work(), engine.root
+    finder, root = refused or Finder(), engine.root
+    faults: list[Fault] = []
     try:
-        with suppress(PatternTimeoutError):  # the search reports the pattern
-            if root.takes(value, work):
+        try:
+            if refused is None and root.takes(value, finder):
                 return ()
-        work.left = MAX_STEPS
-        return _tell(find_breaches(root, value, work), root, value, work)
+        except PatternTimeoutError:
+            finder.left = 0  # the search reports the pattern
+        if refused is None:
+            finder.left = MAX_STEPS
+        finder.walk(root, value, "")
     except ExhaustedError:
-        return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
+        if not finder.found and refused is None:
+            return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
     except UnresolvedError:
         return (Fault("", "references that can be followed", found_in(value)),)
     except RecursionError:
         return too_deep(MAX_LEVELS).faults
-
-
-def _tell(breaches: list[Breach], root: Part, value: object, work: Work) -> tuple[Fault, ...]:
-    """Return the validation errors of breaches, each once, in the order of the value."""
-    faults: list[Fault] = []
-    for breach in breaches:
+    for breach in finder.found:
         faults += _faults(breach)
-    late = None if work.searches is None else work.searches.late
-    if late is not None and not any(one.keyword == "late" for one in breaches):
-        faults.append(Fault("", in_time(late), found_in(value)))
-    if len(faults) > 1:
-        return in_order(faults, value)
-    return (*faults,) or (Fault("", describe(root.schema), found_in(value)),)
+    if finder.searches is not None:
+        faults += _late(finder, value)
+    if finder.is_mixed and len(faults) > 1:
+        return in_order(faults, value)[:MAX_FAULTS]
+    return (*faults[:MAX_FAULTS],) or (() if refused else (Fault("", describe(root.schema), found_in(value)),))
+
+
+def _late(finder: Finder, value: object) -> Iterator[Fault]:
+    """Report a pattern that took too long before the search came to it."""
+    late = None if finder.searches is None else finder.searches.late
+    if late is not None and not any(one.keyword == "late" for one in finder.found):
+        yield Fault("", in_time(late), found_in(value))

@@ -1,4 +1,4 @@
-"""Stores of histories, used IDs, and journals: in this process, in private files, or in a database.
+"""Level 3. Stores of histories, used IDs, and journals: in this process, in private files, or in a database.
 
 The modules `history` (conversations by ID), `once` (IDs that can be used once), and `journal` (entries that never
 change) have three implementations each. They use `private_file` and `database`. Each record is a JSON object with a

@@ -1,7 +1,7 @@
-"""Histories: conversations by id, in this process, in files or in a SQLite database.
+"""Conversations by ID, in this process, in files, or in a SQLite database.
 
-A history may have a time at which it is forgotten. A program that holds an id goes on with its history alone, whatever
-the process: it waits for others that hold it, and a process that ends holds nothing any more.
+A history can expire. A program that holds an ID is the only program that continues its history, in any process. Other
+programs wait. A process that ends releases its IDs.
 
 Most turns only add messages to a history. Files and databases store each history in a journal of saves, see
 `fxai.storage.journal`. A save that extends the stored history appends the new messages, so its cost does not grow with
@@ -42,33 +42,33 @@ from fxai.storage.private_file import file_name, hold_file, open_file
 
 _A = TypeVar("_A")
 
-_REMEDY: Final = "put it back from a copy, or move it away to begin anew"
+_REMEDY: Final = "Restore it from a backup, or move it away to start again"
 
 
 class Histories(ABC):
-    """Histories by id. Its methods block where `blocks` says so; then they are for worker threads.
+    """Histories by ID. If `blocks` is True, call the methods in a worker thread.
 
-    They raise an `OSError` where the system refuses, or what stands there is no history.
+    The methods raise an `OSError` if the system refuses or the stored data is not a history.
     """
 
     blocks: bool = True
-    """Whether it waits for the disk and for other processes."""
+    """True if the methods wait for the disk and for other processes."""
 
     @abstractmethod
     def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
-        """Waits until no other program holds the id, then holds it until the scope closes."""
+        """Wait until no other program holds the ID, then hold it until the scope closes."""
 
     @abstractmethod
     def load(self, chat_id: str, now: float) -> Prompt | None:
-        """The history; None where there is none, or where its time was up before `now`."""
+        """Return the history. None if it does not exist or expired before `now`."""
 
     @abstractmethod
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        """Replace the stored history with this history, whole or not at all."""
+        """Replace the stored history with this history, completely or not at all."""
 
     @abstractmethod
     def delete(self, chat_id: str) -> None:
-        """Removes a history; nothing happens where there is none."""
+        """Remove a history. A missing history is ignored."""
 
 
 @final
@@ -103,14 +103,14 @@ class ProcessHistories(Histories):
 
 
 class _Save(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One save of a history: the messages after those that it keeps of the save before."""
+    """A save of a history: the messages after the messages that it keeps of the previous save."""
 
     chat: str
     expires: float | None
     kept: int
-    """Number of messages that it keeps of the save before."""
+    """Number of messages that the save keeps of the previous save."""
     base: str
-    """Digest of the messages that it keeps."""
+    """Digest of these messages."""
     mark: str
     """Digest of all messages up to its end."""
     messages: tuple[msgspec.Raw, ...]
@@ -132,13 +132,13 @@ def _decode(text: bytes) -> _Save:
         raise OSError(f"the save is invalid ({error})") from error
 
 
-_JOURNAL: Final = b'{"format":'  # the beginning of a file that is a journal
+_JOURNAL: Final = b'{"format":'  # the start of a journal file
 _FORM: Final[Form[_Save]] = Form("chat", "id", "save", "data", _encode, _decode, is_chain=True)
 _Saves: TypeAlias = Iterator[Entry[_Save]]
 
 
 def _next_mark(mark: str, message: bytes) -> str:
-    from hashlib import blake2b  # only where there is a store
+    from hashlib import blake2b  # only stores need it
 
     return blake2b(message, digest_size=16, key=mark.encode()).hexdigest()
 
@@ -156,7 +156,7 @@ def _texts(history: Prompt) -> list[bytes]:
 def _count_kept(save: _Save, marks: list[str]) -> int:
     """Return how many messages of a stored history the next save can keep.
 
-    Only results may be dropped: those of the in-doubt calls that the next save replaces.
+    Only results can be dropped: the results of the in-doubt calls that the next save replaces.
     """
     if marks[save.count : save.count + 1] == [save.mark]:
         return save.count
@@ -174,7 +174,7 @@ def _is_result(message: bytes) -> bool:
 
 
 def _join(saves: _Saves) -> tuple[_Save, list[bytes]] | None:
-    """Return the newest save and all messages up to its end; None if nothing was saved."""
+    """Return the newest save, and all messages up to its end. None if nothing was saved."""
     newest: _Save | None = None
     pieces: list[tuple[msgspec.Raw, ...]] = []
     needed = 0
@@ -192,16 +192,16 @@ def _join(saves: _Saves) -> tuple[_Save, list[bytes]] | None:
         return None
     messages = [bytes(one) for piece in reversed(pieces) for one in piece]
     if needed or _marks(messages)[-1] != newest.mark:
-        raise OSError(f"an earlier save is missing or was changed; {_REMEDY}")
+        raise OSError(f"an earlier save is missing or was changed. {_REMEDY}.")
     return newest, messages
 
 
 class _MovedError(Exception):
-    """Another program saved meanwhile."""
+    """Another program has saved the history."""
 
 
 class _JournalHistories(Histories):
-    """Histories as journals of saves. Earlier versions of fxai stored each history as one record, which is read on."""
+    """Histories as journals of saves. Earlier versions of fxai stored each history as one record, which this reads."""
 
     @abstractmethod
     def _journal(self, chat_id: str) -> FileJournal[_Save] | TableJournal[_Save]:
@@ -209,7 +209,7 @@ class _JournalHistories(Histories):
 
     @abstractmethod
     def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
-        """Return the result of `read` for the journal of a chat, or else the record that an earlier version stored."""
+        """Return the result of `read` for the journal of a chat, or the record that an earlier version stored."""
 
     @abstractmethod
     def _remove_record(self, chat_id: str) -> None:
@@ -255,7 +255,7 @@ class _JournalHistories(Histories):
 
 def _check_chat(stored: str | None, chat_id: str, place: str) -> None:
     if stored != chat_id:
-        raise OSError(f"{place} holds another chat, {stored!r}; {_REMEDY}")
+        raise OSError(f"{place} contains another chat, {stored!r}. {_REMEDY}.")
 
 
 def _newest(saves: _Saves) -> _Save | None:
@@ -277,7 +277,7 @@ def _history(messages: bytes, expires: float | None, now: float) -> Prompt | Non
     if isinstance(read, Success):
         history: Prompt = read.unwrap()
         return history
-    raise OSError(f"what is stored is no history: {read.failure()}; {_REMEDY}")
+    raise OSError(f"the stored data is not a history: {read.failure()}. {_REMEDY}.")
 
 
 def _is_over(expires: float | None, now: float) -> bool:
@@ -286,9 +286,9 @@ def _is_over(expires: float | None, now: float) -> bool:
 
 @final
 class FileHistories(_JournalHistories):
-    """Histories as journals of saves in the files of a folder, with locks beside them.
+    """Histories as journals of saves in the files of a directory, with lock files next to them.
 
-    The first save in a file of an earlier version replaces the file, so that only one of the two can be read.
+    The first save in a file of an earlier version replaces the file, so that a reader finds only one of the two.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -309,7 +309,7 @@ class FileHistories(_JournalHistories):
     @override
     def delete(self, chat_id: str) -> None:
         journal = self._journal(chat_id)
-        if journal.path.exists():  # otherwise a delete would leave a lock behind
+        if journal.path.exists():  # otherwise the deletion would leave a lock file
             journal.remove()
 
     @override
@@ -329,7 +329,7 @@ class FileHistories(_JournalHistories):
 
 @final
 class TableHistories(_JournalHistories):
-    """Histories as journals of saves in a SQLite database, with lock files in a folder beside it."""
+    """Histories as journals of saves in a SQLite database, with lock files in a directory next to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -344,7 +344,7 @@ class TableHistories(_JournalHistories):
 
     @override
     def delete(self, chat_id: str) -> None:
-        for table in ("chat", "chat_id"):  # first: the record must not come back
+        for table in ("chat", "chat_id"):  # first, because the record must not return
             self._of_record("DELETE", table, chat_id)
         self._journal(chat_id).clear()
 
@@ -355,17 +355,17 @@ class TableHistories(_JournalHistories):
             return found
         if rows := self._of_record("SELECT history, expires", "chat", chat_id):
             return _read_row(*rows[0])
-        if self._of_record("SELECT id", "chat_id", chat_id):  # by which earlier versions noticed a lost row
-            missing = f"its row is missing in {self._path}"
-            raise OSError(f"{missing}; put the database back from a copy, or delete the chat to begin anew")
+        if self._of_record("SELECT id", "chat_id", chat_id):  # earlier versions noticed a lost row by its ID
+            missing = f"the row of the chat is missing in {self._path}"
+            raise OSError(f"{missing}. Restore the database from a backup, or delete the chat to start again.")
         return None
 
     @override
     def _remove_record(self, chat_id: str) -> None:
-        self._of_record("DELETE", "chat", chat_id)  # its id stays: an earlier version then refuses the chat by name
+        self._of_record("DELETE", "chat", chat_id)  # the ID stays, so that an earlier version refuses the chat by name
 
     def _of_record(self, doing: str, table: str, chat_id: str) -> list[Any]:
-        """Return the rows of a statement on a table of an earlier version; none if the database lacks the table."""
+        """Return the rows of a statement on a table of an earlier version. Empty if the database lacks the table."""
         if not self._path.exists():
             return []
         with connect(self._path) as database:
@@ -379,7 +379,7 @@ class TableHistories(_JournalHistories):
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A whole history in a file or a row; in the first version files had no digest, and rows the history alone."""
+    """A whole history in a file or a row. In the first version, files had no digest, and rows only the history."""
 
     chat: str | None = None  # in a file
     expires: float | None
@@ -388,23 +388,23 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 def _read(text: bytes, place: str) -> _Record:
-    """The record in a file or a row; raises an `OSError` where it is damaged, and says so of the place."""
+    """Return the record in a file or a row. Raise an `OSError` with the location if it is damaged."""
     try:
         record = read_record(text, _Record)
     except ValueError as error:
-        raise OSError(f"{place} holds no chat: {error}; {_REMEDY}") from error
+        raise OSError(f"{place} contains no chat: {error}. {_REMEDY}.") from error
     if record.digest is not None and not is_intact(text):
         raise _damage(place)
     return record
 
 
 def _damage(place: str) -> OSError:
-    return OSError(f"{place} is damaged: what stands in it is not what was written; {_REMEDY}")
+    return OSError(f"{place} is damaged. {_REMEDY}.")
 
 
 def _read_row(text: object, expires: object) -> _Record:
-    if not isinstance(text, str) or not (expires is None or isinstance(expires, float)):  # of a damaged database
-        raise OSError(f"the row is damaged: it holds no text, or no time at which it ends; {_REMEDY}")
+    if not isinstance(text, str) or not (expires is None or isinstance(expires, float)):  # in a damaged database
+        raise OSError(f"the row is damaged: its text or its expiry has a wrong type. {_REMEDY}.")
     if not text.startswith("{"):
         return _Record(expires=expires, history=msgspec.Raw(text.encode()))
     record = _read(text.encode(), "the row")

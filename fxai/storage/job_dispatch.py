@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Container, Iterable
 from concurrent.futures import Future
 from contextlib import ExitStack
+from itertools import islice
 from math import ceil
 from pathlib import Path
 from typing import Any, Final, cast, final
@@ -64,7 +64,7 @@ class Dispatcher:
         self._held = ExitStack()
         self._wakes: dict[Callable[[], object], int] = {}  # of the workers, with their numbers of jobs
         self._turn = threading.Lock()
-        self._arrived: deque[_Given] = deque()
+        self._arrived: dict[str, _Given] = {}  # by their ids, the first that arrived first
         self._futures: dict[str, list[Future[_End]]] = {}  # of the jobs that arrived and have not ended
         self._ended: dict[str, tuple[float, str | None]] = {}  # when jobs ended whose result DBOS writes
         self._strange: dict[str, float] = {}  # since when this process has jobs that did not arrive
@@ -167,7 +167,7 @@ class Dispatcher:
         """Drop the jobs that arrived and that no worker has taken, and the jobs that arrive later."""
         with self._turn:
             self._is_closed = True
-            given = [one.id for one in self._arrived]
+            given = [*self._arrived]
         for job in given:
             self.drop(job)
 
@@ -186,7 +186,7 @@ class Dispatcher:
                 self._futures[job].append(future)
             else:
                 self._futures[job] = [future]
-                self._arrived.append(_Given(kind, job, text))
+                self._arrived[job] = _Given(kind, job, text)
         for wake in [*self._wakes]:
             wake()
         end = await asyncio.wrap_future(future)
@@ -196,16 +196,21 @@ class Dispatcher:
 
     # -- called by the worker
 
+    def has_jobs(self) -> bool:
+        """Return True if a worker can take jobs that have arrived."""
+        return bool(self._arrived)
+
     def take(self, kinds: Container[str], most: int) -> list[ClaimedJob]:
         """Return jobs of some kinds that have arrived, at most so many."""
         with self._turn:
-            given = [one for one in self._arrived if one.kind in kinds][:most]
-            self._arrived = deque(one for one in self._arrived if one not in given)
+            given = [*islice((one for one in self._arrived.values() if one.kind in kinds), most)]
+            for one in given:
+                del self._arrived[one.id]
         try:
             losses = self._table.losses([one.id for one in given]) if given else {}
         except OSError:
             with self._turn:
-                self._arrived.extendleft(reversed(given))
+                self._arrived = {one.id: one for one in given} | self._arrived
             raise
         return [_claim_of(one, 1 + losses.get(one.id, 0)) for one in given]
 
@@ -220,7 +225,7 @@ class Dispatcher:
     def drop(self, job: str) -> str | None:
         """Forget a job, and let DBOS write nothing more. Return its result if it ended less than 10 seconds ago."""
         with self._turn:
-            self._arrived = deque(one for one in self._arrived if one.id != job)
+            self._arrived.pop(job, None)
             futures = self._futures.pop(job, [])
             _, text = self._ended.get(job, (0.0, None))
         for future in futures:
@@ -256,7 +261,7 @@ class Dispatcher:
 
     def _taken_jobs(self) -> set[str]:
         with self._turn:
-            return self._futures.keys() - {one.id for one in self._arrived}
+            return self._futures.keys() - self._arrived.keys()
 
     def _own_jobs(self) -> set[str]:
         with self._turn:

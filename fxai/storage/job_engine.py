@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Dialect, Engine
+    from sqlalchemy.pool import ConnectionPoolEntry
 
 _PICKLE: Final = b"py_pickle"  # the serialization of a row that DBOS unpickles, whatever its serializer is
 _JSON: Final = "portable_json"
@@ -35,6 +37,7 @@ _TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS fxai_job_open ON fxai_job (id) WHERE cancelled > 0 AND ended = 0",
     "CREATE TABLE IF NOT EXISTS fxai_job_dbos (version TEXT PRIMARY KEY)",
 )
+_IDLE: Final = 1.0  # seconds without use after which a connection is tested
 _LOCK: Final = 0x6678_6169  # of PostgreSQL, for programs that make the tables at the same time
 
 
@@ -112,11 +115,28 @@ def _postgres_engine(url: str) -> Engine:
         make_url(url).set(drivername="postgresql+psycopg"),
         pool_size=8,
         max_overflow=24,
-        pool_pre_ping=True,
         connect_args={"connect_timeout": 30, "application_name": "fxai"},
     )
     event.listen(engine, "connect", _refuse_pickle)
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", partial(_test_idle, engine.dialect))
     return engine
+
+
+def _note_use(_: object, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _test_idle(dialect: Dialect, database: Any, record: ConnectionPoolEntry, _: object) -> None:
+    """Replace a connection that broke while it was idle. A test of each use would be a fifth of the statements."""
+    from sqlalchemy.exc import DisconnectionError
+
+    if time.monotonic() - record.info.get("used", 0.0) < _IDLE:
+        return
+    try:
+        dialect.do_ping(database)
+    except Exception as error:
+        raise DisconnectionError(str(error)) from error
 
 
 def _refuse_pickle(database: Any, _: object) -> None:

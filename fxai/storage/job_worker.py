@@ -189,9 +189,10 @@ class _Worker:
     async def _claim(self, jobs: TaskGroup) -> None:
         while not self._is_ending:
             free = self._options.concurrency - len(self._running)
-            for job in await self._try(partial(self._dispatcher.take, self._handlers, free)) or []:
-                self._running[job.id] = anyio.CancelScope()
-                jobs.start_soon(self._run, job)
+            if free > 0 and self._dispatcher.has_jobs():
+                for job in await self._try(partial(self._dispatcher.take, self._handlers, free)) or []:
+                    self._running[job.id] = anyio.CancelScope()
+                    jobs.start_soon(self._run, job)
             with anyio.move_on_after(_LOOK):  # then again: the server may have been away
                 await self._wake.wait()
 

@@ -1,4 +1,4 @@
-"""Stores of journals: many journals of one kind by their names, in this process, in a folder or in a SQLite database.
+"""Stores of journals of one kind, by name: in this process, in a directory, or in a SQLite database.
 
 >>> from fxai.storage.journal import JSON
 >>> store = ProcessJournals()
@@ -6,9 +6,9 @@
 >>> list(store.states())
 [{'name': 'ann'}]
 
-Who goes on with a journal may be told when another program has appended to it. One thread watches all journals of a
-store that any program of this process watches: it asks the store once a second how many entries they have, in one query
-for all, and ends with the last of them. Journals of this process tell at once, and need no thread.
+A program can watch a journal for the entries of other programs. One thread watches all journals of a store for this
+process: once a second it queries the numbers of their newest entries, in one query. It ends with the last watch.
+Journals of this process report entries immediately and need no thread.
 
 >>> told = list[int]()
 >>> stop = watch(store, "ann", told.append)
@@ -51,42 +51,42 @@ from fxai.storage.private_file import file_name, warn
 _A = TypeVar("_A")
 
 Tell: TypeAlias = Callable[[int], None]
-"""Is given the number of the newest entry of a journal, in any thread: also where it is the same as before."""
+"""Receives the number of the newest entry of a journal, in any thread. The number can be the same as before."""
 
 Newest: TypeAlias = Callable[[list[str]], dict[str, int]]
-"""Gives the numbers of the newest entries of journals, by their names; none for a journal that is not there."""
+"""Returns the numbers of the newest entries of journals, by their names. A missing journal has no number."""
 
-_PAUSE: Final = 1.0  # seconds between two looks
+_PAUSE: Final = 1.0  # seconds between two queries
 
 
 class JournalStore(ABC):
-    """Journals by name. Its methods block where `blocks` says so; then they are for worker threads."""
+    """Journals by name. If `blocks` is True, call the methods in a worker thread."""
 
     blocks: bool = True
-    """Whether it waits for the disk and for other processes."""
+    """True if the methods wait for the disk and for other processes."""
 
     @abstractmethod
     def journal(self, name: str) -> Journal[Any]:
-        """The journal of this name, which need not be there yet."""
+        """Return the journal with this name, which need not exist yet."""
 
     def remove(self, name: str) -> None:
-        """Removes a journal with its state; nothing happens where there is none."""
+        """Remove a journal with its state. A missing journal is ignored."""
         self.journal(name).clear()
 
     @abstractmethod
     def states(self) -> Iterator[Any]:
-        """The states of all journals that have one, in no order; one that is damaged is a warning in the log.
+        """Yield the states of all journals with a state, in any order. A damaged state causes a warning in the log.
 
         Raises:
-            OSError: the folder or the database cannot be read.
+            OSError: If the directory or the database cannot be read.
         """
 
     def select(self, columns: Columns, selection: Selection) -> list[Any]:
         """Return the selected states, sorted. A database reads only these.
 
         Args:
-            columns: The fields of the states, as the form of the journals has them.
-            selection: The states.
+            columns: The fields of the states, as in the form of the journals.
+            selection: The states to select.
 
         Raises:
             OSError: As `states`.
@@ -97,24 +97,24 @@ class JournalStore(ABC):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The same for every store that has the same journals; first where it is, in words."""
+        """The identity of the journals. Stores with the same journals have the same identity. The location is first."""
         return (repr(self), self)
 
     @contextmanager
     def looking(self) -> Generator[Newest]:
-        """What gives the numbers of the newest entries of journals.
+        """Return a context with a function that returns the numbers of the newest entries.
 
         Raises:
-            OSError: as `states`, here or when they are asked for.
+            OSError: As `states`, also from the function.
         """
         yield lambda names: {name: self.journal(name).read(_newest) for name in names}
 
     def listen(self, name: str, tell: Tell) -> Callable[[], None]:
-        """Has `tell` called with the number of each entry that is appended; gives what ends that.
+        """Call `tell` with the number of each new entry. Return the function that stops this.
 
-        Only a store that does not block has it.
+        Only stores that do not block have this method.
         """
-        raise NotImplementedError(f"{name}: a store that blocks is looked at")
+        raise NotImplementedError(f"{name}: a store that blocks has no listeners")
 
 
 def _newest(entries: Iterator[Entry[Any]]) -> int:
@@ -123,7 +123,7 @@ def _newest(entries: Iterator[Entry[Any]]) -> int:
 
 @final
 class ProcessJournals(JournalStore):
-    """Journals that end with the process. Names that are only asked about take no room."""
+    """Journals that end with the process. Reading an unknown name stores nothing."""
 
     blocks = False
 
@@ -156,7 +156,7 @@ class ProcessJournals(JournalStore):
 
 @final
 class _Named(Journal[Any]):
-    """The journal of a name, which is there from its first entry, or its first owner, until it is cleared."""
+    """The journal with a name. It exists from its first entry or its first owner until it is cleared."""
 
     blocks = False
 
@@ -207,7 +207,7 @@ class _Named(Journal[Any]):
 
 @final
 class FileJournals(JournalStore):
-    """Journals as files in a folder, made where it is not there."""
+    """Journals as files in a directory, which is created if needed."""
 
     def __init__(self, folder: Path, form: Form[Any]) -> None:
         self._folder = folder
@@ -219,14 +219,14 @@ class FileJournals(JournalStore):
 
     @override
     def remove(self, name: str) -> None:
-        if self._path(name).exists():  # a lock is not left behind for nothing
+        if self._path(name).exists():  # otherwise the removal would leave a lock file
             super().remove(name)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{file_name(name)}.jsonl"
 
     def _at(self, path: Path) -> Journal[Any]:
-        from fxai.storage.journal_file import FileJournal  # only where there are files
+        from fxai.storage.journal_file import FileJournal  # only files need it
 
         return FileJournal(path, self._form)
 
@@ -244,7 +244,7 @@ class FileJournals(JournalStore):
 
 @final
 class TableJournals(JournalStore):
-    """Journals in a SQLite database, which may hold others and tables of the user's own."""
+    """Journals in a SQLite database. It can contain other journals and tables of the user."""
 
     def __init__(self, path: Path, form: Form[Any]) -> None:
         self._path = path
@@ -280,12 +280,12 @@ _lock: Final = threading.Lock()
 
 
 def watch(store: JournalStore, name: str, tell: Tell) -> Callable[[], None]:
-    """Has `tell` called when a journal of a store has new entries; gives what ends that.
+    """Call `tell` if a journal of a store has new entries. Return the function that stops this.
 
     Args:
-        store: where the journal is.
-        name: of the journal.
-        tell: what is called. When it raises, that goes to the log `fxai.storage`, and it is called no more.
+        store: Store of the journal.
+        name: Name of the journal.
+        tell: Function to call. If it raises, fxai writes the error to the log `fxai.storage` and stops the watch.
     """
     if not store.blocks:
         return store.listen(name, tell)
@@ -299,23 +299,23 @@ def watch(store: JournalStore, name: str, tell: Tell) -> Callable[[], None]:
 
 @final
 class _Watch:
-    """The thread that watches one store, and the journals that it is to look at."""
+    """The thread that watches one store, with the watched journals."""
 
     def __init__(self, store: JournalStore) -> None:
         self._store = store
         self._told: dict[object, tuple[str, Tell]] = {}
-        self._none = threading.Event()  # is set when nothing is watched any more
+        self._none = threading.Event()  # set when no journal is watched
         self._troubled = False
         threading.Thread(target=self._run, name="fxai journal watch", daemon=True).start()
 
     def add(self, name: str, tell: Tell) -> object:
-        """Looks at one more; under the lock."""
+        """Watch one more journal. The caller holds the lock."""
         token = object()
         self._told[token] = name, tell
         return token
 
     def remove(self, token: object) -> None:
-        """Looks at it no more; with the last one the thread ends."""
+        """Stop watching a journal. The thread ends with the last journal."""
         with _lock:
             self._told.pop(token, None)
             if not self._told and _watches.get(self._store.identity) is self:
@@ -328,9 +328,9 @@ class _Watch:
                 with self._store.looking() as newest:
                     self._troubled = False
                     self._look_until_none(newest)
-            except Exception as error:  # the next look may find what this one could not
+            except Exception as error:  # the next query can succeed
                 if not self._troubled:
-                    warn("new entries in %s are not noticed: %s; it is tried again", self._store.identity[0], error)
+                    warn("cannot read new entries in %s: %s; fxai tries again", self._store.identity[0], error)
                 self._troubled = True
 
     def _look_until_none(self, newest: Callable[[list[str]], dict[str, int]]) -> None:
@@ -346,11 +346,11 @@ class _Watch:
     def _tell(self, name: str, tell: Tell, number: int) -> None:
         try:
             tell(number)
-        except Exception as error:  # of one journal; the others are looked at all the same
+        except Exception as error:  # an error of one journal, so the others stay watched
             with _lock:
                 self._told = {token: told for token, told in self._told.items() if told != (name, tell)}
-            warn("%r in %s is not watched any more: %s", name, self._store.identity[0], error)
+            warn("fxai no longer watches %r in %s: %s", name, self._store.identity[0], error)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_watches.clear)  # threads are not forked
+    os.register_at_fork(after_in_child=_watches.clear)  # a forked process has no other threads

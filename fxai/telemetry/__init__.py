@@ -1,4 +1,4 @@
-"""Floor 6. Trace programs with OpenTelemetry: spans, metrics, and events of its conventions for generative AI.
+"""Level 6. Trace programs with OpenTelemetry: spans, metrics, and events of its conventions for generative AI.
 
 `layer()` returns a layer that traces a program, and `trace(layer)` adds tracing to any layer. Both require the extra
 `otel`. Configure sampling, processors, and exporters in the providers of OpenTelemetry.

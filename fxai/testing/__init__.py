@@ -1,4 +1,4 @@
-"""Testing: a scripted model, a test clock, recorded providers, and laws for your own tools. Use it in your test suite.
+"""Level 7. A scripted model, a test clock, recorded providers, and laws for your own tools. Use them in your tests.
 
 The model and the clock need no extra. The checks need Hypothesis, and `fxai.testing.plugin` needs pytest. The extra
 `testing` contains both. Strategies are in `fxai.testing.strategies`.

@@ -1,4 +1,4 @@
-"""Laws: statements that are true for every tool, toolkit, or handler. The checks of `fxai.testing` use this module.
+"""Laws are statements that are true for every tool, toolkit, or handler. The checks of `fxai.testing` use this module.
 
 Hypothesis generates the data for a law and shrinks a counterexample. `LawError` contains the law, the smallest data as
 JSON, the location, the finding, and the remedy.
@@ -210,7 +210,7 @@ class Law(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class LawCase(msgspec.Struct, frozen=True, eq=False):
-    """One test: one law and one subject. `str(case)` is its name, and `case.check()` checks the law."""
+    """A test of one law and one subject. `str(case)` is its name, and `case.check()` checks the law."""
 
     law: Law
     subject: Any

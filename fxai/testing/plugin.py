@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures for a scripted model, a test clock, and cassettes, and one test per law of a toolkit.
+"""The pytest plugin has fixtures for models, clocks, and cassettes, and creates one test per law of a toolkit.
 
 pytest loads the plugin if fxai is installed in its environment. Otherwise, load it with `-p fxai.testing.plugin`. The
 plugin imports heavy modules only when a test needs them. Under pytest, fxai warns about effects that a test created but

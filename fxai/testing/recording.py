@@ -1,4 +1,4 @@
-"""Recordings: HTTP exchanges with providers, stored in a file. Use a cassette to test a program without a network.
+"""Recordings are HTTP exchanges with providers, stored in a file. Use a cassette to test a program without a network.
 
 `cassette` returns a layer. With it, the client of every provider records or replays exchanges. Keys never reach the
 file.

@@ -140,7 +140,7 @@ class ScriptedModel:
         self._script = len(turns)
         self._turns = iter([_Turn.of(turn) for turn in turns])
         self.tokens: Callable[[ModelRequest], int] | None = tokens
-        """A function that returns the number of tokens of a request. None: an estimate."""
+        """A function that returns the number of tokens of a request. None means an estimate."""
         self.facts: ModelFacts | None = facts
         """The limits and abilities of the model. None if they are unknown."""
         self.requests = []

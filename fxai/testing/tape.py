@@ -1,4 +1,4 @@
-"""Tapes: the exchanges of one cassette in their file, without secrets. `recording` and `recorder` use this module.
+"""A tape stores the exchanges of a cassette in a file, without secrets. `recording` and `recorder` use this module.
 
 Requests and answers are stored as readable JSON without loss, except for keys in headers, URLs, and bodies.
 
@@ -72,7 +72,7 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 @final
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A request: its verb, its path with the query, the relevant headers, and its body."""
+    """A request with its verb, its path and query, the relevant headers, and its body."""
 
     method: str
     path: str
@@ -87,7 +87,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 @final
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A connection error: the name of httpx2's exception and its message."""
+    """A connection error with the name and the message of httpx2's exception."""
 
     kind: str
     message: str
@@ -148,7 +148,7 @@ _KEPT_BEGINNINGS = ("x-ratelimit-", "anthropic-ratelimit-")
 
 @final
 class Redaction:
-    """A filter of secrets: given strings, keys in the headers of requests, and strings that look like a key.
+    """A filter of secrets, such as given strings, keys in headers, and strings that look like a key.
 
     It stores only headers that are known to be harmless.
     """

@@ -1,4 +1,4 @@
-"""Tools, their handlers, and toolkits. Use this package to define operations that a model can call."""
+"""Level 3. Tools, their handlers, and toolkits. Use this package to define operations that a model can call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls: fxai decodes the arguments, runs the handler, and encodes its result. Use this module to run one call.
+"""Calls decode the arguments, run the handler, and encode its result. Use this module to run one call.
 
 A mistake of the model becomes a failed outcome, which the model can read and correct. A typed failure of the handler
 becomes a failed outcome or enters the error channel, by the failure mode of the tool. A defect stays a defect.
@@ -265,15 +265,17 @@ class Call(msgspec.Struct, eq=False):
                 return _Refused((Fault("", f"at most {most} values in all", found_in(self.given)),))
             return schema.decode_or(_own(self.given) if _nests(self.given) else self.given, _Refused)
         try:
-            if self.is_text:
-                return _raw(tool, parse_json_unsafe(self.given, self.limits), _same)
-            return _raw(tool, self.given, _own)
+            value = parse_json_unsafe(self.given, self.limits) if self.is_text else self.given
+            if tool.validation == "schema":
+                faults = cast(JsonSchema, parameters).validate(value, plain=self.is_text)
+                return _Refused(faults) if faults else value if self.is_text else _own(value)
+            return _validate(tool, value if self.is_text else _own(value))
         except DecodeError as error:
             return _Refused(error.failure.faults)
 
     def _mend(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
         """Return the outcome after fxai parsed JSON strings in the arguments, or the model's mistake."""
-        again = self._reread(tool, refused)
+        again = refused if is_about_leaves(refused.faults) else self._reread(tool, refused)
         if again.__class__ is _Refused:
             return self._mistake(InvalidParameters(self.name, again.faults))
         ran: EffectOf[Outcome, ToolError, Any] = Within(self._run)
@@ -282,7 +284,7 @@ class Call(msgspec.Struct, eq=False):
 
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
         """Return the arguments with parsed JSON strings and store them in `given`, or return the validation errors."""
-        if self.json_text or not self.reads_text or is_about_leaves(refused.faults):
+        if self.json_text or not self.reads_text:
             return refused
         if self.is_text and not may_hold_nested(self.given):
             return refused
@@ -346,11 +348,6 @@ def _own(given: Any) -> Any:
         return given
 
 
-def _same(given: Any) -> Any:
-    """Return the data unchanged. No other code holds it."""
-    return given
-
-
 def _shape(tool: ToolInfo) -> JsonSchema:
     """Return the schema that reads the arguments."""
     if isinstance(tool.parameters, Schema):
@@ -359,21 +356,12 @@ def _shape(tool: ToolInfo) -> JsonSchema:
     return shape
 
 
-def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
-    """Return the parameters of a raw schema as the handler takes them, or `_Refused`.
-
-    Args:
-        tool: The tool.
-        value: Plain data.
-        own: Returns data that the handler can change.
-    """
+def _validate(tool: ToolInfo, value: Any) -> Any:
+    """Return the parameters of a raw schema that have no validation, or their own, or `_Refused`."""
     validation = tool.validation
-    if validation == "schema":
-        faults = cast(JsonSchema, tool.parameters).validate(value, plain=own is _same)
-        return _Refused(faults) if faults else own(value)
-    if validation == "none":
-        return own(value)
-    checked = validation(own(value))
+    if isinstance(validation, str):
+        return value
+    checked = validation(value)
     if isinstance(checked, Success):
         return checked.unwrap()
     return _Refused(as_decode_failure(checked.failure()).faults)

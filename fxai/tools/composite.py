@@ -1,4 +1,4 @@
-"""Composites: toolkits that a model sees as one tool. Use a composite to run several calls in one call.
+"""Composites are toolkits that a model sees as one tool. Use a composite to run several calls in one call.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -142,7 +142,7 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
     tool: Tool[SubCalls, SubResults, Never]
     """The tool. It is dynamic, and its document contains the documents of the sub-tools."""
     concurrency: int | None = 1
-    """Maximum number of inner calls that run at the same time. None: no maximum. Default: 1."""
+    """Maximum number of inner calls that run at the same time. Default: 1. None means no maximum."""
 
     @property
     def layer(self) -> LayerOf[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
@@ -159,7 +159,7 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         return hash((self.tool, self.concurrency))
 
     def __fx_gives__(self) -> Gives[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
-        """For type checkers: the handler of the tool and its requirements."""
+        """Tell type checkers the handler of the tool and its requirements."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> tuple[AnyTool, AnyLayer]:
@@ -321,7 +321,7 @@ class _Serving:
     __slots__ = ("_composite", "_handlers")
 
     is_composition = True
-    """True: the handler only runs the inner calls, and a durable run can resume each inner call separately."""
+    """True, because the handler only runs the inner calls, and a durable run can resume each inner call separately."""
 
     def __init__(self, composite: Composite[Any], handlers: ContextOf[Any]) -> None:
         self._composite = composite
@@ -406,7 +406,7 @@ class _Run:
 
 
 def _id(call_id: str, at: int) -> str:
-    """Return the id of an inner call: the id of the outer call and an index."""
+    """Return the id of an inner call, which consists of the outer id and an index."""
     return f"{call_id}/{at}" if call_id else ""
 
 

@@ -26,7 +26,7 @@ from fxai.tools.tool_options import ToolOptions
 
 
 class FunctionOptions(ToolOptions, total=False):
-    """The options of a tool from a function: the options of every tool, and the fields of this class."""
+    """The options of a tool from a function, which extend the options of every tool."""
 
     name: str
     """The name of the tool for the model. Default: the name of the function."""
@@ -174,7 +174,7 @@ def _is_bound(f: Any) -> bool:
 
 
 def name_of(f: Any) -> str:
-    """Return the name of a function. For a partial, use its function; for another object, use its class."""
+    """Return the name of a function. For a partial, use its function. For another object, use its class."""
     function: Any = f.func if isinstance(f, partial) else f
     name: str = getattr(function, "__name__", type(function).__name__)
     return name

@@ -1,4 +1,4 @@
-"""Handlers: the functions that execute tool calls. Use this module to see the possible return values of a handler.
+"""Handlers are the functions that execute tool calls. Use this module to see the possible return values of a handler.
 
 A handler receives the decoded parameters. If it has two arguments, it also receives the `CallContext`. It returns one
 of these values:
@@ -85,7 +85,7 @@ _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 HandlerReturn = TypeAliasType(
     "HandlerReturn",
-    Result[_S, _F]  # the most common type stands first: messages of type checkers start with it
+    Result[_S, _F]  # the most common type, because messages of type checkers start with it
     | EffectOf[_S, _F, _R]
     | Generator[EffectOf[Any, _F, _R], object, _S]
     | PlainAwaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
@@ -164,7 +164,7 @@ class InnerCall(msgspec.Struct, frozen=True, eq=False):
 
 
 class InnerCalls(ABC):
-    """A service that wraps each inner call of composites. No type contains it; its key is this class."""
+    """A service that wraps each inner call of composites. No type contains it, and its key is this class."""
 
     @abstractmethod
     def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
@@ -172,7 +172,7 @@ class InnerCalls(ABC):
 
 
 class Answering(Protocol):
-    """The service of a tool in a context: a handler, or a handler with aspects."""
+    """The service of a tool in a context, which is a handler with or without aspects."""
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """Execute the call. Return a `Result`, or the effect of the result."""
@@ -193,40 +193,29 @@ def in_threads(context: ContextOf[Any]) -> ContextOf[Any]:
 
 
 @final
-class Handler:
-    """A handler in a context: the function, and the services at the time when fxai built its layer."""
+class Handler(msgspec.Struct, eq=False):
+    """A handler in a context, with its function and the services from the time when fxai built its layer."""
 
-    __slots__ = ("_blocking", "_context", "_f", "_threads", "_wants_context")
-
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        context: ContextOf[Any],
-        *,
-        wants_context: bool,
-        blocking: Blocking | None,
-        threads: Threads | None = None,
-    ) -> None:
-        self._f = f
-        self._context = context
-        self._wants_context = wants_context
-        self._blocking = blocking
-        self._threads = threads
+    f: Callable[..., Any]
+    context: ContextOf[Any]
+    wants_context: bool
+    blocking: Blocking | None = None
+    threads: Threads | None = None
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """Call the function. Return its `Result`, or the effect of the result."""
-        if self._blocking is not None:
-            arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
-            return self._blocking.call(self._f, arguments, tool.name)
-        if self._threads is not None and services.services.get(PlainInThreads) and self._threads.are_for_it:
-            arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
-            ran: EffectOf[Any] = self._threads.blocking.run(self._f, arguments, tool.name)
+        if self.blocking is not None:
+            arguments = (params, context_of(tool, call)) if self.wants_context else (params,)
+            return self.blocking.call(self.f, arguments, tool.name)
+        if self.threads is not None and services.services.get(PlainInThreads) and self.threads.are_for_it:
+            arguments = (params, context_of(tool, call)) if self.wants_context else (params,)
+            ran: EffectOf[Any] = self.threads.blocking.run(self.f, arguments, tool.name)
             return ran.flat_map(lambda returned: self._read(returned, tool, call, services))
 
         begun = perf_counter()
-        returned = self._f(params, context_of(tool, call)) if self._wants_context else self._f(params)
+        returned = self.f(params, context_of(tool, call)) if self.wants_context else self.f(params)
         if perf_counter() - begun > HELD_SECONDS:
-            report_held(tool.name, self._f, perf_counter() - begun)
+            report_held(tool.name, self.f, perf_counter() - begun)
         kind = returned.__class__
         if kind is Success or kind is Failure:
             return returned
@@ -242,14 +231,14 @@ class Handler:
 
         If the annotation is missing, or its names exist only for type checkers, return an empty tuple.
         """
-        context = self._context.merge(services)
-        return tuple(key for key in needed_services(self._f) if context.find(key) is None)
+        context = self.context.merge(services)
+        return tuple(key for key in needed_services(self.f) if context.find(key) is None)
 
     async def wait(
         self, coroutine: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> Exit[Any, Any]:
         """Await the coroutine of the handler and return its exit."""
-        returned = await _Watched(coroutine, tool.name, self._f)
+        returned = await _Watched(coroutine, tool.name, self.f)
         kind = returned.__class__
         if kind is Success:
             return Succeeded(returned.unwrap())
@@ -258,10 +247,10 @@ class Handler:
         return await run_fiber(self._lift(returned, tool, call, services), services)
 
     def _lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
-        context = self._context.merge(services)
+        context = self.context.merge(services)
         effect = lift_answer(returned, tool.name, context, lambda: context_of(tool, call))
         if isinstance(effect, Generate):
-            effect = _watch_generator(effect, tool.name, self._f)
+            effect = _watch_generator(effect, tool.name, self.f)
         return Local(effect, lambda _: context)
 
 
@@ -364,7 +353,7 @@ class Blocking(msgspec.Struct, frozen=True):
 
         ended = anyio.Event()
         portal = anyio.lowlevel.current_token()
-        turn = threading.Lock()  # the thread takes it when it starts; an earlier cancellation takes it instead
+        turn = threading.Lock()  # taken by the thread when it starts, or by an earlier cancellation
 
         def work() -> Any:
             if not turn.acquire(blocking=False):
@@ -590,7 +579,7 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
 
 
 class HandlerError(TypeError):
-    """An error for handlers that do not match the tools: a tool has no handler or two, or a handler has no tool."""
+    """An error for handlers that do not match the tools. A tool has no handler or two, or a handler has no tool."""
 
 
 def check_handlers(

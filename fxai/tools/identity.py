@@ -85,7 +85,7 @@ class ProviderTool(msgspec.Struct, frozen=True):
     id: str
     """The provider and its tool, such as `"openai.web_search"`."""
     name: str | None
-    """The provider's name of the tool. None: the provider uses the tool's own name."""
+    """The provider's name of the tool. None means the tool's own name."""
     args: msgspec.Struct
     """The settings of the tool."""
     requires_handler: bool = False
@@ -176,7 +176,7 @@ class NameMap:
 
     @staticmethod
     def of(tools: Iterable[_Named], rule: NameRule) -> NameMap:
-        """Return the map for `tools`. Tools of the provider have the provider's names; `rule` converts other names.
+        """Return the map for `tools`. Tools of the provider have its names, and `rule` converts other names.
 
         Raises:
             NameConflictError: If two tools would have the same name. The message contains both.

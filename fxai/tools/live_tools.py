@@ -1,4 +1,4 @@
-"""Live tools: tools that change during a run, such as the tools of a server. Bound toolkits use this module.
+"""Live tools change during a run, such as the tools of a server. Bound toolkits use this module.
 
 A change of the tools must not end a run. If fxai cannot apply a combination to the changed tools, it keeps the previous
 tools. A new tool cannot take the name of an existing tool.

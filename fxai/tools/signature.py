@@ -1,4 +1,4 @@
-"""Signatures: the parameters of a function as one type. fxai uses it to call a function with decoded arguments.
+"""Signatures describe the parameters of a function as one type. fxai uses it to call a function with decoded arguments.
 
 >>> def greet(name: str, times: int = 1) -> str:
 ...     return f"Hello, {name}! " * times
@@ -323,7 +323,7 @@ class Docstring(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(f: Callable[..., Any]) -> Docstring:
-        """Return the docstring of `f`. For a `partial`, read its function; for another object, read its class."""
+        """Return the docstring of `f`. For a `partial`, read its function. For another object, read its class."""
         text = _text(f)
         if not text:
             return Docstring()
@@ -349,7 +349,7 @@ def _parse(text: str) -> Docstring:
 
     try:
         read = parse(text)
-    except ParseError:  # unknown style: the whole docstring is the description
+    except ParseError:  # the whole docstring is the description
         return Docstring(text)
     descriptions = {
         name.strip().lstrip("*"): " ".join(parameter.description.split())

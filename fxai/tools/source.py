@@ -1,4 +1,4 @@
-"""Sources: tools with their handlers, open for a limited time. Use a source for a server or for any origin of tools.
+"""Sources are tools with their handlers, open for a limited time. Use a source for a server or for any origin of tools.
 
 A `ToolSource` returns a `BoundToolkit` and can open a resource first. Functions, objects with methods, and servers are
 all origins of tools.
@@ -43,7 +43,7 @@ class Sourced(Protocol[_T_co, _E_co, _R_co]):
     """An origin of tools with handlers: a function tool, a composite, a bound toolkit, or a source."""
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
-        """For type checkers: the handlers, their failures, and their requirements."""
+        """Tell type checkers the handlers, their failures, and their requirements."""
         ...
 
     def __fx_bound__(self) -> Any:
@@ -117,7 +117,7 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         return self.with_toolkit(lambda kit: kit.prefix(prefix))
 
     def __fx_gives__(self) -> Gives[_T, _E_co, _R_co]:
-        """For type checkers: the handlers, their failures, and their requirements."""
+        """Tell type checkers the handlers, their failures, and their requirements."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> EffectOf[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""Tools: named operations that a language model can call. Use this module to define a tool.
+"""Tools are named operations that a language model can call. Use this module to define a tool.
 
 A tool is an immutable value. It contains the name of an operation, its parameters, its result, and its failures. It
 contains no code: a layer supplies the handler later. A `FunctionTool` is a function with its own tool. fxai reads the
@@ -91,7 +91,7 @@ _O = TypeVar("_O")
 _K = TypeVar("_K")
 _R = TypeVar("_R", default=None)
 _Raw: TypeAlias = Mapping[str, Any] | JsonSchema
-_V = TypeVar("_V", default=object)  # raw parameters: any JSON value, or the type that `validation` returns
+_V = TypeVar("_V", default=object)  # the type that `validation` returns, or any JSON value
 _Checked: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[_V, Any]]
 _Q = ParamSpec("_Q")
 _Q2 = ParamSpec("_Q2")
@@ -110,7 +110,7 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
     """
 
     from_function: ClassVar[ToolDecorator]
-    """The decorator `tool` under another name. It creates a `FunctionTool`: a function with its tool and handler."""
+    """The decorator `tool` under another name. It creates a `FunctionTool`."""
 
     @overload
     @staticmethod
@@ -241,7 +241,7 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         Args:
             id: Provider and tool, such as `"openai.web_search"`.
             name: Name of the tool in fxai.
-            provider_name: Name of the tool at the provider. None: the same as `name`.
+            provider_name: Name of the tool at the provider. None means `name`.
             requires_handler: True if the provider sends the calls to your program, which then needs a handler. False
                 if the provider runs the calls. Default: False.
             args: Struct of the constructor's keyword arguments, which fxai sends to the provider.
@@ -284,7 +284,7 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         """Return the tool without a handler. Another program answers its calls, and the calls stay pending."""
         return ExternalTool(*(getattr(self, field) for field in self.__struct_fields__))
 
-    @overload  # this overload stands first and last: on an error, mypy shows the first one, pyright the last one
+    @overload  # repeated below, because mypy reports the first overload and pyright reports the last
     def handler(
         self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool | None = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
@@ -332,12 +332,12 @@ AnyTool: TypeAlias = Tool[Any, Any, Any]
 
 
 class ExternalTool(Tool[_P, _S, _F], frozen=True):
-    """A tool without a handler in this program: a client or a provider answers its calls."""
+    """A tool without a handler in this program. A client or a provider answers its calls."""
 
     @property
     @override
     def requires_handler(self) -> bool:
-        """False: no handler in this program answers its calls."""
+        """False, because no handler in this program answers its calls."""
         return False
 
     @override
@@ -390,7 +390,7 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     """A function with its own tool. You still call it as a function with the same signature.
 
     `Q` is the signature, and `A` is the return type of a plain call. `S`, `F`, and `R` are the success, the failure,
-    and the needed services. It is an immutable value; create it with `tool` or `Tool.from_function`. Add it to
+    and the needed services. Create the immutable value with `tool` or `Tool.from_function`. Add it to
     toolkits like a tool: `Toolkit.make(add)`. Its property `layer` supplies the handler. `BoundToolkit.make(add)`
     combines both.
     """
@@ -430,12 +430,12 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
 
     @property
     def description(self) -> str | None:
-        """The description for the model: the option `description`, or the docstring by default."""
+        """The description for the model. By default, it is the docstring."""
         return self.tool.description
 
     @property
     def parameters(self) -> type[Arguments[_Q]]:
-        """The type of the parameters: a Struct with one field per parameter."""
+        """The type of the parameters, which is a Struct with one field per parameter."""
         return self.__fx_function__.signature.parameters
 
     def arguments(self, *args: _Q.args, **kwargs: _Q.kwargs) -> Arguments[_Q]:

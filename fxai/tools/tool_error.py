@@ -142,7 +142,7 @@ class CallFailureError(Exception):
     """An exception that ends a handler with the typed failure `failure` of its call.
 
     Raise it in a substitute for a handler, such as a layer that runs handlers in another process. An `InvalidResult`
-    enters the error channel. fxai treats the two other failures like a failure of the handler: with the failure mode
+    enters the error channel. fxai treats the two other failures like a failure of the handler. With the failure mode
     `"return"`, they are a failed outcome for the model. `tool.call` knows only the failures of the handler, so there
     this exception is a defect.
     """
@@ -214,11 +214,11 @@ Unanswered: TypeAlias = (
     | InDoubt
     | Interrupted
 )
-"""A failure of a call without a result from the handler: fxai did not run the handler, or lost its result."""
+"""A failure of a call whose handler did not run or whose result was lost."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the known name closest to a wrong name, as a question in parentheses; an empty string if none is similar.
+    """Return the known name closest to a wrong name, as a question in parentheses, or an empty string.
 
     A model invents wrong names. The comparison takes quadratic time, so names over 128 characters are not compared.
     """
@@ -235,7 +235,7 @@ def _repair_note(why: str | None) -> str:
 
 
 def encode_failure(failure: Unanswered) -> dict[str, Any]:
-    """Return the data that a model receives for a failure without a schema: its `type`, its fields, and its message."""
+    """Return the data that a model receives for a failure without a schema."""
     if isinstance(failure, InvalidParameters):
         faults = [*map(msgspec.structs.asdict, failure.faults)]
         data: dict[str, Any] = {"type": "invalid-parameters", "name": failure.name, "faults": faults}

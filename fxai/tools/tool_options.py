@@ -136,7 +136,7 @@ OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
 """True if the tool accesses external systems, such as the web. Default: True."""
 
 Strict: Annotation[bool | None] = Annotation("strict", None, (bool, NoneType))
-"""Strict mode: True or False for this tool. None uses the configuration, or else the provider's default."""
+"""True or False sets strict mode for this tool. By default, the configuration or the provider decides."""
 
 ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
 """True to distinguish null from an omitted value in strict mode, for each optional parameter that allows null.
@@ -148,7 +148,7 @@ differs from an omitted value. The strict form lists each of these locations as 
 JsonText: Annotation[bool] = Annotation("json_text", default=True)
 """True to parse a JSON string if the schema requires an object or an array. Models often send nested JSON as a string.
 
-fxai tries this only if the arguments do not match the schema. False: fxai rejects the string. Default: True.
+fxai tries this only if the arguments do not match the schema. If False, fxai rejects the string. Default: True.
 """
 
 Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {}, (Mapping,))
@@ -165,7 +165,7 @@ CacheTime: TypeAlias = Literal["default", "5m", "1h"]
 
 @final
 class ToolNamespace(msgspec.Struct, frozen=True):
-    """A group of tools for the model: a name and the purpose of the tools. Equal namespaces are the same group."""
+    """A group of tools for the model, with a name and a purpose. Equal namespaces are the same group."""
 
     name: str
     description: str
@@ -175,22 +175,22 @@ DeferLoading: Annotation[bool] = Annotation("defer_loading", default=False)
 """True to hide the tool from the model until the model finds it by a search. Requires a tool search tool."""
 
 AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", (), (list, tuple))
-"""The allowed callers. `()` uses the provider's default: only the model."""
+"""The allowed callers. `()` uses the provider's default, which is only the model."""
 
 OutputSchema: Annotation[JsonSchema | None] = Annotation("output_schema", None)
-"""The schema of the results, for programs that call the tool, such as `tool.success.document`. None: no schema."""
+"""The schema of the results, for programs that call the tool, such as `tool.success.document`. None means no schema."""
 
 CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None, (str, NoneType))
-"""The lifetime of a provider's cache of the request up to this tool. None: no cache mark at this tool."""
+"""The lifetime of a provider's cache of the request up to this tool. None means no cache mark at this tool."""
 
 EagerInputStreaming: Annotation[bool | None] = Annotation("eager_input_streaming", None, (bool, NoneType))
-"""True to stream arguments unchecked while the model writes them; False for checked pieces.
+"""True to stream arguments unchecked while the model writes them, or False for checked pieces.
 
 None: True in a streamed response.
 """
 
 Namespace: Annotation[ToolNamespace | None] = Annotation("namespace", None, (ToolNamespace, NoneType))
-"""The namespace of the tool. None: the tool has no namespace."""
+"""The namespace of the tool. None means no namespace."""
 
 
 @final
@@ -243,7 +243,7 @@ Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, 
 """How fxai checks raw arguments: `"schema"` (by their JSON Schema), `"none"` (no check), or a function.
 
 The function receives the parsed JSON. The handler receives the value of its `Success`. The value of its `Failure` is a
-`DecodeFailure`, or any other value; its string is shown.
+`DecodeFailure`, or any other value, whose string the model receives.
 """
 
 PlainData: TypeAlias = "Mapping[str, Any] | Sequence[Any] | float | None"
@@ -251,7 +251,7 @@ PlainData: TypeAlias = "Mapping[str, Any] | Sequence[Any] | float | None"
 
 
 NeedsApproval: TypeAlias = "bool | Callable[[_P, CallContext], bool | EffectOf[bool, Any, Any]]"
-"""Condition of an approval: True (always), False (never), or a function of the parameters and the call context."""
+"""The condition of an approval, which is a bool or a function of the parameters and the call context."""
 
 
 class ToolOptions(TypedDict, Generic[_P, _S], total=False):
@@ -276,12 +276,12 @@ class ToolOptions(TypedDict, Generic[_P, _S], total=False):
     to_model_output: Callable[[_S], PlainData] | None
     """A function that converts a success to another JSON value for the model. The result itself stays unchanged.
 
-    An exception from the function is a defect that names the tool. None: the model receives the encoded success.
+    An exception from the function is a defect that names the tool. By default, the model receives the encoded success.
     """
     provider_options: Mapping[str, Any]
     """Options by provider name. Only this provider reads them."""
     dependencies: Iterable[Any]
-    """Keys of the services that the handler needs. For documentation only; fxai does not check them."""
+    """Keys of the services that the handler needs. They are documentation, and fxai does not check them."""
 
 
 class TypeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
@@ -436,13 +436,13 @@ class ToolInfo(msgspec.Struct, frozen=True):
     name: str
     """The name of the tool, any string. For each request, fxai converts the name to the rule of the provider."""
     parameters: Schema[Any] | JsonSchema
-    """The schema of the parameters: a typed schema or a raw JSON Schema document."""
+    """The typed schema or raw JSON Schema document of the parameters."""
     success: Schema[Any]
     """The schema of the success."""
     failure: Schema[Any]
     """The schema of the handler's typed failure."""
     failure_mode: FailureMode = "error"
-    """The channel of a typed failure: the error channel, or the model as the result."""
+    """The channel of a typed failure."""
     validation: Validation = "schema"
     """The check of raw arguments."""
     given_description: str | None = None
@@ -468,7 +468,7 @@ class ToolInfo(msgspec.Struct, frozen=True):
 
     @property
     def description(self) -> str | None:
-        """The description for the model: the option, or the description in the schema of the parameters by default."""
+        """The description for the model. By default, it is the description in the schema of the parameters."""
         if self.given_description is not None:
             return self.given_description
         schema = self.parameters

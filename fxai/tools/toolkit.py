@@ -13,6 +13,9 @@ report it. A `BoundToolkit` is a toolkit together with the layer of its handlers
 6
 """
 
+# pyright takes the overloads for hundreds of arguments for ones that also match a few, and reads what is for mypy.
+# pyright: reportOverlappingOverload=false, reportRedeclaration=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,8 +26,9 @@ import msgspec
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.effect import AnyEffect, EffectOf, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf, Many, Needs, StillMissing
+from fxai.effects.effect import AnyEffect, EffectOf, Needs, Succeed
+from fxai.effects.layer import AnyLayer, Dozens, Hundreds, LayerOf, Many, StillMissing
+from fxai.effects.mistake import MYPY
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
@@ -89,8 +93,15 @@ class _Handlers(Protocol[_T_contra, _T_co, _E_co, _R_co]):
     def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T_co, _E_co, _R_co]]: ...
 
 
+class _Supplying(Protocol[_T_co]):
+    """A layer, seen as a function of needs: mypy then solves the type variables of the other arguments first."""
+
+    @property
+    def __fx_supply__(self) -> _T_co: ...
+
+
 class _B(Protocol[_T_co, _R_co]):
-    """A tool source with handlers, whose layer cannot fail: a function tool, a bound toolkit, or a composite."""
+    """A function tool, a bound toolkit, or a composite, whose layer cannot fail."""
 
     @property
     def layer(self) -> AnyLayer: ...
@@ -147,7 +158,17 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     def make(
         a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], f: _N[_6], g: _N[_7], h: _N[_8], /
     ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
-    @overload  # for nine or more tools; if this overload overlaps with another one, `Any` in a type makes mypy give up
+    @overload
+    @staticmethod
+    def make(
+        *tools: *Hundreds[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _T]: ...
+    @overload
+    @staticmethod
+    def make(
+        *tools: *Dozens[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _T]: ...
+    @overload  # nine or more tools: if overloads overlap, `Any` in a type makes mypy give up
     @staticmethod
     def make(
         a: _M[_T],
@@ -166,8 +187,8 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     def make(*tools: Any) -> Any:
         """Return a toolkit of tools and function tools, in order. A duplicate of the same tool is ignored.
 
-        From nine tools on, type checkers add the member `Many` to `T`, and `to_layer` supplies `Many`. If a program has
-        hundreds of tools, split them into several toolkits: mypy's time grows with the cube of the size of a union.
+        From nine tools on, type checkers add the member `Many` to `T`, and `to_layer` supplies `Many`. If a handler of
+        hundreds is missing, mypy needs minutes to name it. In toolkits of 50 tools, mypy needs seconds.
 
         Raises:
             ToolConflictError: If two different tools have the same name.
@@ -237,7 +258,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return f"Toolkit({', '.join(self.tools)})"
 
     def __fx_gives__(self) -> Gives[Never, Never, _T_co]:
-        """For type checkers: a toolkit supplies no handlers, and needs the handlers of its tools."""
+        """Tell type checkers that a toolkit supplies no handlers and needs the handlers of its tools."""
         raise NotImplementedError
 
     # -- toolkits from toolkits
@@ -317,14 +338,14 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
-        """Return one tool that runs several calls of these tools. `.tool` is the tool; `.layer` is its handler.
+        """Return one tool that runs several calls of these tools. `.tool` is the tool, and `.layer` is its handler.
 
         The handler needs the handlers of this toolkit. The description of the tool lists the tools of this toolkit. A
         call needs approval if one of its inner calls needs approval.
 
         Args:
             name: Name of the new tool.
-            concurrency: Maximum number of inner calls that run at the same time. None: no maximum. Default: 1.
+            concurrency: Maximum number of inner calls that run at the same time. Default: 1. None means no maximum.
             options: Options of the new tool, see `ToolOptions`.
 
         Raises:
@@ -419,24 +440,38 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     renewal: EffectOf[Any] | None = None
     """An effect that returns the current tools and handlers. None if the tools cannot change."""
 
-    @staticmethod
-    def of(
-        toolkit: Toolkit[_T],
-        layer: LayerOf[_T, _E, _R],
-        *,
-        origin: object = None,
-        now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
-    ) -> BoundToolkit[_T, _E, _R]:
-        """Return a bound toolkit of a toolkit and the layer of its handlers, such as the result of `toolkit.to_layer`.
+    if MYPY:  # mypy cannot solve a type variable with a lower bound of a toolkit and an upper bound of a layer
 
-        Args:
-            toolkit: The tools.
-            layer: The layer of the handlers.
-            origin: Origin of the handlers. Merging two bound toolkits with the same origin adds its handlers once.
-                Default: the layer.
-            now: An effect that returns the current tools and handlers. Default: the tools never change.
-        """
-        return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
+        @staticmethod
+        def of(  # noqa: D102
+            toolkit: Toolkit[_T],
+            layer: _Supplying[Callable[[Needs[_T | None]], StillMissing[Missing, _E, _R]]],
+            *,
+            origin: object = None,
+            now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
+        ) -> BoundToolkit[_T, _E, _R]:
+            raise NotImplementedError
+
+    else:
+
+        @staticmethod
+        def of(
+            toolkit: Toolkit[_T],
+            layer: LayerOf[_T, _E, _R],
+            *,
+            origin: object = None,
+            now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
+        ) -> BoundToolkit[_T, _E, _R]:
+            """Return a bound toolkit of a toolkit and the layer of its handlers. A missing handler is a type error.
+
+            Args:
+                toolkit: The tools.
+                layer: The layer of the handlers, such as the result of `toolkit.to_layer`.
+                origin: Origin of the handlers. Merging two bound toolkits with the same origin adds its handlers once.
+                    Default: the layer.
+                now: An effect that returns the current tools and handlers. Default: the tools never change.
+            """
+            return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
 
     @overload
     @staticmethod
@@ -467,7 +502,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     def make(
         a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], d: _B[_4, _R4], e: _B[_5, _R5], f: _B[_6, _R6], /
     ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5 | _6, Never, _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
-    @overload  # for seven or more; if this overload overlaps with another one, `Any` in a type makes mypy give up
+    @overload  # seven or more tools: if overloads overlap, `Any` in a type makes mypy give up
     @staticmethod
     def make(
         a: _B[_T, _R],
@@ -482,7 +517,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     ) -> BoundToolkit[_T, Never, _R]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
-        """Combine function tools and bound toolkits: up to six of different types, or any number of one type.
+        """Combine up to six function tools and bound toolkits of different types, or any number of equal types.
 
         Raises:
             ToolConflictError: If two different tools have the same name.
@@ -529,7 +564,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         return made
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
-        """For type checkers: the handlers, their failures, and the services that they need."""
+        """Tell type checkers the handlers, their failures, and the services that they need."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> Self:
@@ -595,7 +630,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
 
 
 def bound_of(origin: object) -> AnyBound | None:
-    """Return a function tool, composite, or bound toolkit as a bound toolkit; None for a source to open first."""
+    """Return a function tool, composite, or bound toolkit as a bound toolkit. Return None for other sources."""
     given: Any = cast(Any, origin).__fx_bound__()
     if isinstance(given, tuple):
         tool, layer = cast("tuple[AnyTool, AnyLayer]", given)

@@ -1,4 +1,4 @@
-"""Type hints: the resolved annotations of a function. fxai uses this module to read the type of a tool's result.
+"""Type hints are the resolved annotations of a function. fxai uses this module to read the type of a tool's result.
 
 >>> def twice(n: "int", context: "CallContext") -> "int":
 ...     return n * 2

@@ -1,4 +1,4 @@
-"""Floor 6. Web user interfaces for agents. Use it to stream runs to `useChat`, to store and to serve conversations."""
+"""Level 6. Web user interfaces for agents. Use it to stream runs to `useChat`, to store and to serve conversations."""
 
 from __future__ import annotations
 

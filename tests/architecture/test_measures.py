@@ -1,10 +1,10 @@
-"""The measures of the house: how many modules, lines and hops there may be."""
+"""The measures of the package: the limits of modules, lines, and functions."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.kit.house import MEASURES, THIN, Measure, circles, measure, participles, thin_modules
+from tests.kit.measures import MEASURES, THIN, Measure, circles, measure, participles, thin_modules
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def measures() -> dict[str, Measure]:
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_every_measure_is_kept(measures: dict[str, Measure], name: str) -> None:
-    """None is over its limit; `nox -s house` prints them all."""
+    """No measure exceeds its limit. `nox -s measures` prints all of them."""
     assert measures[name].is_kept, measures[name]
 
 

@@ -1,4 +1,4 @@
-"""The house style, where a test can hold it: length, docstrings, examples, words, ignores."""
+"""The style of the code: lengths, docstrings, examples, words, and ignored rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULE_LINES = 900
 BODY_LINES = 50
 IGNORES_PER_1000 = 2
 
-# Functions that are longer than the house allows, each with the reason why cutting it would make it worse.
+# Functions that exceed the limit, each with the reason why splitting it would make it worse.
 LONG = {
     "fxai/effects/fiber.py:step": "the interpreter: one loop, whose locals would turn into attributes if it were cut"
 }

@@ -76,7 +76,7 @@ def test_the_tests_that_hold_the_promises_of_security_exist() -> None:
         for path, name in named
         if not re.search(rf"^def {name}\(", (ROOT / path).read_text("utf-8"), re.MULTILINE)
     ]
-    promises = text.partition("## What is promised\n")[2].partition("## What is not promised\n")[0].split("\n- ")[1:]
+    promises = text.partition("## Guarantees\n")[2].partition("## Limits of the guarantees\n")[0].split("\n- ")[1:]
 
     assert missing == []
     assert [promise for promise in promises if "`tests/" not in promise] == []

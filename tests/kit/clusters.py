@@ -17,7 +17,7 @@ __all__ = ["READY", "Process", "RunningCluster", "start"]
 
 _PATIENCE = 60.0
 _ADDRESS = re.compile(r"tcp://127\.0\.0\.1:[1-9]\d*")
-READY = re.compile(r"a worker at tcp://127\.0\.0\.1:[1-9]\d* answers")
+READY = re.compile(r"worker at tcp://127\.0\.0\.1:[1-9]\d* runs calls")
 """What a worker says when it is ready."""
 _ROOT = Path(__file__).parents[2]
 

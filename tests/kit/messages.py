@@ -7,9 +7,44 @@ from collections.abc import Mapping
 
 from tests.kit.checkers import CHECKERS, ROOT, marked_lines, run, texts
 
-__all__ = ["MISTAKES", "in_order", "messages_file", "messages_text"]
+__all__ = ["MISTAKES", "NAMES", "UNNAMED", "in_order", "messages_file", "messages_text", "unnamed"]
 
 MISTAKES = "tests/typing/messages/mistakes.py"
+NAMES = {
+    "a handler takes the tool's parameters as one value": "Query",
+    "another success than the tool declares": "int",
+    "another failure than the tool declares": "TooMuch",
+    "one failure more than the tool declares, of a generator": "Offline",
+    "a bare value, which says neither success nor failure": "list[Order]",
+    "a bare value, awaited": "list[Order]",
+    "a bare value, of a decorated handler": "int",
+    "the handler of search is missing": "HandlerOf[Query",
+    "two handlers are missing": "HandlerOf[Query",
+    "another tool's": "HandlerOf[Empty",
+    "no handlers are provided": "HandlerOf[Query",
+    "the database is missing, which a handler needs": "Database",
+    "a misspelt option": "sucess",
+    "one of four services is missing": "Audit",
+    "what a layer needs is missing": "Settings",
+    "no database": "Database",
+    "neither model nor handlers": "HandlerOf[OrderId",
+    "no model": "LanguageModel",
+    "the mailer is missing, which a function tool needs": "Mailer",
+    "no such option": "tools",
+    "the failures are not declared": "BudgetExceeded",
+}
+"""For each of 21 common mistakes, the missing or wrong thing."""
+UNNAMED = {
+    "mypy": ["no database"],
+    "pyright": [
+        "the handler of search is missing",
+        "two handlers are missing",
+        "another tool's",
+        "a misspelt option",
+        "no such option",
+    ],
+}
+"""The mistakes of which the first 200 characters of the first message do not name the thing, by checker."""
 
 
 def messages_file(checker: str) -> str:
@@ -26,6 +61,13 @@ def messages_text(said: Mapping[int, list[str]]) -> str:
         messages = "\n".join(map(_steady, said.get(line, ["nothing"])))
         blocks.append(f"# {why}\n> {code}\n{messages}\n")
     return "\n".join(blocks)
+
+
+def unnamed(checker: str) -> list[str]:
+    """Return the mistakes whose thing is not in the first 200 characters of what a checker says."""
+    blocks = (ROOT / messages_file(checker)).read_text(encoding="utf-8").split("\n# ")
+    said = {why.removeprefix("# "): message for why, _, message in (block.split("\n", 2) for block in blocks)}
+    return [why for why, name in NAMES.items() if name not in said[why][:200]]
 
 
 def _steady(message: str) -> str:

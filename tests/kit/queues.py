@@ -14,7 +14,7 @@ from tests.kit.clusters import Process
 
 __all__ = ["READY", "RunningQueue", "claim_for", "start"]
 
-READY = re.compile(r"the worker [0-9a-f]{32} answers")
+READY = re.compile(r"worker [0-9a-f]{32} runs calls")
 """What a worker says when it is ready."""
 
 

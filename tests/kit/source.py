@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "FLOORS",
+    "LEVELS",
     "PACKAGE",
     "ROOT",
     "Module",
@@ -29,7 +29,7 @@ __all__ = [
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "fxai"
 
-FLOORS = {
+LEVELS = {
     "effects": 0,
     "schema": 1,
     "hosting": 1,
@@ -133,7 +133,7 @@ def project() -> dict[str, Any]:
 
 
 def tree_of(page: str) -> list[tuple[str, int]]:
-    """The floors that a page draws, as (folder, floor) from top to bottom: lines such as `├── effects/  0  …`."""
+    """Return the packages that a page draws, as (folder, level), from lines such as `├── effects/  0  …`."""
     drawn: list[tuple[str, int]] = []
     for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         words = line.strip("│├└─ ").split()

@@ -21,7 +21,7 @@ from tests.kit.checkers import (
     unknown_types,
 )
 from tests.kit.hover import EXPRESSIONS, hover_file, hover_text
-from tests.kit.messages import MISTAKES, messages_file, messages_text
+from tests.kit.messages import MISTAKES, UNNAMED, messages_file, messages_text, unnamed
 
 pytestmark = pytest.mark.xdist_group("checkers")
 
@@ -88,6 +88,12 @@ def test_what_is_said_of_common_mistakes_is_what_was_read(report: Report) -> Non
     said = messages_text(report.errors[MISTAKES])
 
     assert said == (ROOT / messages_file(report.checker)).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_the_first_characters_of_a_message_name_the_thing(checker: str) -> None:
+    """The first 200 characters name what is missing or wrong, except for the listed mistakes."""
+    assert unnamed(checker) == UNNAMED[checker]
 
 
 def test_what_is_shown_of_common_expressions_is_what_was_read(report: Report) -> None:

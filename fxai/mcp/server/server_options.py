@@ -174,7 +174,7 @@ class HttpSettings(msgspec.Struct, frozen=True):
         if self.secret is None and not self.unprotected:
             raise ValueError(
                 f"host {self.host} allows calls from other machines. "
-                "Pass token=…, or unprotected=True if another layer protects the tools."
+                "To protect the tools, give token=…, or set unprotected=True if another layer protects them."
             )
         if self.allowed_hosts is None:
             raise ValueError(

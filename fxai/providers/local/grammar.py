@@ -113,11 +113,14 @@ def choice_grammar(options: tuple[str, ...], *, before: str = " ") -> Grammar:
 
 _CHAR: Final = r'char ::= [^"\\\x00-\x1F\x7F] | "\\" ["\\nrt]'
 _DAYS: Final = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-_TIME: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+_TIME: Final = _CLOCK + r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 _BYTE: Final = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _FORMATS: Final = {
     "date": f"^[12][0-9]{{3}}-{_DAYS}$",
     "time": f"^{_TIME}$",
+    "date-time-local": f"^[12][0-9]{{3}}-{_DAYS}T{_CLOCK}$",
+    "partial-time": f"^{_CLOCK}$",
     "date-time": f"^[12][0-9]{{3}}-{_DAYS}T{_TIME}$",
     "duration": "^P([0-9]{1,4}D(T[0-9]{1,4}[HMS])?|T[0-9]{1,4}[HMS])$",
     "uuid": "^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
@@ -165,7 +168,7 @@ class _Writer:
         """Return the rule for a value, or None if the schema allows no value, or only values without an end."""
         place = self.variants.target(place)
         key = _key(place)
-        self.variants.steps.take(place[0].pointer if place else "")
+        self.variants.steps.take(1, place[0].pointer if place else "")
         level = self.level + (self.open[key] > 0)
         if level > self.bounds.depth:
             return None
@@ -344,7 +347,7 @@ class _Writer:
         }
         for index in range(len(entries) - 1, -1, -1):
             entry, required = entries[index]
-            self.variants.steps.take("", min(index, ceiling) // 100)
+            self.variants.steps.take(min(index, ceiling) // 100)
             for count in range(min(index, ceiling) + 1):
                 room = most is None or count < most
                 after = tails[index + 1, min(count + 1, ceiling)] if room else None

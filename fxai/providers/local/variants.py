@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
-from fxai.schema.budget import Steps
+from fxai.schema.budget import Work
 from fxai.schema.data import identity, is_object, is_same
 from fxai.schema.fault import kind_in
 from fxai.schema.location import Place, PlaceError, Reader, Site
@@ -70,7 +70,7 @@ class Variants:
     def __init__(self, document: Any) -> None:
         self.reader: Reader = Reader(document)
         self.root: Place = (self.reader.root,)
-        self.steps: Steps = self.reader.steps
+        self.steps: Work = self.reader.steps
         self.exclusive: dict[str, None] = {}
         """The pointers of all `oneOf` with multiple branches until now."""
         self._matcher = Matcher()
@@ -98,7 +98,7 @@ class Variants:
 
     def member(self, form: Form, name: str) -> Place:
         """Return the schemas of the property ``name`` from all object schemas of the form."""
-        self.steps.take(form.pointer, len(form.objects))
+        self.steps.take(len(form.objects), form.pointer)
         found = [(rule, list(self._property(rule, name))) for rule in form.objects]
         known = any(site.pointer != f"{rule.pointer}/additionalProperties" for rule, sites in found for site in sites)
         rest = () if known else (r.under(_REST) for r in form.objects if _REST in r)
@@ -124,7 +124,7 @@ class Variants:
             yield rule.under("additionalProperties")
 
     def _matches(self, at: str, keyword: str, pattern: str, text: str) -> bool:
-        self.steps.take(at)
+        self.steps.take(1, at)
         try:
             return self._matcher.matches(pattern, text)
         except PatternTimeoutError:
@@ -157,7 +157,7 @@ class Variants:
         if len(left) * len(right) > _MOST_VARIANTS:
             raise PlaceError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
         names = sum(len(form.objects) + len(form.required) for form in left)
-        self.steps.take(pointer, len(left) * len(right) + names * len(right) // _NAMES_A_STEP)
+        self.steps.take(len(left) * len(right) + names * len(right) // _NAMES_A_STEP, pointer)
         joined = (_both(a, b) for a, b in product(left, right))
         return [form for form in joined if form.types and form.values != ()]
 
@@ -169,7 +169,7 @@ class Variants:
 
     def fulfils(self, form: Form, value: Any, *, listed: bool = False) -> bool:
         """Return True if ``value`` fulfils one alternative. ``listed`` is True for a value that the form lists."""
-        self.steps.take(form.pointer)
+        self.steps.take(1, form.pointer)
         if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
             return False
         if not _kinds(value) & form.types:

@@ -121,7 +121,7 @@ class Transformer:
         key: _Key = frozenset(site.key for site in place)
         if key in self._done:
             known = self._done[key]
-            self.reader.steps.take(at, 1 if known is None else self.size(known.schema))
+            self.reader.steps.take(1 if known is None else self.size(known.schema), at)
             return known
         if key in self._open and place:
             return self._recursion(place, key, at)
@@ -144,7 +144,7 @@ class Transformer:
         name = str(node.schema.get("$ref", "")).removeprefix(DEFS)
         title, words = annotations_of([site])
         if name in self.nodes and not self._refers(name):
-            self.reader.steps.take(at, self.size(self.nodes[name].schema))
+            self.reader.steps.take(self.size(self.nodes[name].schema), at)
             target = dict(self.nodes[name].schema)
             own = target.pop("description", "")
             target = {**target, "title": title} if title else target
@@ -188,7 +188,7 @@ class Transformer:
     # -- conjunctions
 
     def _conjunction(self, sites: Sequence[Site], at: str) -> Node | None:
-        self.reader.steps.take(at, len(sites))
+        self.reader.steps.take(len(sites), at)
         if any(site.schema is False for site in sites):
             return None
         sites = [site for site in sites if site.schema is not True]

@@ -339,7 +339,7 @@ def _required_names(site: Site) -> Sequence[str]:
 
 def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: bool) -> Member | None:
     """What stands under a name; None when nothing may."""
-    to.reader.steps.take(at, len(sites))
+    to.reader.steps.take(len(sites), at)
     place = tuple(site for rule in sites for site in _property(rule, name, to))
     if any(site.schema is False for site in place) or any(
         name not in to.reader.evaluated_names(site) for site in sites
@@ -376,7 +376,7 @@ def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
     if known:
         yield rule.under("properties", name)
     for pattern in rule.get("patternProperties", {}):
-        to.reader.steps.take(rule.pointer)
+        to.reader.steps.take(1, rule.pointer)
         try:
             matching = to.matcher.matches(pattern, name)
         except PatternTimeoutError:

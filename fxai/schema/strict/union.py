@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
-from fxai.schema.budget import MAX_PLACES, Steps, descend
+from fxai.schema.budget import MAX_PLACES, Work, descend
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
@@ -122,7 +122,7 @@ class Overlaps:
     def __init__(self, defs: Mapping[str, Node]) -> None:
         self.open: bool = False
         self._defs = defs
-        self._steps = Steps(_MOST_PAIRS)
+        self._work = Work(_MOST_PAIRS)
         self._common: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
 
     def distinguish(self, nodes: Sequence[Node]) -> list[Node]:
@@ -151,7 +151,7 @@ class Overlaps:
     def _clash(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
         if (id(left), id(right)) in seen or not self._overlap(left.schema, right.schema):
             return False
-        self._steps.take()
+        self._work.take()
         seen.add((id(left), id(right)))
         return descend(lambda: self._differ(left, right, seen))
 
@@ -201,7 +201,7 @@ class Overlaps:
         """Whether two strict schemas have an instance in common; in doubt they have."""
         key = (id(left), id(right))
         if key not in self._common:
-            self._steps.take()
+            self._work.take()
             self._common[key] = (True, left, right)
             self._common[key] = (descend(lambda: self._in_common(left, right)), left, right)
         return self._common[key][0]

@@ -1,4 +1,4 @@
-"""Conjunctions: the schemas that apply at one location of generated data. The generators use this module.
+"""Conjunctions are the schemas that apply at one location of generated data. The generators use this module.
 
 >>> from fxai.schema.engine import Engine
 >>> schema = {"type": "integer", "allOf": [{"minimum": 3}, {"type": ["number", "null"]}]}
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
-from fxai.schema.budget import Steps
+from fxai.schema.budget import Work
 from fxai.schema.data import is_array, is_object
 
 KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -99,7 +99,7 @@ Choose = Callable[[list[Any]], Any]
 
 
 def gather(
-    roots: list[Any], choose: Choose, into: Conjunction | None = None, *, steps: Steps | None = None
+    roots: list[Any], choose: Choose, into: Conjunction | None = None, *, steps: Work | None = None
 ) -> Conjunction:
     """Return the schemas of one location, with one chosen alternative for each choice.
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Steps
+from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Work
 from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.pattern import SECONDS, compiled_pattern
@@ -73,7 +73,7 @@ def instance_of(
 
 @final
 class Drawing:
-    """The state of a generated value: the source of choices, and the remaining attempts."""
+    """The state of a generated value, with the source of choices and the remaining attempts."""
 
     def __init__(
         self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool, growth: Growth = NO_GROWTH
@@ -83,7 +83,7 @@ class Drawing:
         self.formats = formats
         self.undeclared = undeclared
         self.heights: dict[tuple[int, int], int] = {}
-        self.steps: Steps = Steps(MAX_PLACES)
+        self.steps: Work = Work(MAX_PLACES)
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
@@ -290,7 +290,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 @final
 class Members:
-    """The state of a generated object: the chosen and the omitted property names."""
+    """The state of a generated object, with the chosen and the omitted property names."""
 
     def __init__(self, drawing: Drawing, here: Conjunction, depth: int) -> None:
         self.drawing = drawing

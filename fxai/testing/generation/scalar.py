@@ -250,7 +250,9 @@ def _like(pattern: str) -> st.SearchStrategy[str]:
 FORMATS: Final[dict[str, Callable[[], st.SearchStrategy[str]]]] = {
     "date": lambda: _encoded_text(st.dates()),
     "date-time": lambda: _encoded_text(st.datetimes(timezones=st.just(UTC))),
+    "date-time-local": lambda: _encoded_text(st.datetimes()),
     "time": lambda: _encoded_text(st.times(timezones=st.just(UTC))),
+    "partial-time": lambda: _encoded_text(st.times()),
     "duration": lambda: _encoded_text(st.timedeltas(timedelta(0), timedelta(9999))),
     "decimal": lambda: st.decimals(allow_nan=False, allow_infinity=False, places=2).map(str),
     "uuid": lambda: _encoded_text(st.uuids()),

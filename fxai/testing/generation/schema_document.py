@@ -62,7 +62,7 @@ def document_of(draft: Draft, *, objects: bool) -> SearchStrategy[dict[str, Any]
 
 @final
 class Writing:
-    """The state of a generated document: its dialect, and the definitions that it can refer to."""
+    """The state of a generated document, with its dialect and the definitions that it can refer to."""
 
     def __init__(self, draw: DrawFn, dialect: Dialect) -> None:
         self.draw = draw

@@ -1,4 +1,4 @@
-"""Aspects: immutable values that wrap handlers. Use an aspect to add behavior to many handlers in one place.
+"""Aspects are immutable values that wrap handlers. Use an aspect to add behavior to many handlers in one place.
 
 An aspect wraps the handlers of a layer: `aspect.wrap(tool.handler(f))`, or the layer of a whole toolkit. In each call,
 these stages run in order: `before`, the handler, `after`, `recover`, `format`. Each stage receives the result of the
@@ -216,7 +216,7 @@ class Ring(msgspec.Struct, frozen=True):
     """A single aspect, not a combination."""
 
     only: Identity | None
-    """The tool whose handler the aspect wraps. None: every handler."""
+    """The tool whose handler the aspect wraps, or None for every handler."""
     start: Callable[[], Wrap]
     """A function that creates the wrap and its state. fxai calls it once when it builds a layer."""
 

@@ -1,4 +1,4 @@
-"""Ready aspects: `cache`, `log`, `rate_limit`, `retry`, and `timeout`. Use them to wrap the handlers of a layer.
+"""The ready aspects `cache`, `log`, `rate_limit`, `retry`, and `timeout`. Use them to wrap the handlers of a layer.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -50,7 +50,7 @@ def cache(
     returns the stored value itself, so do not change it. The cache exists as long as the wrapped layer.
 
     Args:
-        ttl: Seconds by the `Clock` until a stored success expires. None: never. Default: None.
+        ttl: Seconds by the `Clock` until a stored success expires. Default: None, never.
         size: Maximum number of stored successes, for all handlers of the layer. If the cache is full, it removes the
             least recently used success. Default: 1024.
         key: Function that returns a key. Calls of one tool with the same key are equal. Default: the parameters as

@@ -82,7 +82,7 @@ def test_the_state_shows_in_the_next_turn_and_at_the_next_start(folder: Path) ->
         terminal.type("/state\n")
         state = terminal.until('stage: "at the door"\n', "> ")
         terminal.type("/tools\n")
-        tools = terminal.until("enter", "asks first", "> ")
+        tools = terminal.until("enter", "approval", "> ")
         terminal.type("Where am I?\n")
         terminal.until("← look you are at the door", "So it is.", "> ")
         terminal.type("\x04")

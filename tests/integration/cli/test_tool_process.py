@@ -98,7 +98,7 @@ def test_a_terminal_gets_colour_unless_it_says_no(tmp_path: Path, variable: str,
     )
     os.close(terminal)
     shown = b""
-    while b"10 faults" not in shown:
+    while b"10 problems" not in shown:
         shown += os.read(main, 65536)
     running.wait(timeout=60)
     os.close(main)

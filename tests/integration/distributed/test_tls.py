@@ -58,7 +58,7 @@ def secured(folder: None, tmp_path_factory: pytest.TempPathFactory) -> Generator
         )
         address = scheduler.found(re.compile(r"tls://127\.0\.0\.1:[1-9]\d*"))
         worker = start("fxai", "worker", address, TARGET, *_options(ours, "worker"))
-        worker.found(re.compile(r"a worker at tls://127\.0\.0\.1:[1-9]\d* answers"))
+        worker.found(re.compile(r"worker at tls://127\.0\.0\.1:[1-9]\d* runs calls"))
         yield Secured(address, ours, other)
 
 

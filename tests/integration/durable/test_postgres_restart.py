@@ -77,6 +77,7 @@ def _restart(server: PostgresServer, after: float) -> threading.Thread:
 def test_runs_go_on_when_the_server_restarts(server: PostgresServer) -> None:
     """Every run ends; no call and no step runs twice, and no question is asked."""
     desk = Desk(server)
+    fx.run(desk.runs.open("another run", may_begin=True))  # fxai waits for a server that it has reached before
     restarting = _restart(server, 1.0)
     ends: Any = fx.run(fx.for_each(range(20), lambda number: desk.program(number).exit(), concurrency=None))
     restarting.join()
@@ -93,8 +94,11 @@ def test_workers_go_on_when_the_server_restarts(server: PostgresServer) -> None:
         for number in range(6):
             yield from desk.runs.submit(f"run-{number}", "pay")
         programs: Any = {"pay": desk.program_of}
-        workers: Any = [desk.runs.work(programs, concurrency=3) for _ in range(2)]
+        ready: list[str] = []
+        workers: Any = [desk.runs.work(programs, concurrency=3, on_ready=ready.append) for _ in range(2)]
         handles: Any = yield from fx.for_each(workers, fx.fork)
+        while len(ready) < 2:
+            yield from fx.sleep(0.05)
         restarting = _restart(server, 1.0)
         while len(desk.paid) < 6 and not any(handle.ended for handle in handles):
             yield from fx.sleep(0.1)

@@ -68,7 +68,7 @@ def test_a_worker_of_the_command_line(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as worker:
         assert worker.stderr is not None
         try:
-            assert "a worker runs shop:handle_order" in worker.stderr.readline()
+            assert "worker runs shop:handle_order" in worker.stderr.readline()
             handled = sorted(worker.stderr.readline() for _ in "ab")  # what programs print goes there
             assert handled == ["handled a\n", "handled b\n"]
             worker.send_signal(signal.SIGTERM)

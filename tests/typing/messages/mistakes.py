@@ -12,7 +12,21 @@ from typing import Never
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai import Agent, Answer, Effect, Gen, LanguageModel, Layer, RunError, Service, Tool, Toolkit, fx, tool
+from fxai import (
+    Agent,
+    Answer,
+    BoundToolkit,
+    Effect,
+    Gen,
+    LanguageModel,
+    Layer,
+    RunError,
+    Service,
+    Tool,
+    Toolkit,
+    fx,
+    tool,
+)
 from fxai.testing import ScriptedModel, text
 
 
@@ -172,6 +186,7 @@ call = desk.call("lookup", {"number": 7})
 desk.to_layer(lookup.handler(on_lookup) | refund.handler(on_refund))  # wrong: the handler of search is missing
 desk.to_layer(lookup.handler(on_lookup))  # wrong: two handlers are missing
 Toolkit.make(lookup, today).to_layer(lookup.handler(on_lookup) | refund.handler(on_refund))  # wrong: another tool's
+BoundToolkit.of(desk, lookup.handler(on_lookup) | refund.handler(on_refund))  # wrong: no handler of search, to bind
 handlers = desk.to_layer(lookup.handler(on_lookup) | search.handler(on_search) | refund.handler(on_refund))
 fx.run(call)  # wrong: no handlers are provided
 fx.run(call.provide(handlers))  # wrong: the database is missing, which a handler needs

@@ -142,7 +142,7 @@ LAYERS: list[tuple[list[str], int, str]] = [
         "tool 'unbound' has no handler. Provide a layer that has a handler for it.",
     ),
     ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:kit"], 2, "is a value of type Toolkit, not a layer. Try "),
-    ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:wrong"], 1, "gave what its success type does not allow"),
+    ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:wrong"], 1, "a value that its success type does not allow"),
     ([f"{CALLABLE}:external", "external"], 1, "tool 'external' has no handler here"),
     (["-", "add", "-"], 2, "stdin cannot provide both the tools and the arguments"),
 ]

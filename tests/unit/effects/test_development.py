@@ -195,5 +195,12 @@ def test_it_is_on_by_the_environment_and_under_pytest() -> None:
     assert [is_on({"FXAI_DEBUG": value}, {}) for value in ("1", "true", "0", "")] == [True, True, False, False]
     assert is_on({"PYTEST_VERSION": "8"}, {"pytest": pytest})
     assert not is_on({"PYTEST_VERSION": "8", "FXAI_DEBUG": "0"}, {"pytest": pytest})
+
+
+def test_it_is_on_in_the_development_mode_of_python() -> None:
+    """`python -X dev` turns it on, unless `FXAI_DEBUG` is `0`."""
+    assert is_on({}, {}, dev_mode=True)
+    assert not is_on({}, {})
+    assert not is_on({"FXAI_DEBUG": "0"}, {}, dev_mode=True)
     assert not is_on({"PYTEST_VERSION": "8"}, {})
     assert not is_on({}, {"pytest": pytest})

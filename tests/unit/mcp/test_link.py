@@ -172,7 +172,7 @@ def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPat
     failure = failure_of(used(peer.serve(monkeypatch, limits=McpLimits(noise=5)), _names), backend)
 
     assert (failure.kind, peer.started) == ("invalid-answer", 1)
-    assert "garbage" in failure.said
+    assert "not messages" in failure.said
 
 
 def test_why_it_was_cut_off_is_told_though_it_takes_long_to_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -412,8 +412,8 @@ def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, v
     ("cursors", "each", "kind", "words"),
     [
         (["a", "b", "c", "d"], 1, "limit", "more than 4 pages"),
-        ([None], 7, "limit", "lists more than 6 tools"),
-        (["a", None], 4, "limit", "lists more than 6 tools"),
+        ([None], 7, "limit", "listed more than 6 tools"),
+        (["a", None], 4, "limit", "listed more than 6 tools"),
     ],
 )
 def test_a_listing_that_does_not_end_is_a_failure(
@@ -433,12 +433,12 @@ def test_a_listing_that_does_not_end_is_a_failure(
 @every(
     ("cursors", "said"),
     [
-        (["a", "b", "a"], "the cursor 'a' again"),
-        (["a", "a"], "the cursor 'a' again"),
-        (["", ""], "the cursor '' again"),
-        (["a", "", "b", ""], "the cursor '' again"),
+        (["a", "b", "a"], "repeats the cursor 'a'"),
+        (["a", "a"], "repeats the cursor 'a'"),
+        (["", ""], "repeats the cursor ''"),
+        (["a", "", "b", ""], "repeats the cursor ''"),
         (["", None], ""),
-        (["c" * 90] * 2, f"the cursor '{'c' * 60}' again"),
+        (["c" * 90] * 2, f"repeats the cursor '{'c' * 60}'"),
     ],
 )
 def test_a_cursor_that_comes_again_ends_the_listing(
@@ -702,13 +702,13 @@ def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPat
         ('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"te', "EOF"),
         ('{"jsonrpc":"2.0","id":ID,"result":{"id":99,"method":"x","content":[{"type":"te', "EOF"),
         ('{"jsonrpc":"2.0","id":ID,"result":{"x":"a\tb"}}', "control character"),
-        ('{"jsonrpc":"2.0","id":ID,"result":null}', "no JSON-RPC message"),
-        ('{"jsonrpc":"2.0","id":ID,"error":"no"}', "no JSON-RPC message"),
-        ('{"jsonrpc":"1.0","id":ID,"result":{}}', "no JSON-RPC message"),
-        ('{"jsonrpc":"2.0","id":ID}', "no JSON-RPC message"),
-        ('{"jsonrpc":"2.0","id":"ID","result":[1]}', "no JSON-RPC message"),
-        ('{"jsonrpc":"2.0","id":ID.0,"result":{}}', "no JSON-RPC message"),
-        ('[{"jsonrpc":"2.0","id":ID,"result":3}]', "no JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID,"result":null}', "not a JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID,"error":"no"}', "not a JSON-RPC message"),
+        ('{"jsonrpc":"1.0","id":ID,"result":{}}', "not a JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID}', "not a JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":"ID","result":[1]}', "not a JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID.0,"result":{}}', "not a JSON-RPC message"),
+        ('[{"jsonrpc":"2.0","id":ID,"result":3}]', "not a JSON-RPC message"),
     ],
 )
 def test_an_answer_that_cannot_be_read_fails_its_call_at_once(

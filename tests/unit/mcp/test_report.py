@@ -43,7 +43,14 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
 @every(
     ("raised", "doing", "kind", "said", "remedy", "code"),
     [
-        (OSError(2, "No such file"), "start", "start", "by \"uvx 'a server'\": No such file", "is installed", None),
+        (
+            OSError(2, "No such file"),
+            "start",
+            "start",
+            "cannot start \"uvx 'a server'\": No such file",
+            "is installed",
+            None,
+        ),
         (OSError("odd"), "start", "start", "cannot start \"uvx 'a server'\": odd", "is installed", None),
         (OSError("odd"), "call", "connection", "cannot reach \"uvx 'a server'\": odd", REACH, None),
         (httpx2.ConnectError("no"), "start", "connection", "cannot reach", REACH, None),
@@ -153,7 +160,7 @@ def test_an_address_is_told_without_what_opens_it() -> None:
 @pytest.mark.parametrize(
     ("command", "remedy"),
     [
-        ("uvx a b", "Pass its words separately, because fxai uses no shell:  mcp.stdio('uvx', 'a', 'b')"),
+        ("uvx a b", "Pass its words separately, because fxai uses no shell: mcp.stdio('uvx', 'a', 'b')"),
         ("uvx", "Check that the program is installed and executable"),
     ],
 )

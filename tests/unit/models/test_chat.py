@@ -530,7 +530,7 @@ def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path
     other = _load_refused(store)
 
     assert changed.description.startswith(f"line 2 of {first} is damaged: not a commit of a chat, or")
-    assert other.description.startswith(f"{first} holds another chat, 'b'; put it back from a copy, or move it away")
+    assert other.description.startswith(f"{first} contains another chat, 'b'. Restore it from a backup, or")
 
 
 def test_a_row_that_was_changed_is_refused_until_the_chat_is_deleted(tmp_path: Path) -> None:

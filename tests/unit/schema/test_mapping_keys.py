@@ -9,8 +9,11 @@ import uuid
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+import pytest
 
-from fxai.schema import Schema
+from fxai.schema import Schema, SchemaError
+from fxai.testing import check_tool
+from fxai.tools import Tool
 from tests.kit.every import every
 
 
@@ -29,11 +32,21 @@ class Level(enum.IntEnum):
 
 
 Aware = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
+Naive = Annotated[datetime.datetime, msgspec.Meta(tz=False)]
 ID = str(uuid.UUID(int=5))
+DECIMAL = {"type": ["string", "number"], "format": "decimal"}
 BIG = "-" + "9" * 30
 
 KEYS: dict[str, tuple[Any, list[str], list[str]]] = {
     "int": (int, ["0", "-3", BIG], ["", "01", "1.0", "+1", " 1", "x"]),
+    "int from 0": (Annotated[int, msgspec.Meta(ge=0)], ["0", "30", BIG[1:]], ["-1", "01", "x"]),
+    "int above 0": (Annotated[int, msgspec.Meta(gt=0)], ["1", "30"], ["0", "-1", "x"]),
+    "int to 0": (Annotated[int, msgspec.Meta(le=0)], ["0", "-30", BIG], ["1", "x"]),
+    "int below 0": (Annotated[int, msgspec.Meta(lt=0)], ["-1", "-30"], ["0", "1", "x"]),
+    "few int": (Annotated[int, msgspec.Meta(ge=2, le=12, multiple_of=4)], ["4", "12"], ["0", "2", "16", "x"]),
+    "date and time of any zone": (datetime.datetime, ["2020-01-02T03:04:05Z", "2020-01-02T03:04:05"], ["", "x"]),
+    "date and time without a zone": (Naive, ["2020-01-02T03:04:05"], ["", "2020-01-02T03:04:05Z", "x"]),
+    "time": (datetime.time, ["03:04:05Z", "03:04:05"], ["", "x"]),
     "float": (float, ["0", "-1.5", "1e5", "2E-7", "1e190"], ["", "01", "1.", ".5", "x", "1e400"]),
     "UUID": (uuid.UUID, [ID], ["", "x", ID[:-1]]),
     "enum of strings": (Color, ["red", "blue"], ["", "RED", "green"]),
@@ -136,3 +149,56 @@ def test_an_enum_of_keys_is_a_definition_only_if_a_value_refers_to_it() -> None:
     """An enum that occurs only as a key is not among the definitions."""
     assert "$defs" not in Schema.of(dict[Color, int]).json_schema()
     assert Schema.of(Tree).json_schema()["$defs"].keys() == {"Tree", "Color"}
+
+
+@every(
+    "tp",
+    [
+        Annotated[int, msgspec.Meta(ge=5)],
+        Annotated[int, msgspec.Meta(multiple_of=2)],
+        Annotated[int, msgspec.Meta(ge=0, le=10**9)],
+        Annotated[float, msgspec.Meta(ge=0)],
+    ],
+    ids=str,
+)
+def test_a_key_whose_bounds_no_json_schema_states_is_refused(tp: Any) -> None:
+    """A number with such bounds is refused as a key when a tool is made, with a remedy."""
+    with pytest.raises(SchemaError, match=r"cannot be the key of a mapping.*Use an int that is at least 0"):
+        Tool.make("t", parameters=Schema.of(dict[tp, bool]))
+
+
+@every(
+    ("tp", "expected"),
+    [
+        (datetime.datetime, {"type": "string", "format": "date-time"}),
+        (Naive, {"type": "string", "format": "date-time-local"}),
+        (datetime.time, {"type": "string", "format": "time"}),
+        (Annotated[datetime.time, msgspec.Meta(tz=False)], {"type": "string", "format": "partial-time"}),
+        (decimal.Decimal, {"type": ["string", "number"], "format": "decimal"}),
+        (list[decimal.Decimal | None], {"type": "array", "items": {"anyOf": [DECIMAL, {"type": "null"}]}}),
+    ],
+    ids=str,
+)
+def test_the_json_schema_states_what_msgspec_omits(tp: Any, expected: dict[str, Any]) -> None:
+    """Dates and times have a format, and a decimal can be a number, at the root and inside other types."""
+    assert Schema.of(tp).json_schema() == expected
+
+
+class Stamps(msgspec.Struct):
+    """Places for which msgspec omits keywords."""
+
+    at: datetime.datetime
+    naive: Naive
+    clock: datetime.time
+    price: decimal.Decimal
+    counts: dict[Annotated[int, msgspec.Meta(ge=0)], int]
+    days: dict[datetime.datetime, bool]
+
+
+@pytest.mark.slow
+def test_a_type_with_omitted_keywords_keeps_the_laws_of_a_tool() -> None:
+    """A tool over dates, times, decimals, and keys with bounds keeps the laws of `check_tool`."""
+    tool = Tool.make("t", parameters=Stamps)
+
+    assert isinstance(tool.parameters, Schema)
+    check_tool(tool)

@@ -83,7 +83,7 @@ def test_bounds_and_descriptions_beside_it_stay() -> None:
 
     assert (
         str(schema.decode({"name": "a"}).failure())
-        == "/name: expected string of at least 2 characters, found string 'a'"
+        == "/name: expected string of at least 2 characters and matching '^(a+)+$', found string 'a'"
     )
     assert schema.json_schema()["properties"]["name"] == {
         "type": "string",

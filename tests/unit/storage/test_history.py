@@ -247,7 +247,7 @@ def test_an_earlier_line_that_is_missing_is_an_error(line: int, tmp_path: Path) 
     lines = _file(tmp_path).read_bytes().splitlines(keepends=True)
     _file(tmp_path).write_bytes(b"".join([*lines[:line], *lines[line + 1 :]]))
 
-    with pytest.raises(OSError, match="an earlier save is missing or was changed; put it back from a copy"):
+    with pytest.raises(OSError, match=r"an earlier save is missing or was changed\. Restore it from a backup"):
         _load(histories)
 
 
@@ -264,7 +264,7 @@ def test_lines_of_another_chat_are_an_error(tmp_path: Path) -> None:
     _file(tmp_path).write_bytes(b"".join(theirs))
 
     for use in _uses(histories):
-        with pytest.raises(OSError, match="holds another chat, 'b'; put it back from a copy, or move it away"):
+        with pytest.raises(OSError, match=r"contains another chat, 'b'\. Restore it from a backup, or move it away"):
             use()
 
 
@@ -272,8 +272,8 @@ def test_lines_of_another_chat_are_an_error(tmp_path: Path) -> None:
     ("statement", "said"),
     [
         ("UPDATE chat_save SET data = replace(data, 'two', 'six') WHERE number = 2", "save 2 is damaged: it was chang"),
-        ("DELETE FROM chat_save WHERE number = 2", "an earlier save is missing or was changed; put it back"),
-        ("DELETE FROM chat_save WHERE number = 1", "an earlier save is missing or was changed; put it back"),
+        ("DELETE FROM chat_save WHERE number = 2", "an earlier save is missing or was changed. Restore it"),
+        ("DELETE FROM chat_save WHERE number = 1", "an earlier save is missing or was changed. Restore it"),
         ("DELETE FROM chat_save WHERE number = 3", "saves 3 to 3 are missing; put it back from a copy"),
         ("DELETE FROM chat_save", "saves 1 to 3 are missing; put it back from a copy"),
         ("UPDATE chat_save SET data = '{\"data\":7' WHERE number = 3", "save 3 is damaged: it holds no data"),
@@ -370,10 +370,10 @@ def test_an_earlier_version_does_not_begin_the_chat_anew(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("UPDATE chat SET history = replace(history, 'one', 'two')", "the row is damaged: what stands in it is not"),
-        ("UPDATE chat SET expires = 7", "the row is damaged: what stands in it is not"),
-        ("UPDATE chat SET history = '{\"history\": 7'", "the row holds no chat"),
-        ("DELETE FROM chat", "its row is missing in "),
+        ("UPDATE chat SET history = replace(history, 'one', 'two')", "the row is damaged"),
+        ("UPDATE chat SET expires = 7", "the row is damaged"),
+        ("UPDATE chat SET history = '{\"history\": 7'", "the row contains no chat"),
+        ("DELETE FROM chat", "the row of the chat is missing in "),
     ],
 )
 def test_a_row_of_an_earlier_version_that_was_changed_or_lost_is_an_error(
@@ -396,8 +396,8 @@ def test_a_file_of_an_earlier_version_that_was_changed_is_an_error(tmp_path: Pat
     whole = _file(tmp_path).read_bytes()
     histories = FileHistories(tmp_path)
     for content, said in [
-        (whole.replace(b'"one"', b'"two"'), "is damaged: what stands in it is not what was written"),
-        (seal_text(b'{"chat":"b","expires":null,"history":[]}'), "holds another chat, 'b'"),
+        (whole.replace(b'"one"', b'"two"'), "is damaged"),
+        (seal_text(b'{"chat":"b","expires":null,"history":[]}'), "contains another chat, 'b'"),
     ]:
         _file(tmp_path).write_bytes(content)
         for use in _uses(histories):

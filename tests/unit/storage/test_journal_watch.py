@@ -63,7 +63,7 @@ def test_one_that_cannot_be_told_holds_off_no_other(tmp_path: Path, caplog: pyte
     assert told.get(timeout=30) == 1
     for stop in stops:
         stop()
-    assert [record.message for record in caplog.records if "is not watched any more" in record.message] != []
+    assert [record.message for record in caplog.records if "fxai no longer watches" in record.message] != []
     assert sum("it is damaged" in record.message for record in caplog.records) == 1
 
 
@@ -74,11 +74,11 @@ def test_a_store_that_cannot_be_read_is_looked_at_again(tmp_path: Path, caplog: 
     place = tmp_path / "journals.db"
     place.write_text("this is no database, and long enough to be one" * 100)
     stop = watch(store, "ann", told.put)
-    while not any("it is tried again" in record.message for record in caplog.records):
+    while not any("fxai tries again" in record.message for record in caplog.records):
         threading.Event().wait(0.05)
     place.unlink()
     store.journal("ann").append("hello")
     while told.get(timeout=30) != 1:
         pass
     stop()
-    assert sum("it is tried again" in record.message for record in caplog.records) == 1
+    assert sum("fxai tries again" in record.message for record in caplog.records) == 1

@@ -154,7 +154,7 @@ def test_a_disk_that_is_full_is_told_with_what_helps(
     failure = _failure(Memory.file(tmp_path / "memory.jsonl").commit(SAID))
 
     assert isinstance(failure, MemoryFailure)
-    assert failure.description == "it is full; make room"
+    assert failure.description == "it is full. Free some space."
 
 
 def _planted(path: Path, text: str) -> Path:

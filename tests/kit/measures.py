@@ -1,4 +1,4 @@
-"""The measures of the package, which keep it small enough to walk through: `python -m tests.kit.house` prints them.
+"""The measures of the package, which keep it small enough to walk through: `python -m tests.kit.measures` prints them.
 
 Circles count every import: of packages, for types and inside functions.
 """
@@ -21,7 +21,7 @@ __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "
 THIN: Mapping[str, str] = {
     "fxai.cli.picture": "escape codes, which nothing else of the command line may write",
     "fxai.providers.anthropic.media": "the twin of OpenAI's module, which has more",
-    "fxai.schema.partial": "JSON text that is still coming: nothing of it is about pages",
+    "fxai.ui.partial_json": "JSON text that is still coming: nothing of it is about pages",
     "fxai.tools.live_tools": "how what is made of a server's tools follows them: nothing of toolkits themselves",
     "fxai.ui.app_options": "how an application serves, apart from the application",
     "fxai.ui.event_stream": "a response of HTTP, which knows nothing of turns",
