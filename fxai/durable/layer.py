@@ -1,11 +1,11 @@
-"""The layer that makes a program durable, and the approvals that a run uses up.
+"""The layer that makes a program durable, with the approvals that a run uses.
 
 >>> from fxai import Agent, fx
 >>> from fxai.durable.runs import Runs
 >>> from fxai.testing import ScriptedModel, text
 >>> runs, model = Runs.in_process(), ScriptedModel.make([text("Good day.")])
 >>> asked = Agent.make("greeter").execute("Hello").provide(durable(model.layer, run="order-17", store=runs))
->>> [fx.run_sync(asked).text for _ in range(2)], len(model.requests)  # the second time the journal answers
+>>> [fx.run_sync(asked).text for _ in range(2)], len(model.requests)  # the journal answers the second run
 (['Good day.', 'Good day.'], 1)
 """
 
@@ -52,11 +52,11 @@ _E = TypeVar("_E")
 _R = TypeVar("_R")
 
 OnChange: TypeAlias = Literal["refuse", "old", "continue"]
-"""What becomes of a run whose program is not the one that began it.
+"""The reaction to a program that differs from the program that started the run.
 
-`refuse`: it fails with `ProgramChanged`. `old`: it goes on as the version that began it, which the program asks for by
-`version`; where its prompts or tools are others all the same, it fails. `continue`: what the journal has stays as it
-is, and the rest of the run is that of the new program.
+`refuse`: the run fails with `ProgramChanged`. `old`: the run continues as the version that started it, which the
+program reads with `version`. The run fails if the prompts or the tools differ. `continue`: the records stay unchanged,
+and the new program runs the rest.
 """
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
@@ -77,33 +77,33 @@ def durable(
     on_change: OnChange = "refuse",
     patience: float = 0.0,
 ) -> LayerOf[_T, _E | DurableFailure, _R | None]:
-    """The layer of the same services, under which a program is one durable run.
+    """Return a layer with the same services, under which a program is one durable run.
 
-    Each model turn and each call is journalled. A program that was killed goes on from there when it is run again under
-    the same name: what has ended is not run again, and what is in doubt is asked about, unless its tool is
-    `Idempotent`, `Readonly` or `Resumable`. One program at a time goes on with a run.
+    fxai records each turn of the model and each call. If a program was killed, run it again under the same name to
+    resume it. fxai does not run a finished part again. It asks a person about a call in doubt, unless the tool is
+    `Idempotent`, `Readonly`, or `Resumable`. Only one program at a time runs a run.
 
     Args:
-        layer: what else is provided; `Layer.empty()` for nothing.
-        run: the name of the run, at most 200 characters: the same for every program that goes on with it.
-        store: the runs, or where they are, as for `Runs.at`.
-        version: of the program; another one than the run began with is a change.
-        on_change: what becomes of a run whose program changed.
-        patience: how many seconds a call waits in this program for an answer; then the run is left, and goes on when it
-            is run again. Without an answer an agent's run ends pending, as it does without this layer.
+        layer: Layer of the other services. `Layer.empty()` provides none.
+        run: Name of the run, at most 200 characters. Every program that resumes the run uses it.
+        store: Store of the runs, or its location as for `Runs.at`.
+        version: Version of the program. Another version than the version that started the run is a change. Default: "".
+        on_change: Reaction to a changed program. Default: "refuse".
+        patience: Maximum seconds that a call waits for an answer in this program. Then the run stops, and you can
+            resume it. Without an answer, the run of an agent ends pending, as without this layer. Default: 0.
 
     Fails with:
-        DurableFailure: `RunOwned`, `ProgramChanged` and `JournalFailure` at once or at the next turn or call;
-            `RunCancelled` soon after somebody cancels the run, wherever the program is; `RunWaiting` where a call of a
-            sub-agent waits for an answer. A call in doubt that nobody has answered is the `OutcomeUnknown` of its tool.
+        DurableFailure: `RunOwned`, `ProgramChanged`, or `JournalFailure`, immediately or at the next turn or call.
+            `RunCancelled` soon after a user cancels the run. `RunWaiting` if a call of a sub-agent waits for an answer.
+            A call in doubt without an answer is the `OutcomeUnknown` of its tool.
 
     Raises:
-        ValueError: the name, the store or `on_change` cannot be.
+        ValueError: If the name, the store, or `on_change` is invalid.
     """
     if not 0 < len(run) <= _LONGEST:
-        raise ValueError(f"a run is named by 1 to {_LONGEST} characters, not by {run!r}")
+        raise ValueError(f"run must have 1 to {_LONGEST} characters, got {run!r}")
     if on_change not in get_args(OnChange):
-        raise ValueError(f"on_change is {on_change!r}: it is {', '.join(map(repr, get_args(OnChange)))}")
+        raise ValueError(f"on_change must be one of {', '.join(map(repr, get_args(OnChange)))}, got {on_change!r}")
     runs = store if isinstance(store, Runs) else Runs.at(store)
     opening = _Opening(runs, run, version, on_change, patience)
 
@@ -144,7 +144,7 @@ def _add(
 
 @final
 class _Opening:
-    """How a run is begun, or gone on with."""
+    """The start or the continuation of a run."""
 
     def __init__(self, runs: Runs, run: str, version: str, on_change: OnChange, patience: float) -> None:
         self._runs = runs
@@ -154,13 +154,13 @@ class _Opening:
         self._patience = patience
 
     def open(self, scope: Scope) -> Generator[AnyEffect, Any, Frame]:
-        """Owns the run and opens it; when the scope closes, how it ended is journalled."""
+        """Own the run and open it. Record its end when the scope closes."""
         journal = RunJournal(self._run, self._runs.store.journal(self._run))
         yield journal.own()
         journal.watch(self._runs.store, scope)
         hold: Hold | None = yield Ask(lambda context: context.services.get(Hold))
         journal.hold = None if hold is None else hold.seconds
-        yield journal.refresh()  # after it is owned: no other program appends now
+        yield journal.refresh()  # after the program owns it, because no other program appends now
         known = journal.known
         if known.opened and known.opened[0].form != FORM:
             yield fail(JournalFailure(self._run, _OTHER_FORM.format(known.opened[0].form, FORM)))
@@ -180,22 +180,22 @@ class _Opening:
 
 
 def _end_whole(journal: RunJournal, value: object) -> AnyEffect:
-    """Return the value of the program. Fail if the program would be done without reaching all recorded parts."""
+    """Return the value of the program. Fail if the program ends without reaching all recorded parts."""
     changed = _find_change(journal)
     return Succeed(value) if changed is None else fail(changed)
 
 
 def _find_change(journal: RunJournal) -> ProgramChanged | None:
-    """Return why a program that has ended is not the program that began the run. None if it is."""
+    """Return how the finished program differs from the program that started the run. None if it does not."""
     known = journal.known
     if known.unheard or any(part.is_open for part in known.parts.values()):
-        return None  # it waits, and may take another way with the answers
+        return None  # the program waits, and can take another path with the answers
     left = tuple([f"the program ended without {path}" for path in journal.reached.left()])
     return ProgramChanged(known.run, left) if left else None
 
 
 def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any, None]:
-    """Journal how the program of a run ended. A program that was interrupted has not ended."""
+    """Record how the program of a run ended. An interrupted program has not ended."""
     status, text = _status(journal, end)
     if status == "waiting" or isinstance(end, Succeeded):
         yield from _ask_about_open_parts(journal)
@@ -208,9 +208,9 @@ def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any
     closing = journal.append(Closed((yield _CLOCK).now(), status, text[:_TEXT])).result()
     failure = (yield closing).swap().value_or(None)
     if failure is not None:
-        import logging  # few journals break
+        import logging  # few writes fail
 
-        logging.getLogger("fxai.durable").error("the end of the run could not be journalled: %s", failure)
+        logging.getLogger("fxai.durable").error("cannot record the end of the run: %s", failure)
     if changed is not None:
         yield fail(changed)
 
@@ -240,7 +240,7 @@ def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None,
 
 @final
 class _RunLedger(ApprovalLedger):
-    """The ledger of approvals for one run: what the run has claimed itself, it may go on with."""
+    """The ledger of approvals of a run. The run can use an approval again that it has claimed itself."""
 
     def __init__(self, ledger: ApprovalLedger, frame: Frame) -> None:
         self._ledger = ledger

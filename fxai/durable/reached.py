@@ -52,13 +52,13 @@ class Reached:
             self._waiting.setdefault(parent, set()).add(name)
 
     def meet(self, path: str) -> None:
-        """Note that the program has reached a part."""
+        """Record that the program has reached a part."""
         parent, _, name = path.rpartition("/")
         self._waiting.get(parent, set[str]()).discard(name)
         self._met.add(path)
 
     def end(self, path: str) -> None:
-        """Note that nothing inside of a part remains to be reached: the journal has its value, or it was cut."""
+        """Record that the program need not reach the parts inside a part, because it has a value or was interrupted."""
         self._over.add(path)
 
     def left_in(self, sequence: str) -> tuple[str, ...]:
@@ -77,12 +77,12 @@ class Reached:
 
 
 def _is_done(part: Part) -> bool:
-    """Return whether programs must reach a part: an earlier program did something for it, and waited for no answer."""
+    """Return True if programs must reach a part: an earlier program did work for it, and no question is open."""
     return any(record is not None and not record.aside for record in (part.begun, part.ended, part.turn))
 
 
 def _steps_to(path: str) -> Iterator[tuple[str, str]]:
-    """Yield each place on the way to a path, and the name that follows there."""
+    """Yield each sequence on the way to a path, with the name of its next part."""
     parent = ""
     for name in path.split("/")[1:]:
         yield parent, name

@@ -1,8 +1,8 @@
-"""Queues of runs: any program submits a run, and workers on other machines begin it, or go on with it.
+"""Queues of runs. Any program submits a run, and workers on other machines start or resume it.
 
-A job of a work queue stands for one stretch of a run: until it ends, or waits for an answer. The answer submits the
-next one, so that nobody holds a run in memory while it waits. What is true stands in the journal of the run: a job that
-is lost, doubled or late has the run looked at once more, and does no harm.
+A job of a work queue is one stretch of a run: until the run ends or waits for an answer. The answer submits the next
+job, so that no process keeps a waiting run in memory. The journal of the run decides: if a job is lost, doubled, or
+late, a worker only reads the journal once more.
 
 >>> import tempfile
 >>> from fxai.durable.runs import Runs
@@ -44,15 +44,15 @@ _A = TypeVar("_A")
 _R = TypeVar("_R")
 
 Program: TypeAlias = Callable[[str], EffectOf[Any, Any, _R]]
-"""The program of a run, of its name, with its durable layer."""
+"""The program of a run with its durable layer, as a function of the name of the run."""
 
 Read: TypeAlias = Callable[[str], EffectOf[RunJournal, JournalFailure, None]]
-"""Reads the journal of a run, which need not be there yet."""
+"""Reads the journal of a run, which need not exist yet."""
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _LONGEST: Final = 200  # characters of the name of a program
 _AWAY: Final = Schedule.spaced(1.0) & Schedule.recurs(30)
-_PATIENCE: Final = 60.0  # seconds at most between two looks at a run that another program has
+_PATIENCE: Final = 60.0  # maximum seconds between two checks of a run that another program owns
 
 
 class _Order(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class _Order(msgspec.Struct, frozen=True):
 
     run: str
     tries: int = 0
-    """The number of times that another program had the run when a worker took the job."""
+    """The number of times that another program owned the run when a worker took the job."""
 
 
 @final
@@ -78,7 +78,7 @@ class RunQueue:
     ) -> EffectOf[bool, RunCancelled | JournalFailure, None]:
         """Submit a run, as `Runs.submit`."""
         if not 0 < len(program) <= _LONGEST:
-            raise ValueError(f"a program is named by 1 to {_LONGEST} characters, not by {program!r}")
+            raise ValueError(f"program must have 1 to {_LONGEST} characters, got {program!r}")
         return Generate(self._submit, (run, program, priority, delay), {})
 
     def _submit(self, run: str, program: str, priority: int, delay: float) -> Generator[AnyEffect, Any, bool]:
@@ -91,16 +91,16 @@ class RunQueue:
         if known.submitted:
             last = known.submitted[-1]
             state = yield self._ask(run, lambda queue: queue.look_up(last.job))
-            if state.status == "gone" and last.program == program:  # another program has noted it, and submits it now
+            if state.status == "gone" and last.program == program:  # another program recorded it and submits it now
                 return cast(bool, (yield self._put(run, program, last.job, priority, delay)))
             if not state.is_over:
                 return False
         return (yield from self._enqueue(journal, program, priority, delay))
 
     def submit_again(self, journal: RunJournal) -> Generator[AnyEffect, Any, None]:
-        """Submit a run again that was submitted before, and whose questions are answered now.
+        """Submit a run again after its questions were answered.
 
-        Where a program has not left it yet, the worker that has its job looks again when that has ended.
+        If the program of the run has not stopped yet, the worker of its job checks again when the program stops.
         """
         known = journal.known
         if not known.submitted or known.questions or known.status != "stopped":
@@ -113,7 +113,7 @@ class RunQueue:
     def _enqueue(
         self, journal: RunJournal, program: str, priority: int, delay: float
     ) -> Generator[AnyEffect, Any, bool]:
-        """A new job of a run; of two programs that submit it at once both name the same one."""
+        """Submit a new job of a run. Two programs that submit concurrently use the same ID."""
         run = journal.known.run
         job = f"{run} {len(journal.known.submitted)}"
         yield journal.append(Submitted((yield _CLOCK).now(), program, job, priority))
@@ -122,12 +122,12 @@ class RunQueue:
     def _put(
         self, run: str, program: str, job: str, priority: int, delay: float
     ) -> EffectOf[bool, JournalFailure, None]:
-        """Submits a job; gives whether it is new."""
+        """Submit a job. Return True if it is new."""
         text = msgspec.json.encode(_Order(run)).decode()
         return self._ask(run, lambda queue: queue.submit(_kind(program), job, text, priority=priority, delay=delay))
 
     def withdraw(self, journal: RunJournal) -> Generator[AnyEffect, Any, None]:
-        """Cancels the job of a run that was cancelled, where no worker has it yet: those that do see it themselves."""
+        """Cancel the job of a cancelled run if no worker has it. A worker with the job notices the cancellation."""
         known = journal.known
         if not known.submitted:
             return
@@ -143,11 +143,11 @@ class RunQueue:
     def _ask(
         self, run: str, f: Callable[[WorkQueue], EffectOf[_A, OSError, None]], *, keeps: bool = True
     ) -> EffectOf[_A, JournalFailure]:
-        """Return what a function does with the queue. The process keeps the queue of a server open, unless told not."""
-        from fxai.storage.work_queue import WorkQueue  # it needs DBOS
+        """Return the result of a function of the queue. The process keeps the queue of a server open by default."""
+        from fxai.storage.work_queue import WorkQueue  # it requires DBOS
 
         def fail(error: object) -> JournalFailure:
-            return JournalFailure(run, f"its queue: {error}")
+            return JournalFailure(run, f"queue: {error}")
 
         asked: EffectOf[_A, Any, Any] = (
             WorkQueue.keep(self._place).flat_map(f)
@@ -157,7 +157,7 @@ class RunQueue:
         return asked.map_error(fail)
 
     def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
-        """Return whether a worker runs that has a program, as `Runs.is_served`."""
+        """Return True if a worker of a program runs, as `Runs.is_served`."""
         kind = _kind(program)
         return self._ask("", lambda queue: attempt_work(lambda: queue.is_served(kind), _os_error))
 
@@ -188,14 +188,14 @@ class RunQueue:
         def mark(context: ContextOf[Any]) -> ContextOf[Any]:
             return context if hold is None else context.put(Hold, Hold(hold))
 
-        # the stretch itself fails only if the journal or the queue is away: then it is begun again, from the journal
+        # a stretch fails only if the journal or the queue is unavailable; then it starts again from the journal
         stretch: AnyEffect = Generate(self._run_stretch, (queue, name, program, job), {})
         return Local(stretch.retry(_AWAY), mark)
 
     def _run_stretch(
         self, queue: WorkQueue, name: str, program: Program[Any], job: Job
     ) -> Generator[AnyEffect, Any, str]:
-        """Runs the program until it has ended, or waits for an answer; gives how the run stands then."""
+        """Run the program until it ends or waits for an answer. Return the status of the run."""
         order = msgspec.json.decode(job.text, type=_Order)
         known = (yield self._read(order.run)).known
         if known.status in ("done", "cancelled"):
@@ -213,20 +213,20 @@ class RunQueue:
                 return "asleep"
             known = (yield self._read(order.run)).known
             is_answered = known.status == "stopped" and known.closed is not None
-            if not is_answered:  # else somebody has answered while it was left
+            if not is_answered:  # otherwise an answer arrived while the program stopped
                 break
         is_opened = len(known.opened) > opened
         broken = next((one for one in _failures(end) if isinstance(one, JournalFailure)), None)
         is_interrupted = not isinstance(end, Succeeded) and end.cause.interrupted
         is_lost = known.closed is None and not is_interrupted if is_opened else broken is not None
         if is_lost:
-            yield fx.fail(broken or JournalFailure(order.run, "the end of its program could not be written"))
+            yield fx.fail(broken or JournalFailure(order.run, "cannot write the end of its program"))
         if known.status in ("failed", "stopped") or (not is_opened and known.status != "cancelled"):
             _log(order.run, end)
         return cast(str, known.status)
 
     def _try_later(self, queue: WorkQueue, name: str, job: Job, order: _Order) -> Generator[AnyEffect, Any, None]:
-        """Another program has the run: one that was lost, and is not known to be, or one that is no worker."""
+        """Submit the job again for later, because another program owns the run: a lost program, or no worker."""
         later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
         delay = min(_PATIENCE, 2.0**order.tries)
         yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
@@ -247,5 +247,5 @@ def _kind(program: str) -> str:
 def _log(run: str, end: Exit[Any, Any]) -> None:
     import logging  # most runs end well
 
-    why = "its program ended, and the run has not" if isinstance(end, Succeeded) else end.cause.squash()
+    why = "its program ended, but the run did not" if isinstance(end, Succeeded) else end.cause.squash()
     logging.getLogger("fxai.durable").warning("the run %r did not end: %s", run, why)
