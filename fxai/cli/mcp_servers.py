@@ -15,7 +15,7 @@ the calls that need an approval.
 ...     call_server("no-such-program", "add", StringIO(), StringIO(), params=None, as_json=False, wish=ServerOptions())
 ... except CliError as error:
 ...     print(error.message)
-the MCP server 'no-such-program': it cannot be started by 'no-such-program'...
+MCP server 'no-such-program': cannot start 'no-such-program'...
 
 >>> host_and_port("8000"), host_and_port("[::1]:80"), host_and_port("localhost:0")
 (('127.0.0.1', 8000), ('::1', 80), ('localhost', 0))

@@ -213,8 +213,8 @@ class _Expression:
         return is_unpacked or self.before.endswith(" in") or self.text.startswith(("for ", "[", "{", "("))
 
 
-_COMPARED = re.compile(r"==|!=|<|>|(?:is|in|not in)\b")
-_COMPARING = re.compile(r"(?:==|!=|<=?|>=?|\b(?:is|is not|in))$")
+_COMPARED = re.compile(r"==|!=|<|>|(?:in|not in)\b")
+_COMPARING = re.compile(r"(?:==|!=|<=?|>=?|\bin)$")
 _ASSIGNED = re.compile(r"(?:.*;\s*)?([^\W\d]\w*)(?:\s*:[^=]+)?\s*=")
 
 

@@ -253,7 +253,7 @@ class Even(BaseModel):
 @pytest.mark.law
 def test_check_tool_says_that_a_law_is_one_sided() -> None:
     """With a validator of its own, the decoder can refuse more than the JSON Schema; `check_tool` warns of it."""
-    with pytest.warns(OneSidedLawWarning, match="the tool 'even': .*one-sided.*Even has validators"):
+    with pytest.warns(OneSidedLawWarning, match="tool 'even': .*one-sided.*Even has validators"):
         check_tool(Tool.make("even", parameters=Even), max_examples=examples(20), seed=1)
 
 

@@ -127,7 +127,7 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
     died = fxai("mcp", "call", PLAIN, "leave")
 
     assert json.loads(ended.out) == {"zone": "UTC", "hour": 12}
-    assert failed.err == "fxai: the tool 'clock' failed: there is no such zone\n"
+    assert failed.err == "fxai: tool 'clock' failed: there is no such zone\n"
     assert json.loads(failed.out)["error"]["failure"]["said"] == "there is no such zone"
     assert "the program ended with the exit code 3" in died.err
     assert [each.code for each in (ended, failed, died)] == [0, 1, 1]
@@ -184,7 +184,7 @@ def test_a_tool_that_changed_is_held_back_until_it_is_approved(fxai: Run, tmp_pa
     assert [each.code for each in (first, held, called, approved, wrong)] == [0, 1, 2, 0, 1]
     assert json.loads(held.out)["held_back"] == [{"name": "clock", "parts": ["description"]}]
     assert "is blocked: it changed since its approval: description. Look at it, then pass --approve clock" in held.err
-    assert "no tool 'clock' is held back" in wrong.err
+    assert "tool 'clock' is not blocked" in wrong.err
 
 
 def test_a_tool_that_was_added_is_held_back_until_it_is_approved(fxai: Run, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_pins_that_cannot_be_read_offer_nothing(fxai: Run, tmp_path: Path) -> No
     (tmp_path / "pins.json").write_text("{")
     ended = fxai("mcp", "tools", "--pins", "pins.json", PLAIN)
 
-    assert "pins.json' cannot be used" in ended.err
+    assert "pins.json': Input data was truncated. Repair" in ended.err
     assert (ended.code, ended.out, (tmp_path / "pins.json").read_text()) == (1, "", "{")
 
 

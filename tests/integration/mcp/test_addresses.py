@@ -183,8 +183,8 @@ def test_headers_and_token_are_sent_with_every_request(address: str, backend: An
 @pytest.mark.parametrize(
     ("path", "kind", "words"),
     [
-        ("/401", "authentication", "HTTP 401 Unauthorized; give token="),
-        ("/403", "authentication", "HTTP 403 Forbidden; give token="),
+        ("/401", "authentication", "HTTP 401 Unauthorized. Pass a token="),
+        ("/403", "authentication", "HTTP 403 Forbidden. Pass a token="),
         ("/500", "connection", "HTTP 500"),
         ("/large", "limit", "more than 100000 bytes"),
         ("/garbled", "invalid-answer", "JSON"),

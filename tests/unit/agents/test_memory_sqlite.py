@@ -174,7 +174,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     failures = [_refused(one) for one in (Memory.sqlite(path).load(), Memory.sqlite(path).commit(ONE))]
 
     assert [one.doing for one in failures] == ["load", "commit"]
-    assert all("file is not a database; see that" in one.description for one in failures)
+    assert all("file is not a database. Check that" in one.description for one in failures)
     assert path.read_bytes() == b"my diary " * 200
 
 

@@ -226,7 +226,7 @@ def test_what_is_beyond_all_numbers_stays_there(stored: Allowances) -> None:
 
 def test_a_claim_gives_nothing_back() -> None:
     """A negative one would be room that is not there."""
-    with pytest.raises(ValueError, match="is negative"):
+    with pytest.raises(ValueError, match="must be at least 0"):
         Claim("k", -1, 10)
     reason = _reason(LanguageModel.generate_text("?", max_tokens=-9).provide(limit(_model(Usage()).layer, TEAM)))
     assert isinstance(reason, InvalidRequestError)

@@ -567,4 +567,4 @@ def test_numbers_beyond_every_float_are_linted() -> None:
     number = {"type": "integer", "multipleOf": 10**400, "minimum": 1, "maximum": 2}
     tool = Tool.dynamic("one", parameters={"type": "object", "properties": {"n": number}})
 
-    assert f"no multiple of {10**400} lies between" in " ".join(str(finding) for finding in lint(Subject.of([tool])))
+    assert f"no multiple of {10**400} is between" in " ".join(str(finding) for finding in lint(Subject.of([tool])))

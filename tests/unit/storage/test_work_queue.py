@@ -534,7 +534,7 @@ def test_what_cannot_be_a_job_or_a_place_is_refused(tmp_path: Path) -> None:
         new_job("k", "a", "\ud800")
     with pytest.raises(ValueError, match="postgresql://"):
         fx.run(fx.scoped(WorkQueue.open("mysql://ann@localhost/jobs")))
-    with pytest.raises(ValueError, match="names a folder"):
+    with pytest.raises(ValueError, match="is a directory"):
         fx.run(fx.scoped(WorkQueue.open("/")))
     failed: Any = fx.run_exit(fx.scoped(WorkQueue.open("postgresql://ann:secret@127.0.0.1:1/jobs")))
     assert "secret" not in str(failed.cause.failures[0])

@@ -128,7 +128,7 @@ NOT_HERE: Final = {
 
 def _listed(operation: str) -> Iterator[str]:
     """The attributes that the page says are not recorded of an operation; those that end with a dot are prefixes."""
-    for line in PAGE.partition("## What differs")[2].partition(":::")[0].splitlines():
+    for line in PAGE.partition("## Differences from the conventions")[2].partition(":::")[0].splitlines():
         cell = line.partition(" | ")[0]
         names, _, where = cell.partition(" on `")
         if not where or where.startswith(f"{operation}`"):
