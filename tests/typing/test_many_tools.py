@@ -18,10 +18,11 @@ def test_the_types_of_tools_are_exact_and_a_missing_handler_is_named(report: Rep
 @pytest.mark.slow
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_the_types_of_many_tools_are_exact_and_a_missing_handler_is_named(checker: str) -> None:
-    """The marked line is the only error, in a full toolkit and in two; one toolkit of 200 tools is right."""
+    """The marked line is the only error, in a full toolkit and in two; one toolkit of many tools is right."""
     numbers = (PART, PART + 10)
     programs = {f"{number} tools": program(number) for number in numbers}
-    whole = program(200, part=200, named=True, is_right=True)
+    most = 200 if checker == "mypy" else 180  # pyright keeps at most 190 members of a union
+    whole = program(most, part=most, named=True, is_right=True)
     report = run(checker, programs | {"one toolkit": whole})
 
     assert "one toolkit" not in report.errors

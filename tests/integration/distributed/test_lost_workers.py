@@ -41,7 +41,7 @@ def test_a_call_whose_worker_is_killed_is_run_again_only_where_that_is_the_same(
     assert records("kill first") == ["kill first"] * 3
     (failure,) = once.cause.failures
     assert isinstance(failure, OutcomeUnknown)
-    assert "which was lost or closed" in failure.reason
+    assert "was lost or closed" in failure.reason
     assert records("kill second") == ["kill second"]
     assert other.value == 3
 
@@ -118,7 +118,7 @@ def test_a_call_whose_cluster_is_lost_ends(folder: None, caplog: pytest.LogCaptu
 
     (failure,) = end.value.cause.failures
     assert isinstance(failure, OutcomeUnknown)
-    assert failure.reason.startswith("the cluster at tcp://127.0.0.1:")
+    assert failure.reason.startswith("no result from the cluster at tcp://127.0.0.1:")
 
 
 def test_processes_of_a_local_cluster_end_with_it(folder: None) -> None:
