@@ -22,7 +22,7 @@ def _many(count: int) -> list[Any]:
 
 
 def _chat(tools: list[Any], **options: Any) -> PreparedTools:
-    return openai.prepare_tools(Toolkit.make(*tools), model="gpt-5.5", api="chat", **options)
+    return openai.prepare_tools(Toolkit.of(tools), model="gpt-5.5", api="chat", **options)
 
 
 def _names(prepared: PreparedTools) -> list[str]:
