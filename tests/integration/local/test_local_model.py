@@ -343,7 +343,7 @@ def test_a_grammar_that_does_not_compile_is_an_error(portal: BlockingPortal, eng
     exit_ = portal.call(fx.run_async_exit, fx.attempt_async(partial(engine.complete, task), lambda error: error))
 
     assert isinstance(exit_, Failed)
-    assert "refused the grammar" in str(exit_.cause.failures[0])
+    assert "rejected the grammar" in str(exit_.cause.failures[0])
 
 
 def _threads() -> int:

@@ -141,7 +141,7 @@ def test_a_server_that_gives_the_same_page_again_ends_the_list(provider: str) ->
     with peer(*[[page]] * 5) as served:
         files: Any = fx.run_result(FileStore.files().collect().provide(_layer(provider, served))).failure()
 
-    assert "names itself as the next one" in files.message
+    assert "names itself as the next page" in files.message
     assert len(served.seen) == 2
 
 
