@@ -19,7 +19,6 @@ A layer must have one handler for each tool, no handler for other tools, and the
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
@@ -161,11 +160,6 @@ def in_order(findings: Iterator[Finding], names: list[str]) -> tuple[Finding, ..
 Explain: TypeAlias = Callable[[Cause[Any]], tuple[str, str]]
 """Returns the reason why a layer could not be built, and the remedy."""
 
-_CODES: Final = {
-    "no handler for": "handler-missing",
-    "two handlers for": "handler-doubled",
-    "no such tool here": "handler-extra",
-}
 _SAYS: Final = {
     "handler-missing": ("the layer has no handler for this tool", "Add tool.handler(f), or use tool.external()."),
     "handler-doubled": ("the layer has two handlers for this tool", "Remove one of them."),
@@ -195,12 +189,11 @@ def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explai
         yield from _handler_mismatches(tools, end.value)
         yield from _missing_services(tools, end.value)
         return
-    errors = [defect for defect in end.cause.defects if isinstance(defect, HandlerError)]
-    for error in errors:
-        yield from _findings_in(str(error))
-    if not errors:
+    found = [finding for defect in end.cause.defects for finding in _findings_in(defect)]
+    if not found:
         message, remedy = explain(end.cause)
-        yield RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)
+        found = [RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)]
+    yield from found
 
 
 def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
@@ -224,12 +217,12 @@ def _missing_services(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> It
         yield RULES["service-missing"].finding(tool, "", message, remedy)
 
 
-def _findings_in(message: str) -> Iterator[Finding]:
-    """Yield the findings in the message of a toolkit's own check. The message names all problems together."""
-    for said, code in _CODES.items():
-        for names in re.findall(rf"(?:^|: |; ){said}: ([^;]+)", message):
-            for name in str(names).split(", "):
-                yield _finding(code, name)
+def _findings_in(defect: BaseException) -> Iterator[Finding]:
+    """Yield a finding for each tool that a toolkit's own check names."""
+    if isinstance(defect, HandlerError):
+        yield from (_finding("handler-missing", name) for name in defect.missing)
+        yield from (_finding("handler-doubled", name) for name in defect.doubled)
+        yield from (_finding("handler-extra", name) for name in defect.extra)
 
 
 def _finding(code: str, name: str) -> Finding:

@@ -172,7 +172,7 @@ def _serve(composite: Composite[Any], context: ContextOf[Any]) -> ContextOf[Any]
     name, tools = composite.tool.name, composite.tools.values()
     missing = [tool.name for tool in tools if context.find(tool.identity) is None]
     if missing:
-        raise HandlerError(f"tool {name!r} has no handler for: {', '.join(missing)}")
+        raise HandlerError(f"tool {name!r} has no handler for: {', '.join(missing)}", missing=missing)
     handlers = ContextOf[Any]({tool.identity: context.services[tool.identity] for tool in tools})
     identity = composite.tool.identity
     return ContextOf({identity: _Serving(composite, handlers), Given(identity, id(composite)): True})

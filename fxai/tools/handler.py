@@ -25,7 +25,7 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from types import CoroutineType, FunctionType, GeneratorType, MethodType
@@ -579,7 +579,21 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
 
 
 class HandlerError(TypeError):
-    """An error for handlers that do not match the tools. A tool has no handler or two, or a handler has no tool."""
+    """An error for handlers that do not match the tools. A tool has no handler or two, or a handler has no tool.
+
+    Attributes:
+        missing: The names of the tools without a handler.
+        doubled: The names of the tools with two handlers.
+        extra: The names of the tools that have a handler but do not belong to the toolkit.
+    """
+
+    def __init__(
+        self, message: str, *, missing: Sequence[str] = (), doubled: Sequence[str] = (), extra: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+        self.doubled = tuple(doubled)
+        self.extra = tuple(extra)
 
 
 def check_handlers(
@@ -616,10 +630,12 @@ def _require_match(
 ) -> None:
     missing = [name for identity, name in needed.items() if services.get(identity) is None]
     extra = [key.name for key in services if isinstance(key, Identity) and key not in needed and key not in left_out]
-    problems = (("no handler for", missing), ("two handlers for", _duplicates(givers)), ("no such tool here", extra))
+    doubled = _duplicates(givers)
+    problems = (("no handler for", missing), ("two handlers for", doubled), ("no such tool here", extra))
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
     if found:
-        raise HandlerError(f"handlers do not match Toolkit({', '.join(tools)}): {found}")
+        message = f"handlers do not match Toolkit({', '.join(tools)}): {found}"
+        raise HandlerError(message, missing=missing, doubled=doubled, extra=extra)
 
 
 def _duplicates(givers: Iterable[Identity]) -> list[str]:
@@ -632,7 +648,8 @@ def check_doubled(context: ContextOf[Any]) -> ContextOf[Any]:
     if doubled:
         raise HandlerError(
             f"two handlers for: {', '.join(doubled)}. If you create tools from two objects, name them differently, "
-            "such as with Toolkit.from_object(obj, name=…)."
+            "such as with Toolkit.from_object(obj, name=…).",
+            doubled=doubled,
         )
     return context
 

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from returns.result import Success
 
-from fxai import Destructive, ExplicitNull, Idempotent, Layer, Readonly, Strict, Tool, fx
+from fxai import Aspect, Destructive, ExplicitNull, Idempotent, Layer, Readonly, Strict, Tool, Toolkit, fx
 from fxai.annotations import CacheControl, DeferLoading
 from fxai.cli.target import read_tools
 from fxai.lint import RULES, Finding, Subject, handler_findings, lint
@@ -458,6 +459,37 @@ def test_a_layer_that_cannot_be_built_is_a_fault_with_its_reason(explain: Any, t
     assert [(each.code, each.severity, f"{each.message}; {each.remedy}") for each in found] == [
         ("layer-failed", "error", told)
     ]
+
+
+def _passes_on(_: object, proceed: Any) -> Any:
+    return proceed
+
+
+def test_a_stray_aspect_is_the_reason_of_a_failed_layer() -> None:
+    """An aspect for a tool without a handler is not a problem of one tool of the toolkit, but it is reported."""
+    look, other = raw(described(), "look"), raw(described(), "other")
+    layer = Aspect.around(_passes_on, tool=other).wrap(look.handler(lambda _: Success({})))
+
+    (found,) = fx.run(handler_findings((look,), layer))
+
+    assert (found.code, found.tool) == ("layer-failed", None)
+    assert "aspect for other: the wrapped layer has no handler for it" in found.message
+
+
+class Clock:
+    """An object whose method is a tool."""
+
+    def hour(self) -> int:
+        """Returns the hour."""
+        return 9
+
+
+def test_only_the_doubled_tool_is_reported() -> None:
+    """The remedy in the error's message adds no findings."""
+    both = Toolkit.from_object(Clock()).merge(Toolkit.from_object(Clock()))
+    found = fx.run(handler_findings(tuple(both.toolkit), both.layer))
+
+    assert [(each.code, each.tool) for each in found] == [("handler-doubled", "Clock.hour")]
 
 
 def test_lint_knows_no_command_line() -> None:
