@@ -23,6 +23,7 @@ PROGRAMS = [
     path
     for path in sorted([*(ROOT / "examples").glob("*.py"), *ROOT.glob("docs/**/*.md")])
     if _SAYS in (page := path.read_text(encoding="utf-8"))
+    and (path.suffix == ".py" or "```python" in page)
     and path.stem not in _SILENT
     and not (path.suffix == ".md" and any(word in page for word in _SERVES))
 ]

@@ -250,7 +250,7 @@ def test_a_cancellation_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -
         parts = fx.run(LanguageModel.stream_text("Hello").take(2).collect().provide(_layer(served)))
 
     assert len(parts) == 2
-    assert "the response resp/1 may go on at OpenAI" in caplog.text
+    assert "response resp/1 may continue at OpenAI" in caplog.text
 
 
 def test_a_response_that_fails_is_a_failure() -> None:

@@ -37,7 +37,7 @@ CONTENT: list[dict[str, Any]] = [
     {"type": "resource", "resource": {"uri": "u://4", "blob": FILM, "mimeType": "video/mp4"}},
     {"type": "resource", "resource": {"uri": "u://5", "blob": ARCHIVE}},
 ]
-NOTES = ["audio/ogg, 27 bytes, is left out", "video/mp4, 27 bytes, is left out", "octet-stream, 27 bytes, is left out"]
+NOTES = ["audio/ogg, 27 bytes, is omitted", "video/mp4, 27 bytes, is omitted", "octet-stream, 27 bytes, is omitted"]
 
 
 def _request(content: list[dict[str, Any]]) -> ModelRequest:
