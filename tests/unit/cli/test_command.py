@@ -163,7 +163,7 @@ WRONG_FILES: list[tuple[list[str], int, str]] = [
         1,
         "unavailable: missing. To use it, check the path of the file.",
     ),
-    (["run", "--model", f"local:{TARGETS}", "?"], 1, "no GGUF file"),
+    (["run", "--model", f"local:{TARGETS}", "?"], 1, "a GGUF file must start with"),
 ]
 
 
