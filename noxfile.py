@@ -1,4 +1,4 @@
-"""Questions about this project, one session for each. `nox` runs four sessions; `nox --list` shows the others."""
+"""The checks of this project, one session for each. `nox` runs four sessions, and `nox --list` shows the others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def levels(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def types(session: nox.Session) -> None:
-    """Do both checkers accept every right program, on the oldest and the newest Python, and refuse every wrong one?"""
+    """Check that both type checkers accept every right program and refuse every wrong one, on two Python versions."""
     session.install("-e", ".[dev-servers]")
     session.run("pytest", "-m", "", "tests/typing", *session.posargs)
     session.run("mypy", "--python-version", "3.14", "fxai", "tests", "noxfile.py")
@@ -44,21 +44,21 @@ def types(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def checkers(session: nox.Session) -> None:
-    """What do four more type checkers miss in the acceptance programs, and what do they refuse falsely?"""
+    """Report what four more type checkers miss in the acceptance programs, and what they refuse without reason."""
     session.install("-e", ".[all]", "basedpyright==1.40.2", "zuban==0.10.2", "ty==0.0.107", "pyrefly==1.4.1")
     session.run("python", "-m", "tests.kit.other_checkers", *session.posargs)
 
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Do the quick tests pass on each Python, on asyncio and on trio?"""
+    """Run the quick tests on each Python version, on asyncio and on trio."""
     session.install("-e", ".[dev]")
     session.run("pytest", "-n", "auto", "--durations=10", *session.posargs)
 
 
 @nox.session(python=PYTHONS)
 def slow(session: nox.Session) -> None:
-    """Do the slow tests pass, and does each law hold for more examples? It installs databases and servers."""
+    """Run the slow tests, and each law with more examples. The session installs databases and servers."""
     session.install("-e", ".[dev-servers]")
     options = ("-m", "slow or law", "--hypothesis-profile=thorough", "--durations=10")
     session.run("pytest", "-n", "auto", *options, *session.posargs)
@@ -66,7 +66,7 @@ def slow(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def search(session: nox.Session) -> None:
-    """Does each law hold for examples that no run has drawn before?"""
+    """Run each law with new random examples."""
     session.install("-e", ".[dev-servers]")
     options = ("-m", "law", "--hypothesis-profile=search", "--timeout=3600")
     session.run("pytest", "-n", "auto", *options, *session.posargs)
@@ -74,14 +74,14 @@ def search(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def docs(session: nox.Session) -> None:
-    """Do the pages build without a warning?"""
+    """Build the pages, and fail if there is a warning."""
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, "docs"))
     session.run("zensical", "build", "--clean", "--strict")
 
 
 @nox.session(python="3.11")
 def beside(session: nox.Session) -> None:
-    """Does the program in pydantic-ai, beside which the order desk stands, do the same, and pass the same checkers?"""
+    """Run the order desk written with pydantic-ai, and check that it does the same as ours."""
     session.install("-e", ".", "mypy", "pyright[nodejs]", "pydantic-ai-slim>=2.68,<3")
     program = "examples/beside/order_desk_pydantic_ai.py"
     session.run("mypy", "--strict", "--config-file", "", program)
@@ -93,7 +93,7 @@ def beside(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def facts(session: nox.Session) -> None:
-    """Do the tables of model facts agree with the newest public packages, or state why not? Needs npm."""
+    """Compare the tables of model facts with the newest public packages. The session needs npm."""
     session.install("-e", ".", "httpx2", "pydantic-ai-slim", "genai-prices", "anthropic", "openai")
     # Only their data files are read, so their dependencies are not needed.
     session.install("--no-deps", "litellm", "langchain-anthropic", "langchain-openai")
@@ -109,7 +109,7 @@ def facts(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def lowest(session: nox.Session) -> None:
-    """Does it still work with the oldest dependencies that it says it allows?"""
+    """Run the tests with the oldest dependencies that the package allows."""
     requirements: list[str] = PROJECT["project"]["dependencies"]
     session.install("-e", ".[dev-servers]", *(re.sub(r">=([^,]+).*", r"==\1", one) for one in requirements))
     session.run("pytest", "-n", "auto", "-m", "", "--deselect", "tests/typing", *session.posargs)
@@ -117,14 +117,14 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def load(session: nox.Session) -> None:
-    """Does a chat application bear two hundred clients at once, for a minute?"""
+    """Test a chat application with two hundred clients at once for a minute."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.kit.chat_load", *session.posargs)
 
 
 @nox.session(python="3.11")
 def kills(session: nox.Session) -> None:
-    """Does each of five hundred durable runs end, killed at any moment, on a cluster and on queues, too?"""
+    """Kill durable runs on a cluster and on queues at random moments, and check that each of the 500 runs ends."""
     session.install("-e", ".[dev-servers]")
     there = [f"tests/integration/distributed/test_{where}_kill.py" for where in ("durable", "queue")]
     options = ("-m", "slow", *session.posargs)
@@ -133,7 +133,7 @@ def kills(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def traces(session: nox.Session) -> None:
-    """Does a collector of others read our traces as they are meant? It installs Arize Phoenix, 0.8 GB, beside them."""
+    """Check that Arize Phoenix reads our traces correctly. The session installs Phoenix, which has 0.8 GB."""
     session.install("-e", ".[dev-servers]")
     phoenix = Path(session.create_tmp()).absolute() / "phoenix"
     session.run("python", "-m", "venv", str(phoenix))
@@ -143,7 +143,7 @@ def traces(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def wheel(session: nox.Session) -> None:
-    """Does what is published work by itself, away from this folder?"""
+    """Test the published package outside this folder."""
     built = Path(session.create_tmp()).absolute()
     session.install("build", "twine")
     session.run("python", "-m", "build", "--outdir", str(built), ".")
@@ -164,20 +164,20 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
-    """What does it cost, beside a program written by hand?"""
+    """Measure the costs beside a program written by hand."""
     session.install("-e", ".[dev-servers]")
     session.run("python", "-m", "tests.benchmarks", *session.posargs)
 
 
 @nox.session(python="3.11")
 def mutants(session: nox.Session) -> None:
-    """Do the tests find small faults in the package? Options after `--`, for example `--package tools`."""
+    """Check that the tests find small faults in the package. Pass options after `--`, such as `--package tools`."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.mutation", *session.posargs)
 
 
 @nox.session(python="3.11")
 def measures(session: nox.Session) -> None:
-    """How many modules, lines and hops are there, and how many may there be? With `--path`: which hops."""
+    """Print the numbers of modules, lines, and hops beside their limits. `--path` prints the hops."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.kit.measures", *session.posargs)
