@@ -33,7 +33,17 @@ from fxai.schema.budget import (
 from fxai.schema.conversion import Conversion, UnfitError
 from fxai.schema.data import JSON_ERRORS, hold_hashes_apart
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order, with_integers
-from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
+from fxai.schema.parsing import (
+    REFUSALS,
+    Limits,
+    builtin,
+    is_plain,
+    parse_whole,
+    plain_faults,
+    read_text,
+    too_deep,
+    written,
+)
 from fxai.schema.pattern import shared_matcher
 from fxai.schema.plan import Plan, derive, plan_of
 
@@ -48,7 +58,6 @@ ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 """The types of plain JSON data."""
 
 _DECODE: Final = msgspec.json.Decoder().decode
-_REFUSALS = (msgspec.ValidationError, TypeError, ValueError, OverflowError)
 _LARGE: Final = 2048
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
 _NO_FINDINGS: Final = Findings()
@@ -288,7 +297,7 @@ class Compiled:
                 return None
             data = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
             return data if self.take(data) == wire else None
-        except (*_REFUSALS, RecursionError):
+        except (*REFUSALS, RecursionError):
             return None
 
     def encode_text(self, value: Any) -> bytes:
@@ -318,7 +327,7 @@ class Compiled:
                 return text
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
-        except _REFUSALS as error:
+        except REFUSALS as error:
             why = error
         try:
             return self._text_or_raise(wire, text, why)

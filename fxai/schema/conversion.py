@@ -30,6 +30,7 @@ from fxai.schema.budget import CONVERSION, ExhaustedError, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
+from fxai.schema.parsing import REFUSALS
 
 
 class UnfitError(Exception):
@@ -129,7 +130,7 @@ class Coded(Conversion):
         else:
             try:
                 wire = msgspec.convert(value, self.wire, str_keys=True)
-            except (msgspec.ValidationError, TypeError, ValueError):
+            except REFUSALS:
                 if self.inner is not None:
                     self.inner.faults("data", value, pointer, found)
             else:

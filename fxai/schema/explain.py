@@ -41,7 +41,7 @@ from fxai.schema.fault import (
     pointer_to,
     unwrap,
 )
-from fxai.schema.parsing import builtin, plain_faults
+from fxai.schema.parsing import REFUSALS, builtin, plain_faults
 from fxai.schema.plan import mirrored_class
 
 _Judge: TypeAlias = Callable[[Any, str, Findings], None]
@@ -277,12 +277,11 @@ def _exact(node: nodes.Type) -> type | None:
 def _takes(tp: Any, data: object) -> bool:
     try:
         msgspec.convert(data, tp, str_keys=True)
-    except _REFUSALS:
+    except REFUSALS:
         return False
     return True
 
 
-_REFUSALS = (msgspec.ValidationError, ValueError, TypeError)
 _LEAVES: Final[dict[type[nodes.Type], Any]] = {
     nodes.NoneType: type(None),
     nodes.BoolType: bool,
@@ -435,7 +434,7 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
         return False
     try:
         msgspec.convert(msgspec.to_builtins(value, enc_hook=builtin), tp)
-    except (msgspec.ValidationError, TypeError, ValueError):
+    except REFUSALS:
         return False
     return True
 
@@ -507,7 +506,7 @@ def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> Suspects
         left[:] = items[start:]
         try:
             take(rest)
-        except _REFUSALS as error:
+        except REFUSALS as error:
             message = str(error)
         else:
             return {id(items): found, **dict.fromkeys(id(around) for around, _, _ in steps[:last])}

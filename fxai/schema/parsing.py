@@ -61,6 +61,9 @@ LIMITS: Final = Limits()
 CALL_LIMITS: Final = Limits(max_values=MAX_VALUES)
 """The limits of the parameters of a call, where none are given: a handler's program waits for no more than these."""
 
+REFUSALS: Final = (TypeError, ValueError, OverflowError)
+"""The exceptions that msgspec raises if it refuses data or a value. Its own errors are instances of ValueError."""
+
 _ANY: Final = msgspec.json.Decoder()
 _BRACKETS: Final = b'[]{}"'
 _NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in _BRACKETS)

@@ -298,15 +298,9 @@ def find_faults(engine: Engine, value: object, refused: Finder | None = None) ->
         return too_deep(MAX_LEVELS).faults
     for breach in finder.found:
         faults += _faults(breach)
-    if finder.searches is not None:
-        faults += _late(finder, value)
+    late = None if finder.searches is None else finder.searches.late
+    if late is not None and not any(one.keyword == "late" for one in finder.found):
+        faults.append(Fault("", in_time(late), found_in(value)))  # it took too long before the search came to it
     if finder.is_mixed and len(faults) > 1:
         return in_order(faults, value)[:MAX_FAULTS]
     return (*faults[:MAX_FAULTS],) or (() if refused else (Fault("", describe(root.schema), found_in(value)),))
-
-
-def _late(finder: Finder, value: object) -> Iterator[Fault]:
-    """Report a pattern that took too long before the search came to it."""
-    late = None if finder.searches is None else finder.searches.late
-    if late is not None and not any(one.keyword == "late" for one in finder.found):
-        yield Fault("", in_time(late), found_in(value))
