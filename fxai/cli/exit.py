@@ -158,7 +158,8 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
         return CliError(message, _ASKED if "approval-unavailable" in message else "", data=data)
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends with: {one_line(failure.stderr, 300)}" if failure.stderr else ""
-    remedy = _sentence(failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS"))
+    remedy = failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS")
+    remedy += "." * remedy[-1:].isalnum()
     return CliError(said + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
 
 
@@ -192,10 +193,6 @@ def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None
         raise CliError(said, GIVE_LAYER)
 
 
-def _sentence(remedy: str) -> str:
-    return remedy[:1].upper() + remedy[1:] + "." * (remedy[-1:].isalnum())
-
-
 @final
 class Outlet:
     """A stream to a terminal, a file, or another program that cleans its output with `fxai.schema.display`.
@@ -214,7 +211,7 @@ class Outlet:
 
     @property
     def styled(self) -> TextIO:
-        """The same stream for a writer that cleans its strings and adds its own escape codes."""
+        """An outlet to the same stream that keeps escape codes. Its writer must clean the strings of others."""
         same = Outlet(self._stream, raw=True)
         same._ended = self._ended
         return cast(TextIO, same)
@@ -244,7 +241,7 @@ class Outlet:
 
     @property
     def buffer(self) -> io.RawIOBase:
-        """The same stream for bytes, decoded as UTF-8."""
+        """A stream of bytes. The outlet decodes the bytes as UTF-8."""
         return _Binary(self)
 
     def isatty(self) -> bool:

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 
 from fxai.effects.waker import Home
 from fxai.mcp.http_client import HTTP_STATUS, NETWORK, SESSION_GONE
-from fxai.mcp.report import is_lost
+from fxai.mcp.report import REPORT, is_lost
 from fxai.mcp.result import CallResult, LinkError, McpError, count_contents, read_result
 from fxai.mcp.session import About, Deadline, Deadlines, Session
 from fxai.mcp.settings import ServerProgram, ServerSettings
@@ -258,7 +258,7 @@ class Link:
             state = answer.request_state
             responses = await self._inputs(session, name, answer.input_requests)
         said = f"requested input in more than {_ROUNDS} rounds"
-        raise LinkError(session.report.problem("input-required", said, "Report this to the server's authors", name))
+        raise LinkError(session.report.problem("input-required", said, REPORT, name))
 
     def _read(self, session: Session, name: str, token: str) -> CallResult:
         result = session.watch.results.pop(token, {})

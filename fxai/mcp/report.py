@@ -20,7 +20,7 @@ REOPEN: Final = "Open the server again"
 """The remedy for a lost connection."""
 
 _HEADERS: Final = "Pass a valid token= and valid headers="
-_REPORT: Final = "Report this to the server's authors"
+REPORT: Final = "Report this to the server's authors"
 _REACH: Final = "Check that the server runs, and its URL"
 _RESTART: Final = "Check the command or the URL, and the requirements of the server"
 
@@ -55,7 +55,7 @@ class Report:
             return self._protocol_error(raised, doing, tool)
         if isinstance(raised, ValidationError):
             said = f"the answer breaks the protocol: {brief(raised)}"
-            return self.problem("invalid-answer", said, _REPORT, tool)
+            return self.problem("invalid-answer", said, REPORT, tool)
         if isinstance(raised, HeaderError):
             return self.problem("authentication", str(raised), _HEADERS, tool)
         if isinstance(raised, RuntimeError) and str(raised).startswith(_OTHER_VERSION):
@@ -83,7 +83,7 @@ class Report:
             place = self._settings.endpoint.place
             return self.problem("connection", f"cannot reach {place!r}: {said}", _REACH, tool)
         if code == NO_ANSWER or (code == wire.PARSE_ERROR and said.startswith(UNREAD)):
-            return self.problem("invalid-answer", said if code == NO_ANSWER else _unread(said), _REPORT, tool)
+            return self.problem("invalid-answer", said if code == NO_ANSWER else _unread(said), REPORT, tool)
         kind = _CODES.get(code, "protocol")
         remedy = _RESTART if doing == "start" else ""
         if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
