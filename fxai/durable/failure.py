@@ -55,9 +55,9 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     call_id: str = ""
     """The ID that the model gave the call."""
     approval_id: str = ""
-    """For an approval: the ID of the request in the history."""
+    """The ID of the approval request in the history. Empty if the question is not an approval."""
     digest: str = ""
-    """For an approval: the digest of the tool, its schemas, and the parameters."""
+    """The digest of the tool, its schemas, and the parameters. Empty if the question is not an approval."""
     asked: float = 0.0
     """The time of the question, in seconds since 1970."""
 
@@ -122,9 +122,9 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: ReplyKind
     value: Any = None
-    """For `result` and `failure`: a JSON value of the type that the tool declares."""
+    """A JSON value of the type that the tool declares. Only `result` and `failure` have one."""
     reason: str | None = None
-    """For `deny`: the text that the model reads."""
+    """The text that the model reads. Only `deny` has one."""
 
     @staticmethod
     def approve() -> Reply:

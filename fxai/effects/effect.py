@@ -83,7 +83,7 @@ class Policy(Protocol[_In_contra]):
 
 @final
 class Needs(Generic[_T_co]):
-    """What a layer is asked to supply. A type only, never made."""
+    """The services that an effect requires from a layer. Only type checkers use this class. It has no instances."""
 
 
 class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):

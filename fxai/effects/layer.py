@@ -205,7 +205,7 @@ _T_contra = TypeVar("_T_contra", contravariant=True)
 
 @final
 class Many:
-    """A member of large unions, which keeps mypy from joining them to `object`. A type only, without instances."""
+    """A member of large unions, which keeps mypy from joining them to `object`. Only type checkers use it."""
 
 
 # One type variable for hundreds of arguments costs mypy a third power of time: it joins their types one by one.
@@ -248,12 +248,12 @@ class _Ready(Protocol[_A_co, _N_co, _E_co]):
 
 @final
 class StillMissing(Generic[_T_co, _E_co, _In_co]):
-    """The required services that a layer does not supply, with its failures and needs. A type only."""
+    """The required services that a layer does not supply, with its failures and needs. For type checkers only."""
 
 
 @final
 class Supply(Generic[_Out_contra, _E_co, _In_co]):
-    """What a layer supplies. A type only, never made."""
+    """The services that a layer supplies. Only type checkers use this class. It has no instances."""
 
     if MYPY:  # mypy needs the third power of time to find what is missing: first, whether nothing is
 

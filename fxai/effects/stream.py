@@ -355,7 +355,7 @@ else:
 
 @final
 class Iteration(Generic[_A]):
-    """One reading of a stream. It is a context manager that returns the values as an asynchronous iterator."""
+    """A context manager that reads a stream once. It returns the values as an asynchronous iterator."""
 
     __slots__ = ("_context", "_failed", "_open", "_pull", "_scope")
 

@@ -136,7 +136,7 @@ class Deadlines:
 
 @final
 class Session:
-    """One session. `hold` keeps it open until `end`. A retired session ends after its last request."""
+    """A session with an MCP server. `hold` keeps it open until `end`. A retired session ends after its last request."""
 
     def __init__(self, settings: ServerSettings, deadlines: Deadlines, on_changed: Callable[[], None]) -> None:
         self._settings = settings

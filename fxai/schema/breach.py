@@ -78,7 +78,7 @@ class EnoughError(ExhaustedError):
 
 @final
 class Finder(Work, eq=False):
-    """One search for the breaches of a value, within its budget.
+    """A search for the breaches of a value within a budget.
 
     Attributes:
         found: The breaches.

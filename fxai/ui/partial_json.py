@@ -1,4 +1,4 @@
-"""JSON text that is still coming, read as far as it is complete: parameters of a call, while a model writes them.
+"""A parser for incomplete JSON text, such as the parameters of a call while the model writes them.
 
 >>> parse_partial('{"city": "Os')
 {'city': 'Os'}
@@ -30,12 +30,13 @@ _CLOSING: Final = {"{": "}", "[": "]"}
 
 
 def parse_partial(text: str) -> Any:
-    """What the text holds so far: strings that are cut end there, keys without a value are left out.
+    """Return the value of an incomplete JSON text.
 
-    An escape that is cut, and half of a character that is written as two, is left out. The result agrees with
-    `parsePartialJson` of the package `ai` of the npm registry, version 7.0.173, but for such halves.
+    A string ends at the end of the text. The value omits keys without a value, incomplete escapes, and single halves of
+    a surrogate pair. The result agrees with `parsePartialJson` of the package `ai` of the npm registry, version
+    7.0.173, except for such halves.
 
-    `msgspec.UNSET` where there is nothing yet, or what is there is no beginning of a JSON text.
+    Returns `msgspec.UNSET` if the text is empty or is not the beginning of a JSON text.
     """
     complete = _Prefix(text).complete()
     try:
@@ -51,12 +52,12 @@ class _Prefix:
     def __init__(self, text: str) -> None:
         self._text = text
         self._open: list[str] = []
-        self._end = 0  # up to where it can be closed
-        self._tail = ""  # what is missing there
+        self._end = 0  # the last place where the text can be closed
+        self._tail = ""  # the text that completes the value at this place
         self._is_key = False
 
     def complete(self) -> str:
-        """The text, up to where it can be closed, and closed."""
+        """Return the text up to the last place where it can be closed, with the closing brackets."""
         place = 0
         while place < len(self._text):
             token = _TOKEN.match(self._text, place)
@@ -66,7 +67,7 @@ class _Prefix:
         return self._text[: self._end] + self._tail + "".join(_CLOSING[one] for one in reversed(self._open))
 
     def _take(self, kind: str, token: re.Match[str]) -> bool:
-        """Takes a token; whether more can follow."""
+        """Read a token. Return whether more tokens can follow."""
         found = str(token[kind])
         match kind:
             case "open":

@@ -83,7 +83,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 @final
 class Turn:
-    """One turn of a request. It passes its parts to ``emit``."""
+    """A turn of a request. It passes the parts of the answer to `emit`."""
 
     def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
         self.engine = engine
